@@ -74,6 +74,7 @@ SUITES: dict[str, tuple[str, ...]] = {
 FORECASTS = (
     "controller/spotladder/cli/forecast.py",
     "controller/spotladder/cli/plan.py",
+    "controller/spotladder/cli/replay.py",
     "controller/spotladder/cli/simulate.py",
     "controller/spotladder/cli/simulation.py",
     "controller/spotladder/planner",

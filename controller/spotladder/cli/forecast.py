@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,20 +36,21 @@ class WhatIf:
     values: tuple[tuple[str, float], ...]
 
 
-_FIELDS = {"maxFailures": "max_failures", "provisionTimeout": "provision_timeout"}
+FIELDS = {"maxFailures": "max_failures", "provisionTimeout": "provision_timeout"}
+"""Fields of `core.model.Tier` by the names of the job's fields."""
 
 
-def what_if(text: str, question: Question) -> WhatIf:
-    """Parse `TIER.maxFailures=0..10` or `TIER.provisionTimeout=5m,10m`. Raises InvalidSpec."""
+def what_if(text: str, tiers: Sequence[str]) -> WhatIf:
+    """Parse `TIER.maxFailures=0..10` or `TIER.provisionTimeout=5m,10m`, for a job with these tiers. Raises
+    InvalidSpec."""
     target, given, values = text.partition("=")
     tier, _, field = target.rpartition(".")
-    if not given or field not in _FIELDS:
+    if not given or field not in FIELDS:
         raise InvalidSpec(
             f"expected TIER.maxFailures=0..10 or TIER.provisionTimeout=5m,10m, got {text!r}", path="--what-if"
         )
-    names = [facts.tier.name for facts in question.tiers]
-    if tier not in names:
-        raise InvalidSpec(f"the job has no tier {tier!r} (expected one of {', '.join(names)})", path="--what-if")
+    if tier not in tiers:
+        raise InvalidSpec(f"the job has no tier {tier!r} (expected one of {', '.join(tiers)})", path="--what-if")
     parse = _numbers if field == "maxFailures" else _durations
     found = parse(values)
     if not 0 < len(found) <= MOST_VALUES:
@@ -98,7 +100,7 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
             tuple(
                 (
                     text,
-                    forecast(with_tier(question, one.tier, **{_FIELDS[one.field]: value}), assumptions, runs, seed),
+                    forecast(with_tier(question, one.tier, **{FIELDS[one.field]: value}), assumptions, runs, seed),
                 )
                 for text, value in one.values
             ),

@@ -115,7 +115,7 @@ def plan(
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
     question = Question(spec, facts, hours, overhead, interval)
-    variants = [forecast.what_if(text, question) for text in what_if or []]
+    variants = [forecast.what_if(text, [tier.tier.name for tier in facts]) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None
     installed = find_spec("numpy") is not None

@@ -47,7 +47,8 @@ class _Pod:
 
 @dataclass
 class _Attempt:
-    """One attempt. `lost` are its newest lost pods."""
+    """One attempt. `lost` are its newest lost pods. `leaving` are the uids of pods that are being replaced;
+    `handing_over`: the program commits in order to continue without them."""
 
     number: int
     zone: str
@@ -57,20 +58,29 @@ class _Attempt:
     draining: bool = False
     exit: Exit | None = None
     message: str = ""
+    leaving: frozenset[str] = frozenset()
+    handing_over: bool = False
 
-    def ready(self, now: Seconds) -> bool:
-        """Whether every worker is ready."""
-        return all(pod.node is not None and pod.node.ready_at <= now for pod in self.pods)
+    def ready(self, now: Seconds, workers: int) -> bool:
+        """Whether so many workers are ready."""
+        return sum(1 for pod in self.pods if pod.node is not None and pod.node.ready_at <= now) >= workers
+
+    @property
+    def going(self) -> list[_Pod]:
+        """The pods that are being replaced and still exist."""
+        return [pod for pod in self.pods if pod.uid in self.leaving]
 
 
 @dataclass
 class Tally:
     """The cost and the losses of a job so far, in USD and seconds. `node_seconds` is by zone. `evictions` is the
     number of nodes that were reclaimed or failed. `recomputed` is work that was lost before it was committed,
-    `overhead` the time between ready workers and the first step."""
+    `overhead` the time between ready workers and the first step. `waiting_usd` is the part of `usd` for nodes of gangs
+    that were not complete, so that no program ran on them."""
 
     usd: float = 0.0
     egress_usd: float = 0.0
+    waiting_usd: float = 0.0
     node_seconds: dict[str, float] = field(default_factory=dict)
     recomputed: Seconds = 0.0
     overhead: Seconds = 0.0
@@ -97,6 +107,7 @@ class SimBackend:
     _committed_at: Instant | None = None
     _committed_in: str = ""
     _newest_start: int = 0
+    _advanced_at: Seconds = 0.0
     _uids: itertools.count[int] = field(default_factory=itertools.count)
 
     # --- AttemptBackend ---
@@ -130,8 +141,27 @@ class SimBackend:
             self._release(attempt)
 
     def replace(self, action: Replace) -> None:
-        """Never asked for: `surplus` is None here."""
-        raise AssertionError(f"workers of attempt {action.attempt} are not replaced in the simulation")
+        """Request a pod beside each of these. The program commits before a handover, and the pods are removed after
+        it."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt is None:
+            return
+        attempt.leaving = frozenset(action.pods)
+        program = attempt.program
+        if action.hand_over and program is not None and attempt.going and not attempt.handing_over:
+            attempt.handing_over = True
+            program.stop(self.market.now)
+            self._commit(attempt, program)
+            self.changes += 1
+        if action.remove and not (attempt.handing_over and attempt.program is not None):
+            for pod in attempt.going:
+                self._pay(pod)
+                attempt.pods.remove(pod)
+                self.changes += 1
+        for _ in range(self.workers + len(attempt.going) - len(attempt.pods)):
+            attempt.pods.append(self._pod(attempt.number))
+            self.changes += 1
+        self._place()
 
     def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
         """Release all resources of the job."""
@@ -141,14 +171,18 @@ class SimBackend:
 
     def observe(self) -> Observation:
         """The current objects."""
-        progress = Progress(int(self._committed), self.program.work, self._committed_at, self._newest_start)
+        hands_over = self.program.hands_over
+        progress = Progress(
+            int(self._committed), self.program.work, self._committed_at, self._newest_start, hands_over=hands_over
+        )
         attempts = tuple(
             AttemptSeen(
                 one.number,
                 (self._head(one), *one.lost, *map(self._seen, one.pods)),
                 one.exit,
                 one.message,
-                refused=one.exit is None and any(pod.node is None for pod in one.pods),
+                refused=one.exit is None and sum(1 for pod in one.pods if pod.node is not None) < self.workers,
+                surplus=len(one.pods) - self.workers if hands_over else None,
             )
             for one in self._attempts.values()
         )
@@ -169,6 +203,20 @@ class SimBackend:
     def training(self) -> str:
         """The zone in which a program trains or starts; "" if none does."""
         return next((one.zone for one in self._attempts.values() if one.program and one.exit is None), "")
+
+    @property
+    def worked(self) -> float:
+        """The finished work in seconds, including work that is not committed yet."""
+        running = (one.program.step(self.market.now) for one in self._attempts.values() if one.program)
+        return max((self._committed, *running))
+
+    @property
+    def spent(self) -> float:
+        """USD so far, including the nodes that are held."""
+        now = self.market.now
+        nodes = (pod.node for one in self._attempts.values() for pod in one.pods)
+        held = sum(node.zone.cost(node.up_at, now) for node in nodes if node is not None and node.up_at < now)
+        return self.bill.usd + self.bill.egress_usd + held
 
     @property
     def watched(self) -> set[str]:
@@ -196,6 +244,7 @@ class SimBackend:
         """Process the events up to the market's time, which was advanced before."""
         now = self.market.now
         self.changes += 1
+        self._count_waiting()
         for attempt in self._attempts.values():
             if attempt.program is not None and attempt.exit is None:
                 self._commit(attempt, attempt.program)
@@ -240,13 +289,15 @@ class SimBackend:
             if not self.atomic or self.market.free(attempt.zone) >= len(waiting):
                 for pod in waiting:
                     pod.node = self.market.give(attempt.zone)
-            if attempt.program is None and attempt.ready(self.market.now):
+            handed_over = not (attempt.handing_over and attempt.going)
+            if attempt.program is None and handed_over and attempt.ready(self.market.now, self.workers):
                 self._begin(attempt)
 
     def _begin(self, attempt: _Attempt) -> None:
         """Start the program from the newest commit: all workers are ready."""
         self._newest_start = max(self._newest_start, attempt.number)
         attempt.program = SimulatedProgram(self.program, self.market.now, self._committed)
+        attempt.handing_over = False
         plan = self.market.zones[attempt.zone].plan
         if self._committed_in and self._committed_in != plan.region:
             price = self.egress.get((self._committed_in, plan.region), 0.0)
@@ -264,9 +315,9 @@ class SimBackend:
             self._committed_in = self.market.zones[attempt.zone].plan.region
         if step == self.program.work:
             attempt.exit = Exit.SUCCEEDED
-        elif program.stopping:
+        elif program.stopping and (attempt.draining or not attempt.handing_over):
             attempt.exit = Exit.INTERRUPTED
-        if attempt.exit is not None:
+        if attempt.exit is not None or program.stopping:
             self._stop(attempt)
 
     def _stop(self, attempt: _Attempt) -> None:
@@ -281,13 +332,25 @@ class SimBackend:
         """Lose the pod and request a replacement. The program of the gang ends."""
         attempt.lost = [*attempt.lost, PodSeen(pod.uid, phase=PodPhase.LOST, ready=False, cause=cause)]
         attempt.lost = attempt.lost[-2 * self.workers :]
-        attempt.pods[attempt.pods.index(pod)] = self._pod(attempt.number)
+        attempt.pods.remove(pod)
+        if len(attempt.pods) < self.workers + len(attempt.going):
+            attempt.pods.append(self._pod(attempt.number))
         self._pay(pod)
         self.bill.evictions += cause is Cause.NODE_LOST
         if attempt.exit is None:
             self._stop(attempt)
             if attempt.draining:
                 attempt.exit = Exit.LOST
+
+    def _count_waiting(self) -> None:
+        """Add the cost of nodes without a program since the last call."""
+        since, now = self._advanced_at, self.market.now
+        for attempt in self._attempts.values():
+            if attempt.program is None and attempt.exit is None:
+                for pod in attempt.pods:
+                    if pod.node is not None and pod.node.up_at < now:
+                        self.bill.waiting_usd += pod.node.zone.cost(max(since, pod.node.up_at), now)
+        self._advanced_at = now
 
     def _release(self, attempt: _Attempt) -> None:
         self._stop(attempt)

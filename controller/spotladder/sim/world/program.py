@@ -18,7 +18,8 @@ class ProgramPlan:
     Every `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later,
     while training goes on. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after
     every commit; otherwise it learns of commits at the next other event, which is faster and makes no difference to a
-    policy that does not look at progress. Raises InvalidSpec for values that cannot be.
+    policy that does not look at progress. `hands_over`: it can continue inside an attempt without pods that are
+    leaving. Raises InvalidSpec for values that cannot be.
     """
 
     work: int
@@ -27,6 +28,7 @@ class ProgramPlan:
     commit_time: Seconds = 10.0
     checkpoint_gib: float = 0.0
     commits_wake: bool = True
+    hands_over: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("checkpoint_gib", 0)):

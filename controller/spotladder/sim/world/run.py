@@ -17,6 +17,7 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     Launch,
+    Move,
     Replace,
     Seconds,
     Stage,
@@ -31,6 +32,10 @@ DECISIONS_AT_ONCE = 100
 """Maximum number of decisions at one moment; if a policy makes more, it contradicts itself."""
 
 
+SAMPLE_INTERVAL: Seconds = 600.0
+"""Minimum interval between two samples of the work and the cost of a run, except at changes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """An interval on one tier, in seconds after the start. `trains`: whether a program ran."""
@@ -42,10 +47,29 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """The finished work in seconds, including work that is lost later, and the USD paid until `at`, in seconds after
+    the start."""
+
+    at: Seconds
+    work: Seconds
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A decided transition, in seconds after the start."""
+
+    at: Seconds
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
 class SimulationOutcome:
     """The result of one run in USD, seconds and counts. `finished` is when the job ended, `succeeded` whether with
     success, `reason` why. `recomputed` is work that was lost before it was committed, `overhead` the time from ready
-    workers to the first step. `node_hours` is by tier."""
+    workers to the first step. `waiting` is the part of the cost for nodes of gangs that were not complete. `node_hours`
+    is by tier. `path` has every transition."""
 
     succeeded: bool
     reason: Reason
@@ -56,8 +80,11 @@ class SimulationOutcome:
     attempts: int
     recomputed: Seconds
     overhead: Seconds
+    waiting: float
     node_hours: dict[str, float]
     segments: tuple[Segment, ...]
+    samples: tuple[Sample, ...]
+    path: tuple[Step, ...]
     decisions: int
 
 
@@ -72,6 +99,8 @@ class SimulationRun:
     wake_at: Seconds = 0.0
     decisions: int = 0
     _segments: list[Segment] = field(default_factory=list)
+    _samples: list[Sample] = field(default_factory=list)
+    _path: list[Step] = field(default_factory=list)
 
     @property
     def ended(self) -> bool:
@@ -86,6 +115,7 @@ class SimulationRun:
             decision = decide(spec, self.state, backend.observe(), START + now, self.policy)
             self.decisions += 1
             self.state, before = decision.state, backend.changes
+            self._path += [Step(now, move) for move in decision.moves]
             for action in decision.actions:
                 self._apply(action)
             if not decision.moves and (backend.changes == before or self.ended):
@@ -111,12 +141,15 @@ class SimulationRun:
             attempts=state.last_number,
             recomputed=bill.recomputed,
             overhead=bill.overhead,
+            waiting=bill.waiting_usd,
             node_hours=hours,
             segments=tuple(
                 replace(part, until=min(part.until, ended))
                 for part in self._segments
                 if part.tier and part.since < ended
             ),
+            samples=tuple(self._samples),
+            path=tuple(self._path),
             decisions=self.decisions,
         )
 
@@ -144,15 +177,18 @@ class SimulationRun:
                 self.backend.finish(action)
 
     def _note(self) -> None:
-        """Record the current tier for the timeline."""
-        now, tier = self.backend.market.now, self.state.tier if self.state.attempt is not None else ""
-        trains = bool(self.backend.training)
+        """Record the current tier for the timeline, and the work and the cost at intervals and at every change of
+        it."""
+        backend, now = self.backend, self.backend.market.now
+        tier, trains = self.state.tier if self.state.attempt is not None else "", bool(backend.training)
         last = self._segments[-1] if self._segments else None
-        if last is not None and (last.tier, last.trains) == (tier, trains):
-            return
-        if last is not None:
+        changed = last is None or (last.tier, last.trains) != (tier, trains)
+        if changed and last is not None:
             self._segments[-1] = replace(last, until=now)
-        self._segments.append(Segment(now, math.inf, tier, trains))
+        if changed:
+            self._segments.append(Segment(now, math.inf, tier, trains))
+        if changed or now >= self._samples[-1].at + SAMPLE_INTERVAL:
+            self._samples.append(Sample(now, backend.worked, backend.spent))
 
 
 def run(

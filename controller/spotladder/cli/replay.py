@@ -1,0 +1,251 @@
+"""`spotladder replay`: runs a recorded job again with another policy or other settings of its tiers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
+from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
+from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
+from spotladder.cli.forecast import FIELDS, what_if
+from spotladder.cli.local.selection import StateDirOption, run_of
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.errors import EnvironmentFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spotladder.core.model import JobState
+    from spotladder.display.timeline import Recorded
+    from spotladder.sim.replay.history import History
+    from spotladder.sim.world.run import SimulationOutcome
+
+DIFFERENT = 1
+"""Exit code if a file of --to takes another path now."""
+
+COLUMNS = ("Policy", "Ends with", "Cost", "Ends after", "Losses", "Attempts")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One replay: without (`low`) and with (`high`) the capacity that the recorded run did not observe."""
+
+    policy: str
+    change: str
+    low: SimulationOutcome
+    high: SimulationOutcome
+
+
+def replay(
+    job: Annotated[
+        str,
+        typer.Argument(metavar="JOB|FILE", help="Name of the job, or a file of --to, which is run again and compared."),
+    ],
+    *,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A policy to replay with; repeat it. Default: ordered.")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--what-if",
+            metavar="TIER.FIELD=VALUES",
+            help="Replay with other values of a tier's maxFailures (0..10 or 0,3,5) or provisionTimeout (5m,10m).",
+        ),
+    ] = None,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1_000_000,
+            help="Hours of training without interruptions. Default: the number of steps times their measured duration.",
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to", metavar="FILE", help="Write the first replay to this JSON file as a test of later versions."
+        ),
+    ] = None,
+    output: OutputOption = Format.TABLE,
+    state_dir: StateDirOption = None,
+    namespace: NamespaceOption = None,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Show what a recorded job would have cost with another policy or other settings.
+
+    The replay runs the job through the decisions of the controller, on the capacity that the recorded run observed.
+    Where the run observed nothing, the result is a range: without and with capacity there. Nothing is started.
+
+    A job of this machine (spotladder run) takes precedence over a job of a cluster. --context or --kubeconfig selects
+    the cluster.
+
+    \b
+    Examples:
+      spotladder replay digits --policy ordered --policy adaptive
+      spotladder replay digits --what-if spot-a.maxFailures=0..3
+      spotladder replay digits --to incident.json
+      spotladder replay incident.json
+    """
+    try:
+        from spotladder.sim.replay.history import history
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise EnvironmentFailure("replay needs numpy: pip install 'spotladder[sim]'") from None
+
+    if job.endswith(".json"):
+        return _check(Path(job))
+    recorded, state = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
+    found = history(recorded.records, state, hours)
+    replays = _replays(found, list(dict.fromkeys(policy or ["ordered"])), change or [])
+    if to is not None:
+        _write(to, found, replays[0])
+    if output is not Format.TABLE:
+        return print_data(_plain(found, replays), output)
+    _print(found, replays)
+    for gap in recorded.gaps:
+        typer.echo(f"record: {gap}")
+    if to is not None:
+        typer.echo(f"Replay: {to}")
+    return None
+
+
+def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple[Recorded, JobState]:
+    """The record of the job and its state, of this machine or of a cluster."""
+    from spotladder.cli.cluster import names
+
+    try:
+        name = names.job(name)
+    except typer.BadParameter as error:
+        raise Refused(f"JOB: {error.message}") from None
+    if run := run_of(name, target, state_dir):
+        return run.recorded(), run.state()
+
+    async def find(cluster: ConnectedCluster) -> JobSnapshot:
+        return await snapshot_of(cluster, await cluster.job(name))
+
+    snapshot = on_cluster(target, find)
+    recorded, missing = snapshot.timeline(time.time())
+    for what in missing:
+        typer.echo(f"warning: {what}", err=True)
+    return recorded, snapshot.state
+
+
+def _replays(found: History, policies: Sequence[str], changes: Sequence[str]) -> list[Replayed]:
+    from spotladder.sim.compare import installed, simulate
+
+    for name in policies:
+        installed(name)
+    tiers = [tier.name for tier in found.low.spec.tiers]
+    variants = [("", found)]
+    for one in [what_if(text, tiers) for text in changes]:
+        variants += [
+            (f"{one.tier}.{one.field}={text}", found.with_tier(one.tier, **{FIELDS[one.field]: value}))
+            for text, value in one.values
+        ]
+    return [
+        Replayed(name, change, simulate(variant.low, name, 0), simulate(variant.high, name, 0))
+        for name in policies
+        for change, variant in variants
+    ]
+
+
+def _write(file: Path, found: History, first: Replayed) -> None:
+    from spotladder.atomic import write_text
+    from spotladder.sim.replay.incident import written
+
+    try:
+        write_text(file, written(found.low, first.policy, first.low))
+    except OSError as error:
+        raise EnvironmentFailure(f"--to: {file} cannot be written: {error.strerror or error}") from None
+
+
+def _check(file: Path) -> None:
+    """Run the replay of a file again. Exits with DIFFERENT if its path has changed."""
+    from spotladder.sim.replay.incident import differences, read
+
+    incident = read(file)
+    if found := differences(incident):
+        for sentence in found:
+            typer.echo(f"{file}: {sentence}")
+        raise typer.Exit(DIFFERENT)
+    typer.echo(f"{file}: the same {len(incident.path)} transitions with policy {incident.policy}")
+
+
+# --- output ----------------------------------------------------------------------------------------------------------
+
+
+def _print(found: History, replays: Sequence[Replayed]) -> None:
+    from spotladder.display.figures import money
+
+    was = found.result
+    rows = [
+        ("as recorded", was.ended_with, money(was.cost), f"{was.hours:.2f} h", str(was.losses), str(was.attempts)),
+        *(_row(one) for one in replays),
+    ]
+    print_table(COLUMNS, rows, found.job)
+    typer.echo()
+    for sentence in found.assumptions:
+        typer.echo(f"assumed: {sentence}")
+
+
+def _row(one: Replayed) -> tuple[str, ...]:
+    from spotladder.display.figures import money
+
+    def span(low: str, high: str) -> str:
+        return low if low == high else f"{low} – {high}"
+
+    low, high = one.low, one.high
+    return (
+        f"{one.policy}, {one.change}" if one.change else one.policy,
+        span(str(low.reason), str(high.reason)),
+        span(money(low.cost), money(high.cost)),
+        span(f"{low.finished / 3600:.2f} h", f"{high.finished / 3600:.2f} h"),
+        span(str(low.evictions), str(high.evictions)),
+        span(str(low.attempts), str(high.attempts)),
+    )
+
+
+def _plain(found: History, replays: Sequence[Replayed]) -> dict[str, Any]:
+    was = found.result
+    return {
+        "job": found.job,
+        "recorded": {
+            "reason": was.ended_with,
+            "costUsd": round(was.cost, 6),
+            "finishHours": round(was.hours, 6),
+            "losses": was.losses,
+            "attempts": was.attempts,
+        },
+        "replays": [
+            {
+                "policy": one.policy,
+                "whatIf": one.change or None,
+                "withoutUnobservedCapacity": _outcome(one.low),
+                "withUnobservedCapacity": _outcome(one.high),
+            }
+            for one in replays
+        ],
+        "unobserved": list(found.uncertain),
+        "assumptions": list(found.assumptions),
+    }
+
+
+def _outcome(one: SimulationOutcome) -> dict[str, Any]:
+    return {
+        "succeeded": one.succeeded,
+        "reason": str(one.reason),
+        "costUsd": round(one.cost, 6),
+        "finishHours": round(one.finished / 3600, 6),
+        "losses": one.evictions,
+        "attempts": one.attempts,
+        "nodeHours": {tier: round(hours, 6) for tier, hours in one.node_hours.items()},
+    }

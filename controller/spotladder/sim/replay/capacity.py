@@ -1,0 +1,202 @@
+"""The capacity of each tier during a recorded run, as far as the run observed it.
+
+1. While an attempt is on a tier, its capacity is known: all workers from the start of the attempt that became ready,
+   one node less from each loss on, none while an attempt waits without success.
+2. Between attempts only pools that report their own changes (local runs), and the tiers' availability spells, tell
+   more.
+3. The rest is unknown (None). A replay assumes once that unknown capacity is what it was last known to be, or none,
+   and once that it is complete: the truth lies between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from spotladder.core.model import TERMINAL, CapacityType, Instant, JobSpec, JobState, Seconds, Spell, Stage
+from spotladder.core.reasons import Cause, Reason
+from spotladder.display.timeline import Lost, Moved, PoolChanged, Record
+
+CAPACITY_LOSSES = frozenset(
+    {Cause.INTERRUPTION, Cause.PREEMPTED, Cause.CONSOLIDATED, Cause.NODE_LOST, Cause.DELETED, Cause.UNKNOWN}
+)
+"""Causes for which the tier has a node less."""
+
+LOSS_REASONS = frozenset({Reason.EVICTION_NOTICE, Reason.RECOVERY_TIMEOUT, Reason.MAX_FAILURES_EXCEEDED})
+"""Ends of attempts that tell of a lost node if the record has no loss for the attempt."""
+
+WAITED_REASONS = frozenset({Reason.INSUFFICIENT_CAPACITY, Reason.LIMIT_REACHED, Reason.QUEUE_TIMEOUT})
+"""Ends of attempts that were never ready because their tier had no capacity."""
+
+OVER = frozenset({Stage.IDLE, Stage.SUSPENDED}) | TERMINAL
+"""Stages without an attempt."""
+
+READY_AFTER: Seconds = 180.0
+"""Time from a launch until all workers are ready, if no attempt of the record was ever ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierCapacity:
+    """The capacity of one tier. `changes` are (seconds after the start, number of nodes), ascending; None: unknown from
+    there on. `ready_after` is the time from a launch until all workers are ready, and `notice` that of its losses, both
+    in seconds."""
+
+    name: str
+    changes: tuple[tuple[Seconds, int | None], ...]
+    ready_after: Seconds
+    notice: Seconds
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether a part of it is unknown."""
+        return not self.changes or self.changes[0][0] > 0 or any(nodes is None for _at, nodes in self.changes)
+
+    def assumed(self, workers: int, *, complete: bool) -> list[tuple[Seconds, int]]:
+        """The changes without unknown ones. `complete`: unknown capacity is `workers` nodes; otherwise it is as it was
+        last known, at first none."""
+        known, found = 0, []
+        for at, nodes in ((0.0, None), *self.changes):
+            known = known if nodes is None else nodes
+            found.append((at, workers if nodes is None and complete else known))
+        return found
+
+
+@dataclass
+class _Attempt:
+    """One attempt of the record; times are in seconds after the start."""
+
+    tier: str
+    began: Seconds
+    ready: list[Seconds] = field(default_factory=list)
+    losses: list[tuple[Seconds, bool]] = field(default_factory=list)
+    ended: Seconds | None = None
+    reason: Reason | None = None
+
+
+def recorded_capacity(
+    records: Sequence[Record], state: JobState, spec: JobSpec, began: Instant
+) -> tuple[TierCapacity, ...]:
+    """The capacity of every tier of the spec. `began` is the time of the start; the capacity of tiers that are not spot
+    is never unknown."""
+    attempts = _attempts(records, began)
+    waits = [min(one.ready) - one.began for one in attempts if one.ready]
+    found = []
+    for tier in spec.tiers:
+        here = [one for one in attempts if one.tier == tier.name]
+        own = [min(one.ready) - one.began for one in here if one.ready]
+        ready_after = min(own, default=min(waits, default=READY_AFTER))
+        told = _told(records, tier.name, began)
+        changes = _used(here, spec.workers, ready_after)
+        changes |= _between(here, told, state.record(tier.name).spells, spec.workers, began)
+        changes = {at: 0 if nodes is None and _dry(told, at) else nodes for at, nodes in changes.items()}
+        if tier.capacity_type is not CapacityType.SPOT:
+            changes = {0.0: spec.workers} | {at: spec.workers if n is None else n for at, n in changes.items()}
+        noticed = [noticed for one in here for _at, noticed in one.losses]
+        notice = tier.notice if 2 * sum(noticed) >= len(noticed) else 0.0
+        found.append(TierCapacity(tier.name, tuple(sorted(changes.items(), key=_time)), ready_after, notice))
+    return tuple(found)
+
+
+def _time(entry: tuple[Seconds, int | None]) -> Seconds:
+    return entry[0]
+
+
+def _attempts(records: Iterable[Record], began: Instant) -> list[_Attempt]:
+    """The attempts of the record, in their order."""
+    found: dict[int, _Attempt] = {}
+    for record in records:
+        at = max(0.0, record.at - began)
+        if isinstance(record, Lost) and record.loss.attempt in found:
+            if record.loss.cause in CAPACITY_LOSSES:
+                found[record.loss.attempt].losses.append((at, record.loss.noticed))
+        elif isinstance(record, Moved):
+            move = record.move
+            if move.target is Stage.STARTING:
+                found[move.attempt] = _Attempt(move.tier, at)
+            elif move.attempt in found:
+                _advance(found[move.attempt], move.target, move.reason, at)
+    for one in found.values():
+        if not one.losses and one.ended is not None and one.reason in LOSS_REASONS:
+            one.losses.append((one.ended, one.reason is Reason.EVICTION_NOTICE))
+    return list(found.values())
+
+
+def _advance(attempt: _Attempt, target: Stage, reason: Reason, at: Seconds) -> None:
+    if target is Stage.RUNNING:
+        attempt.ready.append(at)
+    elif target is not Stage.RECOVERING and target is not Stage.REPLACING and attempt.reason is None:
+        attempt.reason = reason
+    if target in OVER and attempt.ended is None:
+        attempt.ended = at
+
+
+def _used(attempts: Iterable[_Attempt], workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
+    """The capacity while attempts were on the tier, unknown after each of them."""
+    found: dict[Seconds, int | None] = {}
+    for one in attempts:
+        last = one.began
+        if not one.ready:
+            found[one.began] = 0 if one.reason in {*WAITED_REASONS, None} else workers
+        else:
+            first = min(one.ready)
+            late = first - one.began > ready_after + 1
+            found[one.began] = 0 if late else workers
+            if late:
+                found[first - ready_after] = workers
+            changes = _after(first, one, workers, ready_after)
+            found |= changes
+            last = max(changes, default=first)
+        if one.ended is not None:
+            found[max(one.ended, last + 1)] = None
+    return found
+
+
+def _after(first: Seconds, attempt: _Attempt, workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
+    """The changes after the attempt was first ready: a node less at each loss, all nodes before it is ready again."""
+    found: dict[Seconds, int | None] = {}
+    nodes, since = workers, first
+    events = [(at, True) for at in attempt.ready] + [(at, False) for at, _noticed in attempt.losses]
+    for at, ready in sorted(event for event in events if event[0] >= first):
+        if not ready:
+            nodes, since = max(0, nodes - 1), at
+            found[at] = nodes
+        elif nodes < workers:
+            nodes = workers
+            found[max(since + 1, at - ready_after)] = workers
+    return found
+
+
+def _told(records: Iterable[Record], tier: str, began: Instant) -> list[tuple[Seconds, bool]]:
+    """When the tier's pool reported that it gained or lost its capacity."""
+    changes = (record for record in records if isinstance(record, PoolChanged) and record.tier == tier)
+    return [(max(0.0, change.at - began), change.available) for change in changes]
+
+
+def _dry(told: Iterable[tuple[Seconds, bool]], at: Seconds) -> bool:
+    """Whether the newest report of the pool by then says that it has no capacity."""
+    newest = [available for since, available in told if since <= at]
+    return bool(newest) and not newest[-1]
+
+
+def _between(
+    attempts: Sequence[_Attempt],
+    told: Sequence[tuple[Seconds, bool]],
+    spells: Sequence[Spell],
+    workers: int,
+    began: Instant,
+) -> dict[Seconds, int | None]:
+    """What is known of times without an attempt on the tier."""
+
+    def used(at: Seconds) -> bool:
+        return any(one.began <= at and (one.ended is None or at <= one.ended) for one in attempts)
+
+    found: dict[Seconds, int | None] = {}
+    for spell in spells:
+        since, until = (max(0.0, at - began) for at in (spell.since, spell.until))
+        if not used(since) and not used(until):
+            found[since] = workers if spell.available else 0
+            found[until + 1] = None
+    for at, available in told:
+        if not used(at):
+            found[at] = workers if available else 0
+    return found

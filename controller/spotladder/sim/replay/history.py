@@ -1,0 +1,204 @@
+"""A recorded run as scenarios of the simulator: its job, its program as measured, and the capacity that it observed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import numpy as np
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.durations import format_duration
+from spotladder.core.model import Instant, JobSpec, JobState, Seconds, Stage
+from spotladder.display.timeline import Beat, Began, Committed, Lost, Moved, Record
+from spotladder.errors import InvalidSpec
+from spotladder.sim.compare import Scenario, ZoneSource
+from spotladder.sim.replay.capacity import TierCapacity, recorded_capacity
+from spotladder.sim.trace import Trace
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.zone import ZonePlan
+
+RESTART: Seconds = 180.0
+"""Time from ready workers to the first step, if the record has none."""
+
+COMMIT_INTERVAL: Seconds = 300.0
+"""Interval between commits, if the record has none."""
+
+COMMIT_TIME: Seconds = 10.0
+"""Duration of a commit, if the record has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedResult:
+    """The result of the recorded run so far: USD, hours, losses and attempts."""
+
+    ended_with: str
+    cost: float
+    hours: float
+    losses: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A recorded run. `low` and `high` are the scenarios without and with the capacity that the run did not observe, on
+    the tiers `uncertain`. `assumptions` are sentences about what the replay takes from the record."""
+
+    job: str
+    result: RecordedResult
+    low: Scenario
+    high: Scenario
+    uncertain: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+    def with_tier(self, name: str, **changes: object) -> History:
+        """The same history with other fields of one tier of the job."""
+
+        def changed(scenario: Scenario) -> Scenario:
+            tiers = tuple(
+                replace(tier, **changes) if tier.name == name else tier  # type: ignore[arg-type]
+                for tier in scenario.spec.tiers
+            )
+            return replace(scenario, spec=replace(scenario.spec, tiers=tiers))
+
+        return replace(self, low=changed(self.low), high=changed(self.high))
+
+
+def history(records: Sequence[Record], state: JobState, hours: float | None = None) -> History:
+    """The history of a recorded job. `hours` is the work without interruptions; by default it follows from the measured
+    duration of the steps. Raises InvalidSpec for a record that does not tell enough."""
+    opening = [record for record in records if isinstance(record, Began)]
+    if not opening:
+        raise InvalidSpec("has no recorded run: run it first, or name another job")
+    first, spec = opening[0], opening[-1].spec
+    pace = _pace(records, state)
+    work = _work(state, pace, hours)
+    program = ProgramPlan(
+        max(1, round(work)),
+        _restart(records, pace),
+        _commit_interval(records),
+        state.commit_seconds or COMMIT_TIME,
+        hands_over=state.progress.hands_over,
+    )
+    tiers = recorded_capacity(records, state, spec, first.at)
+    relative = _relative(spec, program)
+    low, high = (
+        Scenario(
+            relative,
+            program,
+            tuple(_zone(one, spec, complete=complete) for one in tiers),
+            {tier.name: tier.name for tier in spec.tiers},
+        )
+        for complete in (False, True)
+    )
+    uncertain = tuple(one.name for one in tiers if one.uncertain)
+    return History(first.job, _result(records, state, first.at), low, high, uncertain, _told(program, tiers, uncertain))
+
+
+def _relative(spec: JobSpec, program: ProgramPlan) -> JobSpec:
+    """The spec with its deadline as a duration from the start."""
+    limits = [] if spec.max_duration is None else [spec.max_duration]
+    if spec.deadline is not None:
+        limits.append(spec.deadline - spec.submitted_at)
+    stall = max(spec.stall_timeout, 5 * program.commit_interval)
+    return replace(
+        spec,
+        deadline=None,
+        max_duration=min(limits, default=None),
+        submitted_at=0.0,
+        suspend=False,
+        stall_timeout=stall,
+    )
+
+
+def _zone(capacity: TierCapacity, spec: JobSpec, *, complete: bool) -> ZoneSource:
+    tier = spec.tier(capacity.name)
+    if tier is None:  # The capacity is that of the spec's tiers.
+        raise AssertionError(capacity.name)
+    points = dict(capacity.assumed(spec.workers, complete=complete))
+    times, nodes = np.array(list(points), dtype=np.float64), np.array(list(points.values()), dtype=np.int64)
+    trace = Trace(capacity.name, times, nodes, math.inf, source="the record")
+    plan = ZonePlan(capacity.name, None, tier.price, capacity.ready_after, 0.0, capacity.notice, region=capacity.name)
+    return ZoneSource(plan, (trace,))
+
+
+def _work(state: JobState, pace: Seconds | None, hours: float | None) -> Seconds:
+    """The work of the whole job in seconds. Raises InvalidSpec if it is unknown."""
+    if hours is not None:
+        return hours * HOUR
+    if not state.progress.total:
+        raise InvalidSpec("the program has not reported how many steps it has: give --hours")
+    if pace is None:
+        raise InvalidSpec("no attempt has made two commits, so the duration of a step is unknown: give --hours")
+    return state.progress.total * pace
+
+
+def _pace(records: Sequence[Record], state: JobState) -> Seconds | None:
+    """Seconds for each step, as the controller measured it, or else between commits of one attempt; None if unknown."""
+    if state.timed_steps:
+        return state.timed_seconds / state.timed_steps
+    pairs = _pairs(records)
+    steps = sum(after.step - before.step for before, after in pairs)
+    return sum(after.at - before.at for before, after in pairs) / steps if steps else None
+
+
+def _pairs(records: Sequence[Record]) -> list[tuple[Committed, Committed]]:
+    """Consecutive commits of one attempt, without those between which workers were missing."""
+    found, last = [], None
+    for record in records:
+        if isinstance(record, Moved):
+            last = None
+        elif isinstance(record, Committed):
+            if last is not None and last.attempt == record.attempt and record.step > last.step:
+                found.append((last, record))
+            last = record
+    return found
+
+
+def _commit_interval(records: Sequence[Record]) -> Seconds:
+    gaps = [after.at - before.at for before, after in _pairs(records)]
+    return max(1.0, median(gaps)) if gaps else COMMIT_INTERVAL
+
+
+def _restart(records: Sequence[Record], pace: Seconds | None) -> Seconds:
+    """The median time from ready workers to the first step, without the steps until the first sign of progress."""
+    found, ready, committed = [], dict[int, tuple[Seconds, int]](), 0
+    for record in records:
+        if isinstance(record, Moved) and record.move.target is Stage.RUNNING:
+            ready.setdefault(record.move.attempt, (record.at, committed))
+        elif isinstance(record, Committed | Beat):
+            if record.attempt in ready and record.step > (known := ready[record.attempt])[1]:
+                since, step = known
+                found.append(max(0.0, record.at - since - (record.step - step) * (pace or 0.0)))
+                del ready[record.attempt]
+            if isinstance(record, Committed):
+                committed = record.step
+    return median(found) if found else RESTART
+
+
+def _result(records: Sequence[Record], state: JobState, began: Instant) -> RecordedResult:
+    ended = state.ended_at if state.ended_at is not None else records[-1].at
+    losses = sum(1 for record in records if isinstance(record, Lost))
+    told = str(state.reason) if state.ended_at is not None else f"{state.phase}, not ended"
+    return RecordedResult(
+        told, state.spent_usd, max(0.0, ended - began) / HOUR, max(losses, state.failures), state.last_number
+    )
+
+
+def _told(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain: Sequence[str]) -> tuple[str, ...]:
+    """What the replay assumes, one sentence each."""
+    restart, interval = format_duration(round(program.restart)), format_duration(round(program.commit_interval))
+    work = f"the work takes {program.work / HOUR:.4g} h without interruptions"
+    ready = [f"{format_duration(round(one.ready_after))} on {one.name}" for one in tiers]
+    found = [
+        f"{work}; the program restarts in {restart} and commits every {interval}",
+        f"workers are ready after {', '.join(ready)}",
+    ]
+    if uncertain:
+        found.append(
+            f"the run did not observe all of the time what capacity {', '.join(uncertain)} had: the first figure of a "
+            "range assumes none beyond what was last seen, the second one that it was complete"
+        )
+    return tuple(found)

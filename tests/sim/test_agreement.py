@@ -1,0 +1,207 @@
+"""The simulator takes the same path as a job on the in-memory backend that is decided every second.
+
+Both have the same capacity and the same program. The simulator jumps from event to event and asks `decide` only when
+`wake_at` says so; here `decide` runs every second, on a backend that the conformance suite compares with the real ones.
+So every transition has the same time, reason, attempt and tier in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from spotladder.core.fake import FakeBackend
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    TERMINAL,
+    Delete,
+    Drain,
+    Exit,
+    Finish,
+    JobSpec,
+    JobState,
+    Launch,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Progress,
+    Replace,
+)
+from spotladder.core.reasons import Cause
+from spotladder.policies import registry
+from spotladder.sim.world.backend import START
+from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
+from spotladder.sim.world.run import SimulationRun, run
+from tests.sim.builders import HOUR, market, runner, zone
+
+WORKERS = 2
+LIMIT = 3 * HOUR
+
+Steps = tuple[tuple[int, int], ...]
+Transition = tuple[float, str, str, str, int, str]
+
+
+@dataclass
+class EverySecond:
+    """A job on a `FakeBackend` in a world of zones: second by second, with `decide` in every second."""
+
+    spec: JobSpec
+    policy: Any
+    plan: ProgramPlan
+    zones: dict[str, Steps]
+    backend: FakeBackend = field(default_factory=lambda: FakeBackend(WORKERS))
+    state: JobState = field(default_factory=JobState)
+    path: list[Transition] = field(default_factory=list)
+    tiers: dict[int, str] = field(default_factory=dict)
+    programs: dict[int, SimulatedProgram] = field(default_factory=dict)
+    gone_at: dict[str, int] = field(default_factory=dict)
+
+    def run(self) -> list[Transition]:
+        for now in range(LIMIT):
+            self._commit(now)
+            self._reclaim(now)
+            self._place(now)
+            self._decide(now)
+            if self.state.stage in TERMINAL:
+                break
+        return self.path
+
+    # --- the world ---
+
+    def _commit(self, now: int) -> None:
+        for number, program in list(self.programs.items()):
+            step = program.advance(now)
+            if step is None:
+                continue
+            self.backend.progress = replace(
+                self.backend.progress, step=int(step), total=self.plan.work, committed_at=START + now
+            )
+            if step == self.plan.work or program.stopping:
+                self._end(number, Exit.SUCCEEDED if step == self.plan.work else Exit.INTERRUPTED)
+
+    def _reclaim(self, now: int) -> None:
+        for number, tier in self.tiers.items():
+            staying = [pod.uid for pod in self._running(number) if pod.uid not in self.gone_at]
+            for uid in staying[self._nodes(tier, now) :]:
+                notice = next(entry.notice for entry in self.spec.tiers if entry.name == tier)
+                self.gone_at[uid] = now + int(notice)
+                if notice:
+                    self.backend.notice(uid, START + self.gone_at[uid])
+            for pod in self._running(number):
+                if self.gone_at.get(pod.uid, now + 1) <= now:
+                    self.backend.lose(pod.uid, Cause.INTERRUPTION)
+                    if self.programs.pop(number, None) and number in self.backend.drained:
+                        self._end(number, Exit.LOST)
+
+    def _place(self, now: int) -> None:
+        for number, tier in self.tiers.items():
+            seen = self.backend._attempts.get(number)
+            if seen is None or seen.exit is not None or number in self.backend.drained:
+                continue
+            free = max(0, self._nodes(tier, now) - len(self._running(number)))
+            pending = [pod.uid for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.PENDING]
+            started = {pod.uid for pod in seen.pods if pod.role is PodRole.HEAD} | set(pending[:free])
+            pods = tuple(
+                replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False) if pod.uid in started else pod
+                for pod in seen.pods
+            )
+            self.backend._attempts[number] = replace(seen, pods=pods, refused=free < len(pending))
+            if free >= len(pending) and number not in self.programs:
+                self.backend.progress = replace(self.backend.progress, total=self.plan.work, attempt=number)
+                self.programs[number] = SimulatedProgram(self.plan, now, self.backend.progress.step)
+
+    def _nodes(self, tier: str, now: int) -> int:
+        return next((nodes for at, nodes in reversed(self.zones[tier]) if at <= now), WORKERS)
+
+    def _running(self, number: int) -> list[PodSeen]:
+        seen = self.backend._attempts.get(number)
+        pods = seen.pods if seen else ()
+        return [pod for pod in pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING]
+
+    def _end(self, number: int, how: Exit) -> None:
+        self.programs.pop(number, None)
+        self.backend.end_program(number, how)
+
+    # --- the decisions ---
+
+    def _decide(self, now: int) -> None:
+        before: tuple[Any, ...] = ()
+        while True:
+            decision = decide(self.spec, self.state, self.backend.observe(), START + now, self.policy)
+            self.state = decision.state
+            for move in decision.moves:
+                self.path.append((now, move.source, move.target, move.reason, move.attempt, move.tier))
+            for action in decision.actions:
+                self._apply(action, now)
+            if not decision.moves and decision.actions == before:
+                return
+            before = decision.actions
+
+    def _apply(self, action: Any, now: int) -> None:
+        match action:
+            case Launch():
+                self.backend.launch(action)
+                self.tiers[action.attempt] = action.tier
+                self._place(now)
+            case Drain():
+                first = action.attempt not in self.backend.drained
+                self.backend.drain(action)
+                if first and action.attempt in self.programs:
+                    self.programs[action.attempt].stop(now)
+                elif first:
+                    self._end(action.attempt, Exit.INTERRUPTED)
+            case Delete():
+                self.backend.delete(action)
+                self.programs.pop(action.attempt, None)
+            case Finish():
+                self.backend.finish(action)
+            case Replace():
+                raise AssertionError("the program does not hand over")
+
+
+def changes(dice: Random) -> Steps:
+    """Capacity that is complete, short of one node or absent, for random times; complete at the end."""
+    times = sorted(dice.sample(range(60, 5000), 6))
+    counts = [dice.choice([WORKERS, WORKERS - 1, 0]) for _ in times]
+    return ((0, dice.choice([WORKERS, WORKERS, 0])), *zip(times, counts, strict=True), (5400, WORKERS))
+
+
+def simulated(job: SimulationRun) -> list[Transition]:
+    (found,) = run(job.backend.market, [job], LIMIT)
+    return [
+        (one.at, one.move.source, one.move.target, one.move.reason, one.move.attempt, one.move.tier)
+        for one in found.path
+    ]
+
+
+@pytest.mark.parametrize("policy", ["ordered", "greedy", "uniform-progress"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_simulator_takes_the_path_of_a_job_that_is_decided_every_second(policy: str, seed: int) -> None:
+    dice = Random(seed)
+    zones = {"spot-a": changes(dice), "spot-b": changes(dice)}
+    notice = dice.choice([0.0, 5.0, 30.0])
+    here = market(
+        *(zone(name, *steps, notice=notice, price=1.0) for name, steps in zones.items()),
+        zone("on-demand", price=3.0),
+        seed=seed,
+    )
+    limits = {"max_duration": 2.0 * HOUR, "work": 1800.0, "overhead": 30.0} if policy != "ordered" else {}
+    job = runner(
+        here,
+        workers=WORKERS,
+        max_failures=dice.choice([0, 1, -1]),
+        policy=registry.by_name(policy),
+        spec={"recovery_timeout": 90.0, **limits},
+        work=1800,
+        restart=20.0,
+        commit_interval=300.0,
+    )
+    expected = EverySecond(
+        job.spec, registry.by_name(policy), job.backend.program, {**zones, "on-demand": ((0, WORKERS),)}
+    )
+    expected.backend.progress = Progress(0, 1800)
+    assert simulated(job) == expected.run()
+    assert expected.path[-1][2] == "Succeeded"

@@ -1,0 +1,86 @@
+"""Workers that are replaced inside an attempt before their nodes go, and what waiting gangs cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import Stage
+from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
+from tests.sim.builders import HOUR, market, runner, zone
+
+
+def job(*steps: tuple[float, int], notice: float = 120.0, hands_over: bool = True, **more: Any) -> SimulationRun:
+    """Two workers. A spot node is ready after 30 s; the program restarts in 60 s, commits take 10 s."""
+    here = market(zone("spot", *steps, notice=notice, provision_delay=30.0), zone("on-demand", price=3.0))
+    found = runner(here, workers=2, hands_over=hands_over, **more)
+    found.spec = replace(found.spec, tiers=tuple(replace(tier, surge=True) for tier in found.spec.tiers))
+    return found
+
+
+def outcome(asked: SimulationRun) -> SimulationOutcome:
+    return run(asked.backend.market, [asked], 100 * HOUR)[0]
+
+
+def stages(found: SimulationOutcome) -> list[str]:
+    return [str(one.move.target) for one in found.path]
+
+
+@pytest.fixture
+def reclaimed() -> SimulationRun:
+    """A job that holds both nodes of its zone when one of them gets a notice; another node comes at once."""
+    return job((0, 2), (1000, 1), (1001, 2))
+
+
+def test_a_noticed_worker_is_replaced_inside_the_attempt(reclaimed: SimulationRun) -> None:
+    found = outcome(reclaimed)
+    assert (found.succeeded, found.attempts, found.evictions, found.recomputed) == (True, 1, 1, 0)
+    assert Stage.REPLACING in stages(found)
+    assert Stage.DRAINING not in stages(found)
+
+
+def test_surge_loses_one_commit_and_one_restart(reclaimed: SimulationRun) -> None:
+    """The replacement is ready 31 s after the notice; the program commits for 10 s and restarts in 60 s."""
+    found = outcome(reclaimed)
+    undisturbed = 30 + 60 + HOUR + 10
+    assert found.finished == pytest.approx(undisturbed + 10 + 60, abs=1)
+    drained = outcome(job((0, 2), (1000, 1), (1001, 2), hands_over=False))
+    assert drained.attempts == 2
+    assert found.finished < drained.finished
+
+
+def test_both_nodes_are_paid_until_the_handover(reclaimed: SimulationRun) -> None:
+    found = outcome(reclaimed)
+    paid = sum(found.node_hours.values()) * HOUR
+    assert paid > 2 * (found.finished - 30)
+    assert paid < 2 * (found.finished - 30) + 30
+
+
+def test_without_capacity_for_a_replacement_the_attempt_is_drained() -> None:
+    found = outcome(job((0, 2), (1000, 1), (2000, 2)))
+    assert (found.succeeded, found.attempts, found.recomputed) == (True, 2, 0)
+    assert stages(found).count(Stage.REPLACING) == 1
+
+
+@pytest.mark.parametrize("more", [{"hands_over": False}, {"notice": 0.0}])
+def test_programs_that_cannot_hand_over_and_losses_without_notice_are_not_replaced(more: dict[str, Any]) -> None:
+    found = outcome(job((0, 2), (1000, 1), (1001, 2), **more))
+    assert found.succeeded
+    assert Stage.REPLACING not in stages(found)
+
+
+def test_a_handover_that_takes_longer_than_the_notice_loses_work() -> None:
+    """A commit takes 100 s, and 60 s of the notice remain when the replacement is ready."""
+    found = outcome(job((0, 2), (1000, 1), (1060, 2), commit_time=100.0))
+    assert found.succeeded
+    assert found.recomputed > 0
+
+
+def test_nodes_of_a_gang_that_is_not_complete_are_counted_as_waiting() -> None:
+    """One of two nodes is there from 30 s on and waits for the other one until 600 s."""
+    found = outcome(job((0, 1), (570, 2)))
+    assert found.succeeded
+    assert found.waiting == pytest.approx((600 - 30) / HOUR)
+    assert outcome(job()).waiting == 0.0
