@@ -16,11 +16,18 @@ SPOT = Tier("spot", 4, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT)
 ON_DEMAND = Tier("on-demand", 1, price=Price(1.0, 1.0), capacity_type=CapacityType.ON_DEMAND)
 
 
-def question(*tiers: TierFacts, hours: float = 5, overhead: float = 0.2, workers: int = 2, **spec: Any) -> Question:
+def question(
+    *tiers: TierFacts,
+    hours: float = 5,
+    overhead: float = 0.2,
+    workers: int = 2,
+    commit_time: float = 0.0,
+    **spec: Any,
+) -> Question:
     """By default: two workers, with an eviction rate at which the fifth failure occurs after three of five hours."""
     tiers = tiers or (TierFacts(SPOT, "a", evictions=5 / 6, observed=100), TierFacts(ON_DEMAND, "b", evictions=0.0))
     job = JobSpec(tiers=tuple(facts.tier for facts in tiers), **{"workers": workers, "grace": 30.0, **spec})
-    return Question(job, tiers, hours, overhead, interval=300.0)
+    return Question(job, tiers, hours, overhead, interval=300.0, commit_time=commit_time)
 
 
 def test_the_plan_of_the_published_example_has_its_published_costs() -> None:
@@ -105,6 +112,10 @@ def test_a_job_without_risky_settings_has_no_risks() -> None:
         (question(TierFacts(replace(ON_DEMAND, max_failures=0), "b")), "the first lost pod fails the job"),
         (question(TierFacts(SPOT, "a", 20.0, 100), TierFacts(ON_DEMAND, "b")), "longer than the"),
         (question(stall_timeout=60.0), "stallTimeout is shorter"),
+        (
+            question(TierFacts(replace(SPOT, notice=30.0), "a", 0.1, 100), TierFacts(ON_DEMAND, "b"), commit_time=94.0),
+            "the tier gives 30s notice, so each eviction loses work: write each checkpoint with 4 times as many ranks",
+        ),
         (question(max_duration=5 * 3600.0), "maxDuration 5h"),
         (question(deadline=3600.0), "spec.deadline is before the end"),
         (question(budget=3.0), "spec.budget 3.00 USD is less than the expected 5.52 USD"),

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_VALUES = 50
 """Values of one --what-if."""
 
+LEAST_WAITING = 0.01
+"""Share of the cost from which the cost of waiting nodes is shown."""
+
 COLUMNS = ("Of the runs", "Mean", "p50", "p90", "p99")
 
 
@@ -129,6 +132,10 @@ def print_forecast(found: Simulated, question: Question) -> None:
     print_table(
         ("Tier", "Used by", "Hours"), used, f"{own.losses:.1f} losses, {own.recomputed:.2f} h recomputed (means)"
     )
+    if own.waiting >= LEAST_WAITING * own.cost.mean > 0:
+        typer.echo(
+            f"of that, ${own.waiting:.2f} are for nodes that wait until their gang is complete and the program starts"
+        )
     if (on_demand := _on_demand(question)) and own.success:
         saved = f"{100 * (1 - own.cost.mean / on_demand):.1f} %".replace("-", "−")
         typer.echo(f"on demand without interruptions: ${on_demand:.2f}; the mean saves {saved}")
@@ -278,6 +285,7 @@ def _plain(result: Forecast) -> dict[str, Any]:
         "finishHours": None if result.hours is None else _distribution(result.hours),
         "losses": round(result.losses, 4),
         "recomputedHours": round(result.recomputed, 4),
+        "waitingUsd": round(result.waiting, 4),
         "tiers": [
             {
                 "name": tier.name,

@@ -80,7 +80,9 @@ def plan(
     restart: Annotated[
         str, typer.Option(metavar="DURATION", help="From ready workers to the first step, at each start.")
     ] = "3m",
-    commit_time: Annotated[str, typer.Option(metavar="DURATION", help="Duration of a commit.")] = "10s",
+    commit_time: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Duration of a commit. Default: 10s in the simulated runs.")
+    ] = None,
     write: Annotated[
         Path | None,
         typer.Option(
@@ -114,13 +116,14 @@ def plan(
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
-    question = Question(spec, facts, hours, overhead, interval)
+    commit = 0.0 if commit_time is None else _seconds("--commit-time", commit_time)
+    question = Question(spec, facts, hours, overhead, interval, commit)
     variants = [forecast.what_if(text, [tier.tier.name for tier in facts]) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None
     installed = find_spec("numpy") is not None
     if runs and formulas["choices"] and installed:
-        simulated = forecast.simulate(question, _assumptions(interval, restart, commit_time), runs, seed, variants)
+        simulated = forecast.simulate(question, _assumptions(question, restart), runs, seed, variants)
     elif variants or write is not None:
         raise InvalidSpec(
             "needs simulated runs: give --runs and --evictions-per-node-hour, and install spotladder[sim]",
@@ -165,17 +168,24 @@ def _write(target: Path, source: Path, question: Question, simulated: forecast.S
         raise EnvironmentFailure(f"--write: {target} cannot be written: {error.strerror or error}") from None
 
 
-def _assumptions(interval: float | None, restart: str, commit_time: str) -> Assumptions:
-    from spotladder.core.durations import parse_duration
+def _assumptions(question: Question, restart: str) -> Assumptions:
     from spotladder.planner.simulated import Assumptions
 
-    found = {}
-    for option, text in (("restart", restart), ("commit_time", commit_time)):
-        try:
-            found[option] = parse_duration(text)
-        except ValueError as error:
-            raise InvalidSpec(f"{text!r} {error}", path=f"--{option.replace('_', '-')}") from None
-    return Assumptions(**found) if interval is None else Assumptions(**found, commit_interval=interval)
+    given: dict[str, float] = {"restart": _seconds("--restart", restart)}
+    if question.commit_time:
+        given["commit_time"] = question.commit_time
+    if question.interval is not None:
+        given["commit_interval"] = question.interval
+    return Assumptions(**given)
+
+
+def _seconds(option: str, text: str) -> float:
+    from spotladder.core.durations import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidSpec(f"{text!r} {error}", path=option) from None
 
 
 def _interval(job: TieredJob) -> float | None:

@@ -80,6 +80,14 @@ def simulate(
     atomic: Annotated[
         bool, typer.Option("--atomic", help="Nodes come all together or not at all; a partial gang is never held.")
     ] = False,
+    surge: Annotated[
+        bool,
+        typer.Option(
+            "--surge",
+            help="The program can continue without workers whose nodes will be reclaimed (train.ray_run_config), so "
+            "that they are replaced inside the attempt. With --job, on tiers that do not set surge: false.",
+        ),
+    ] = False,
     probed: Annotated[
         bool, typer.Option("--probed", help="Policies know at all times which zones have capacity, without asking.")
     ] = False,
@@ -135,6 +143,7 @@ def simulate(
         egress=egress,
         checkpoint_gib=checkpoint_gib,
         atomic=atomic,
+        surge=surge,
         probed=probed,
     )
     traces = simulation.read(trace, polarity, sort=sort)
@@ -193,6 +202,7 @@ def _plain(summary: Summary) -> dict[str, Any]:
                 "attempts": one.attempts,
                 "recomputedHours": round(one.recomputed / 3600, 4),
                 "overheadHours": round(one.overhead / 3600, 4),
+                "waitingUsd": round(one.waiting, 4),
                 "nodeHours": {tier: round(hours, 4) for tier, hours in one.node_hours.items()},
             }
             for seed, one in enumerate(summary.outcomes)

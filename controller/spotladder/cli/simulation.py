@@ -60,6 +60,7 @@ class SimulationOptions:
     egress: Path | None
     checkpoint_gib: float
     atomic: bool
+    surge: bool
     probed: bool
 
 
@@ -94,7 +95,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
         price = Price(options.spot_price, yardstick)
         notice = _seconds("--notice", options.notice)
         zones.append(_zone(name, found, price, notice, options))
-        tiers.append(Tier(name, FOR_EVER, 600.0, CapacityType.SPOT, price, notice=notice))
+        tiers.append(Tier(name, FOR_EVER, 600.0, CapacityType.SPOT, price, notice=notice, surge=options.surge))
     if ON_DEMAND in traces:
         raise InvalidSpec(f"{ON_DEMAND!r} is the tier that is added: name the zone otherwise", path="--trace")
     dearest = max(tier.price.on_demand for tier in tiers)
@@ -226,6 +227,7 @@ def _program(options: SimulationOptions, interval: Seconds) -> ProgramPlan:
         interval,
         _seconds("--commit-time", options.commit_time),
         options.checkpoint_gib,
+        hands_over=options.surge,
     )
 
 

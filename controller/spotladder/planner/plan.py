@@ -47,13 +47,15 @@ class TierFacts:
 @dataclass(frozen=True, slots=True)
 class Question:
     """The input of an estimate. `hours` is the duration on demand only, `overhead` the cost of a failure in hours, and
-    `interval` the seconds between commits, None if commits are counted in steps."""
+    `interval` the seconds between commits, None if commits are counted in steps. `commit_time` is the duration of a
+    commit in seconds, 0 if unknown."""
 
     spec: JobSpec
     tiers: tuple[TierFacts, ...]
     hours: float
     overhead: float
     interval: Seconds | None = None
+    commit_time: Seconds = 0.0
 
     @property
     def on_demand_price(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from spotladder.core.accounting import HOUR
@@ -75,7 +76,23 @@ def _commits(question: Question) -> Iterator[str]:
         yield "spec.stallTimeout is shorter than spec.checkpoints.interval: a healthy job counts as stalled"
 
 
-_CHECKS: tuple[Callable[[Question], Iterator[str]], ...] = (_tiers, _end, _commits)
+def _notices(question: Question) -> Iterator[str]:
+    """Tiers whose notice ends before a commit is complete."""
+    for index, facts in enumerate(question.tiers):
+        notice, commit = facts.tier.notice, question.commit_time
+        if not facts.spot or not 0 < notice < commit:
+            continue
+        told = f"a commit takes {format_duration(commit)}, the tier gives {format_duration(notice)} notice"
+        ranks = math.ceil(commit / notice)
+        fit = f"write each checkpoint with {ranks} times as many ranks"
+        if facts.evictions:
+            between = HOUR / (facts.evictions * question.spec.workers)
+            best = max(1.0, float(round(math.sqrt(2.0 * between * commit))))
+            fit += f", or commit every {format_duration(best)}"
+        yield f"spec.tiers[{index}] ({facts.tier.name}): {told}, so each eviction loses work: {fit}"
+
+
+_CHECKS: tuple[Callable[[Question], Iterator[str]], ...] = (_tiers, _end, _commits, _notices)
 
 
 def _outlook(question: Question, own: Choice) -> Iterator[str]:

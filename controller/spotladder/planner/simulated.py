@@ -82,7 +82,8 @@ class TierForecast:
 class Forecast:
     """The runs of one variant of a job. `cost` is in USD over all runs, `hours` until the end of the runs that
     succeeded, None without one. `success` is the share of the runs that succeeded, within the deadline if there is one;
-    `success_range` is its 95 % confidence interval."""
+    `success_range` is its 95 % confidence interval. `waiting` is the mean cost in USD of nodes of gangs that were not
+    complete, a part of `cost`."""
 
     runs: int
     success: float
@@ -91,6 +92,7 @@ class Forecast:
     hours: Distribution | None
     losses: float
     recomputed: float
+    waiting: float
     tiers: tuple[TierForecast, ...]
 
 
@@ -236,6 +238,7 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
         hours=Distribution.of([one.finished / HOUR for one in succeeded]) if succeeded else None,
         losses=fmean(one.evictions for one in found),
         recomputed=fmean(one.recomputed for one in found) / HOUR,
+        waiting=fmean(one.waiting for one in found),
         tiers=tuple(tiers),
     )
 

@@ -1,4 +1,5 @@
-"""Pictures of a comparison: how costs are distributed, cost beside finish time, and one run of each policy."""
+"""Pictures of a comparison: the distribution of costs, cost beside finish time, and one run of each policy over time:
+its work, its cost and its tiers."""
 
 from __future__ import annotations
 
@@ -26,11 +27,13 @@ COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e
 def draw(file: Path, summaries: Sequence[Summary]) -> None:
     """Draw a comparison into a .png or .svg file. Raises EnvironmentFailure without matplotlib, or if the file cannot
     be written."""
-    figure = _figure((10, 4.2 + 0.5 * len(summaries)), "--plot")
-    grid = figure.add_gridspec(2, 2, height_ratios=(4, 0.8 + 0.6 * len(summaries)))
+    figure = _figure((10, 8.4 + 0.5 * len(summaries)), "--plot")
+    grid = figure.add_gridspec(3, 2, height_ratios=(4, 3.6, 0.8 + 0.6 * len(summaries)))
     _costs(figure.add_subplot(grid[0, 0]), summaries)
     _ends(figure.add_subplot(grid[0, 1]), summaries)
-    _timeline(figure.add_subplot(grid[1, :]), summaries)
+    _work(figure.add_subplot(grid[1, 0]), summaries)
+    _spent(figure.add_subplot(grid[1, 1]), summaries)
+    _timeline(figure.add_subplot(grid[2, :]), summaries)
     _save(figure, file, "--plot")
 
 
@@ -98,6 +101,37 @@ def _ends(axes: Any, summaries: Sequence[Summary]) -> None:
             axes.plot(hours, costs, marker, color=colour, alpha=0.7, markersize=5)
     axes.set(xlabel="ends after (h)", ylabel="cost (USD)", title="Cost and finish time (× without success)")
     axes.grid(visible=True, alpha=0.3)
+
+
+def _work(axes: Any, summaries: Sequence[Summary]) -> None:
+    """The finished work of the first run of each policy. A drop is work that was lost and is repeated; the slope is
+    the goodput."""
+    for summary, colour in zip(summaries, _colours(summaries), strict=True):
+        samples = summary.outcomes[0].samples
+        hours, work = [one.at / HOUR for one in samples], [one.work / HOUR for one in samples]
+        axes.plot(hours, work, color=colour, label=summary.policy)
+    longest = max(summary.outcomes[0].finished for summary in summaries) / HOUR
+    axes.axline((0, 0), slope=1, color="grey", linewidth=0.8, linestyle=":")
+    axes.set(
+        xlim=(0, 1.02 * longest),
+        ylim=(0, None),
+        xlabel="hours after the start",
+        ylabel="finished work (h)",
+        title="Work over time (dotted: without interruptions)",
+    )
+    axes.grid(visible=True, alpha=0.3)
+
+
+def _spent(axes: Any, summaries: Sequence[Summary]) -> None:
+    """The cost of the first run of each policy."""
+    for summary, colour in zip(summaries, _colours(summaries), strict=True):
+        samples = summary.outcomes[0].samples
+        axes.plot([one.at / HOUR for one in samples], [one.usd for one in samples], color=colour, label=summary.policy)
+    axes.set(
+        xlim=(0, None), ylim=(0, None), xlabel="hours after the start", ylabel="paid (USD)", title="Cost over time"
+    )
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(fontsize="small")
 
 
 def _timeline(axes: Any, summaries: Sequence[Summary]) -> None:

@@ -13,12 +13,21 @@ from spotladder.display.report.markup import Markup, element, join, trusted
 from spotladder.errors import EnvironmentFailure
 from spotladder.sim.compare import Scenario, Summary, availability
 from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
+from spotladder.sim.world.run import Sample
 
 WIDTH, LEFT, ROW = 900, 150, 34
 """Width and height of the charts, in pixels."""
 
 COSTS = "A hollow dot is a run without success. The line is the work on demand without interruptions."
 TIMELINE = "Blue is spot capacity, orange on-demand. Pale: the attempt waits or starts, and nothing trains."
+
+CURVES = "Upper chart: finished work in hours; a drop is work that was lost. Lower chart: the cost in USD."
+
+STROKES = ("var(--spot)", "var(--on-demand)", "var(--reserved)", "var(--ink)", "var(--soft)")
+"""Colours of the curves of the policies, in turn; the name stands at the end of each curve."""
+
+CURVE = 150
+"""Height of a chart of curves, in pixels."""
 
 BINS = 96
 """Columns of the heat map."""
@@ -71,6 +80,7 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         *[element("p", sentence, class_="note") for sentence in failures(summaries)],
         element("section", element("h2", "Cost of each run"), _note(COSTS), _costs(summaries, least)),
         element("section", element("h2", "The run with seed 0"), _note(TIMELINE), _timeline(summaries, scenario)),
+        element("section", element("h2", "Work and cost over time, seed 0"), _note(CURVES), *_curves(summaries)),
         *_availability(scenario, len(summaries[0].outcomes)),
         element("section", element("h2", "Runs"), _runs(summaries)),
     )
@@ -100,7 +110,7 @@ def _costs(summaries: Sequence[Summary], on_demand: float) -> Markup:
             told = element("title", f"seed {seed}: ${one.cost:.2f}, {one.reason}")
             fill = "var(--spot)" if one.succeeded else "none"
             parts.append(element("circle", told, cx=x(one.cost), cy=y, r=4, fill=fill, stroke="var(--spot)"))
-    return _drawing(parts, x, [(value, f"${value:g}") for value in ticks(1.05 * highest)], len(summaries))
+    return _drawing(parts, x, [(value, f"${value:g}") for value in ticks(1.05 * highest)], ROW * len(summaries))
 
 
 def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> Markup:
@@ -126,7 +136,42 @@ def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> Markup:
                     opacity=1.0 if part.trains else 0.25,
                 )
             )
-    return _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(longest)], len(summaries))
+    return _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(longest)], ROW * len(summaries))
+
+
+def _curves(summaries: Sequence[Summary]) -> list[Markup]:
+    """The finished work and the cost of the first run of each policy, as two charts over one axis of time."""
+    runs = [(summary.policy, summary.outcomes[0]) for summary in summaries]
+    longest = max(run.finished for _name, run in runs) / HOUR or 1.0
+    x = Scale(0, 1.12 * longest, LEFT, WIDTH - 10)
+    charts = []
+    for unit, of in (("{:g} h", _hours_done), ("${:g}", _paid)):
+        curves = [(name, [(one.at / HOUR, of(one)) for one in run.samples]) for name, run in runs]
+        highest = max((value for _name, curve in curves for _at, value in curve), default=0.0) or 1.0
+        y = Scale(0, 1.1 * highest, CURVE, 6)
+        parts: list[Markup] = []
+        for value in ticks(1.1 * highest, 4):
+            parts.append(_label(unit.format(value), y(value)))
+            parts.append(element("line", x1=LEFT, x2=WIDTH - 10, y1=y(value), y2=y(value), stroke="var(--line)"))
+        for index, (name, curve) in enumerate(curves):
+            colour = STROKES[index % len(STROKES)]
+            path = " ".join(
+                f"{'L' if place else 'M'}{x(at):.1f},{y(value):.1f}" for place, (at, value) in enumerate(curve)
+            )
+            parts.append(element("path", element("title", name), d=path, fill="none", stroke=colour, stroke_width=2))
+            at, value = curve[-1]
+            parts.append(element("text", name, x=x(at) + 4, y=y(value) + 4 + 12 * (index % 2), fill=colour))
+        marks = [(value, f"{value:g} h") for value in ticks(1.12 * longest)]
+        charts.append(_drawing(parts, x, marks, CURVE))
+    return charts
+
+
+def _hours_done(sample: Sample) -> float:
+    return sample.work / HOUR
+
+
+def _paid(sample: Sample) -> float:
+    return sample.usd
 
 
 def _availability(scenario: Scenario, seeds: int) -> list[Markup]:
@@ -145,7 +190,7 @@ def _availability(scenario: Scenario, seeds: int) -> list[Markup]:
             area = {"x": x(since), "y": ROW * index + 4, "width": x(until) - x(since), "height": ROW - 8}
             shade = {"fill": "var(--spot)", "opacity": round(share, 3), "shape_rendering": "crispEdges"}
             parts.append(element("rect", element("title", told), **area, **shade))
-    drawing = _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(hours)], len(shares))
+    drawing = _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(hours)], ROW * len(shares))
     note = f"The darker, the more of {min(seeds, MOST_SEEDS)} runs have capacity for all workers at that time."
     return [element("section", element("h2", "Availability"), _note(note), drawing)]
 
@@ -154,8 +199,7 @@ def _note(text: str) -> Markup:
     return element("p", text, class_="note")
 
 
-def _drawing(parts: Sequence[Markup], x: Scale, marks: Sequence[tuple[float, str]], lanes: int) -> Markup:
-    bottom = ROW * lanes
+def _drawing(parts: Sequence[Markup], x: Scale, marks: Sequence[tuple[float, str]], bottom: float) -> Markup:
     axis = [
         element("text", text, x=x(value), y=bottom + 18, text_anchor="middle", fill="var(--soft)")
         for value, text in marks

@@ -1,0 +1,92 @@
+"""`spotladder replay` as a user sees it, on the recorded demo."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Answer, call
+
+Capture = pytest.CaptureFixture[str]
+
+DEMO = Path(__file__).parents[2] / "docs" / "images" / "run"
+NAME = "digits-tensorflow"
+
+
+@pytest.fixture
+def states(tmp_path: Path) -> Path:
+    """The state folder of a machine on which the demo ran."""
+    folder = tmp_path / "states" / "default" / NAME
+    folder.mkdir(parents=True)
+    for file in ("state.json", "timeline.jsonl"):
+        shutil.copy(DEMO / file, folder)
+    run = {"began": 1795369631.0, "python": "3.11", "ray": "2.56", "uri": "checkpoints"}
+    (folder / "run.json").write_text(json.dumps(run))
+    return tmp_path / "states"
+
+
+def replayed(capsys: Capture, states: Path, *more: str | Path) -> Answer:
+    return call(capsys, "replay", NAME, "--state-dir", states, *more)
+
+
+def test_a_table_with_the_recorded_run_and_the_replays(capsys: Capture, states: Path) -> None:
+    answer = replayed(capsys, states, "--policy", "ordered", "--policy", "on-demand")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0] == NAME
+    assert lines[1].split()[0] == "POLICY"
+    assert lines[2].startswith("as recorded  Completed")
+    assert [line.split()[0] for line in lines[3:5]] == ["ordered", "on-demand"]
+    assert "assumed: the work takes " in answer.out
+    assert "assumed: the run did not observe all of the time what capacity spot-a, spot-c had" in answer.out
+
+
+def test_json_with_what_ifs(capsys: Capture, states: Path) -> None:
+    found = json.loads(replayed(capsys, states, "--what-if", "spot-a.maxFailures=0,3", "-o", "json").out)
+    assert found["recorded"]["costUsd"] == pytest.approx(0.0413, abs=1e-4)
+    assert [entry["whatIf"] for entry in found["replays"]] == [None, "spot-a.maxFailures=0", "spot-a.maxFailures=3"]
+    own, zero, three = (entry["withUnobservedCapacity"]["costUsd"] for entry in found["replays"])
+    assert own == zero
+    assert three < own
+    assert found["unobserved"] == ["spot-a", "spot-c"]
+
+
+def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) -> None:
+    file = tmp_path / "incident.json"
+    answer = replayed(capsys, states, "--to", file)
+    assert (answer.code, answer.out.splitlines()[-1]) == (0, f"Replay: {file}")
+    again = call(capsys, "replay", file)
+    assert (again.code, again.err) == (0, "")
+    assert "transitions with policy ordered" in again.out
+    document = json.loads(file.read_text())
+    document["spec"]["tiers"][0]["max_failures"] = 9
+    file.write_text(json.dumps(document))
+    other = call(capsys, "replay", file)
+    assert other.code == 1
+    assert " was " in other.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--policy", "orderd"), "no policy is called 'orderd'"),
+        (("--what-if", "spot-z.maxFailures=1"), "the job has no tier 'spot-z'"),
+        (("--hours", "0"), "--hours"),
+    ],
+)
+def test_bad_options(options: tuple[str, ...], said: str, capsys: Capture, states: Path) -> None:
+    answer = replayed(capsys, states, *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+
+
+def test_jobs_and_files_that_do_not_exist(capsys: Capture, states: Path, tmp_path: Path) -> None:
+    answer = call(capsys, "replay", "nothing", "--state-dir", states)
+    assert (answer.code, answer.out) == (2, "")
+    assert "no run of default/nothing found" in answer.err
+    answer = call(capsys, "replay", tmp_path / "none.json")
+    assert (answer.code, answer.out) == (2, "")
+    assert "none.json: cannot be read" in answer.err
