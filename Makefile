@@ -161,8 +161,9 @@ mutation: setup ## Change core and commit log at random places and count what no
 clean: ## Remove what was built here
 	rm -rf $(VENV) $(VENV)-checkov $(VENV)-emulator .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
-pictures: setup ## Draw the README's pictures from the run in docs/images/run
+pictures: setup ## Draw the pictures of the README and of docs/simulator.md
 	$(BIN)/python docs/images/record.py
+	$(BIN)/python docs/images/simulations.py
 
 schema: setup ## Write the JSON schema of fleet files beside the example
 	$(BIN)/spotladder infra schema > examples/fleet/fleet.schema.json

@@ -53,6 +53,45 @@ def test_node_events_of_two_recordings_are_concatenated(tmp_path: Path) -> None:
     assert trace.available(2).tolist() == [True, False, False, False]
 
 
+def event(minute: int, reason: str, node: str, **more: Any) -> dict[str, Any]:
+    at = f"2026-01-01T00:{minute:02}:00Z"
+    return {
+        "kind": "Event",
+        "reason": reason,
+        "involvedObject": {"kind": "Node", "name": node},
+        "lastTimestamp": at,
+    } | more
+
+
+def events(*items: dict[str, Any], kind: str = "List") -> str:
+    return json.dumps({"apiVersion": "v1", "kind": kind, "items": list(items)})
+
+
+def test_events_of_kubernetes_tell_when_nodes_come_and_go(tmp_path: Path) -> None:
+    """Registered again after a restart of the controller; removed without being registered: there from the start."""
+    text = events(
+        event(9, "RemovingNode", "old"),
+        event(0, "RegisteredNode", "a"),
+        event(2, "RegisteredNode", "b"),
+        event(3, "RegisteredNode", "a"),
+        event(4, "Nominated", "a"),
+        event(5, "RemovingNode", "a"),
+    )
+    trace = read_trace(written(tmp_path, "events.json", text))
+    assert steps(trace) == [(0, 2), (120, 3), (180, 3), (300, 2), (540, 1)]
+    assert (trace.origin, trace.end) == (1767225600, 540)
+
+
+def test_events_of_the_newer_api_are_read(tmp_path: Path) -> None:
+    newer = {"involvedObject": None, "lastTimestamp": None, "regarding": {"name": "a"}}
+    text = events(
+        event(0, "RegisteredNode", "") | newer | {"eventTime": "2026-01-01T00:00:00.000000Z"},
+        event(0, "RemovingNode", "") | newer | {"eventTime": None, "deprecatedLastTimestamp": "2026-01-01T01:00:00Z"},
+        kind="EventList",
+    )
+    assert steps(read_trace(written(tmp_path, "events.json", text))) == [(0, 1), (3600, 0)]
+
+
 def test_unordered_node_counts_are_read_only_with_sort(tmp_path: Path) -> None:
     file = written(tmp_path, "a.txt", "2021-12-11, 11:11:30, 55\n2021-12-11, 11:13:30, 50\n2021-12-11, 11:12:30, 54\n")
     assert steps(read_trace(file, sort=True)) == [(0, 55), (60, 54), (120, 50)]
@@ -121,6 +160,13 @@ def test_egress_prices_are_read(tmp_path: Path) -> None:
         ("t.json", window([0], metadata=ZONE, prices=[-1]), 'prices[0]: expected USD per hour, 0 or more, got "-1"'),
         ("t.json", window([0], metadata=ZONE, prices=[float("nan")]), "prices[0]: expected USD per hour"),
         ("t.json", window([0], metadata=ZONE, prices=[1, 2]), "prices: expected one price for each of the 1 samples"),
+        ("t.json", events(), "has no time between events of nodes (expected RegisteredNode and RemovingNode)"),
+        ("t.json", events(event(0, "RegisteredNode", "")), "items[0].involvedObject.name: expected the name of a node"),
+        (
+            "t.json",
+            events(event(0, "RegisteredNode", "a", lastTimestamp="noon")),
+            'items[0].lastTimestamp: expected a time as in 2026-01-01T00:00:00Z, got "noon"',
+        ),
         ("t.csv", "", "t.csv: is empty: use a trace"),
         ("t.csv", "a,b\n1,2\n", "t.csv: line 1: has an unknown format"),
         ("t.csv", "time,up\n0,1\n", "line 1: expected the header time,available"),
