@@ -77,7 +77,9 @@ def test_synthetic_traces_and_a_picture(capsys: Capture, tmp_path: Path) -> None
     answer = call(capsys, "simulate", "--trace", "synthetic", *options)
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.splitlines()[-1] == f"Plot: {picture}"
-    assert "share of runs" in picture.read_text()
+    assert [
+        title for title in ("share of runs", "Work over time", "Cost over time") if title not in picture.read_text()
+    ] == []
 
 
 def test_the_report_is_one_file_that_loads_nothing(capsys: Capture, tmp_path: Path) -> None:
@@ -87,6 +89,7 @@ def test_the_report_is_one_file_that_loads_nothing(capsys: Capture, tmp_path: Pa
     text = page.read_text()
     assert "Simulated policies" in text
     assert text.count("<circle") == 2
+    assert "<h2>Work and cost over time, seed 0</h2>" in text
     assert "ordered" in text
     assert not [word for word in ("<script", "src=", "href=", "@import", "url(") if word in text]
 
@@ -105,6 +108,31 @@ def test_traces_like_a_recorded_one_and_their_survival_curves(capsys: Capture, t
     answer = call(capsys, "simulate", "--trace", "synthetic", *options)
     assert answer.code == 2
     assert "--survival: needs a recorded trace" in answer.err
+
+
+def test_a_queue_delays_the_job(capsys: Capture, tmp_path: Path) -> None:
+    quota = written(tmp_path, "quota.csv", "time,nodes\n0,0\n3600,4\n")
+    options = ("--hours", "2", "--deadline", "12h", "--trace", "zone=synthetic", "-o", "json")
+    run = json.loads(call(capsys, "simulate", *options, "--quota", f"zone={quota}").out)["policies"][0]["runs"][0]
+    assert run["succeeded"]
+    assert run["finishHours"] > 3
+    answer = call(capsys, "simulate", *options, "--quota", f"west={quota}")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--quota: expected ZONE=FILE with a zone of zone, on-demand, got 'west=" in answer.err
+
+
+def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
+    trace = written(
+        tmp_path, "zone.csv", "time,nodes\n" + "".join(f"{600 * tick},{4 - (tick == 6)}\n" for tick in range(90))
+    )
+    options = ("--trace", trace, "--workers", "4", "--hours", "5", "--deadline", "12h", "--notice", "20m", "-o", "json")
+    drained, kept = (
+        json.loads(call(capsys, "simulate", *options, *more).out)["policies"][0]["runs"][0]
+        for more in ((), ("--surge",))
+    )
+    assert (drained["attempts"], kept["attempts"]) == (2, 1)
+    assert kept["recomputedHours"] == 0.0
+    assert kept["finishHours"] < drained["finishHours"]
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,14 @@ def simulate(
         Path | None, typer.Option(metavar="FILE", help="CSV: from_region,to_region,price_usd_per_gb.")
     ] = None,
     checkpoint_gib: Annotated[float, typer.Option(min=0, help="Size of a commit, for --egress.")] = 0.0,
+    quota: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ZONE=FILE",
+            help="The nodes that the zone's admission queue (Kueue) allows the job over time: a trace in the format "
+            "time,nodes. Repeat it for several zones.",
+        ),
+    ] = None,
     atomic: Annotated[
         bool, typer.Option("--atomic", help="Nodes come all together or not at all; a partial gang is never held.")
     ] = False,
@@ -151,6 +159,7 @@ def simulate(
         if given is not None and job is None:
             raise InvalidSpec("goes with --job", path=path)
     scenario = simulation.of_job(job, world, traces, options) if job else simulation.of_traces(traces, options)
+    scenario = simulation.with_quotas(scenario, quota or [])
     simulation.check_plot(plot, "--plot")
     simulation.check_plot(survival, "--survival")
     policies = list(dict.fromkeys(policy or ["ordered"]))

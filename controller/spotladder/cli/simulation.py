@@ -16,7 +16,7 @@ from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Pric
 from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource
 from spotladder.sim.readers import egress as egress_file
-from spotladder.sim.readers.any_format import Polarity, read_traces
+from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
 from spotladder.sim.readers.egress import Egress
 from spotladder.sim.synthetic import SyntheticMarket, fit
 from spotladder.sim.trace import Trace
@@ -254,6 +254,21 @@ def _seconds(option: str, text: str) -> Seconds:
         return parse_duration(text)
     except ValueError as error:
         raise InvalidSpec(f"{text!r} {error}", path=option) from None
+
+
+def with_quotas(scenario: Scenario, given: list[str]) -> Scenario:
+    """The scenario with the quotas of `--quota`. Raises InvalidSpec."""
+    quotas: dict[str, Trace] = {}
+    names = [source.plan.name for source in scenario.zones]
+    for text in given:
+        zone, _, file = text.partition("=")
+        if zone not in names or not file:
+            raise InvalidSpec(f"expected ZONE=FILE with a zone of {', '.join(names)}, got {text!r}", path="--quota")
+        quotas[zone] = read_trace(Path(file))
+    zones = tuple(
+        replace(source, plan=replace(source.plan, quota=quotas.get(source.plan.name))) for source in scenario.zones
+    )
+    return replace(scenario, zones=zones)
 
 
 def check_plot(file: Path | None, option: str) -> None:

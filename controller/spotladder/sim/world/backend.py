@@ -23,11 +23,14 @@ from spotladder.core.model import (
     PodRole,
     PodSeen,
     Progress,
+    QueueEviction,
+    QueueSeen,
     Replace,
     Seconds,
 )
 from spotladder.core.reasons import Cause
-from spotladder.sim.world.market import Market, MarketNode
+from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally
+from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
 
 START: Instant = 1_600_000_000.0
@@ -35,56 +38,7 @@ START: Instant = 1_600_000_000.0
 
 
 NO_CAPACITY = "the zone has no capacity for the whole gang now"
-
-
-@dataclass
-class _Pod:
-    """One worker pod; without a node while it waits for one."""
-
-    uid: str
-    node: MarketNode | None = None
-
-
-@dataclass
-class _Attempt:
-    """One attempt. `lost` are its newest lost pods. `leaving` are the uids of pods that are being replaced;
-    `handing_over`: the program commits in order to continue without them."""
-
-    number: int
-    zone: str
-    pods: list[_Pod]
-    lost: list[PodSeen] = field(default_factory=list)
-    program: SimulatedProgram | None = None
-    draining: bool = False
-    exit: Exit | None = None
-    message: str = ""
-    leaving: frozenset[str] = frozenset()
-    handing_over: bool = False
-
-    def ready(self, now: Seconds, workers: int) -> bool:
-        """Whether so many workers are ready."""
-        return sum(1 for pod in self.pods if pod.node is not None and pod.node.ready_at <= now) >= workers
-
-    @property
-    def going(self) -> list[_Pod]:
-        """The pods that are being replaced and still exist."""
-        return [pod for pod in self.pods if pod.uid in self.leaving]
-
-
-@dataclass
-class Tally:
-    """The cost and the losses of a job so far, in USD and seconds. `node_seconds` is by zone. `evictions` is the
-    number of nodes that were reclaimed or failed. `recomputed` is work that was lost before it was committed,
-    `overhead` the time between ready workers and the first step. `waiting_usd` is the part of `usd` for nodes of gangs
-    that were not complete, so that no program ran on them."""
-
-    usd: float = 0.0
-    egress_usd: float = 0.0
-    waiting_usd: float = 0.0
-    node_seconds: dict[str, float] = field(default_factory=dict)
-    recomputed: Seconds = 0.0
-    overhead: Seconds = 0.0
-    evictions: int = 0
+NO_QUOTA = "the queue has no quota for the whole gang now"
 
 
 @dataclass
@@ -102,7 +56,7 @@ class SimBackend:
     probed: bool = False
     bill: Tally = field(default_factory=Tally)
     changes: int = 0
-    _attempts: dict[int, _Attempt] = field(default_factory=dict)
+    _attempts: dict[int, SimAttempt] = field(default_factory=dict)
     _committed: float = 0.0
     _committed_at: Instant | None = None
     _committed_in: str = ""
@@ -117,7 +71,8 @@ class SimBackend:
         if action.attempt in self._attempts:
             return
         pods = [self._pod(action.attempt) for _ in range(self.workers)]
-        self._attempts[action.attempt] = _Attempt(action.attempt, self.tiers[action.tier], pods)
+        zone = self.tiers[action.tier]
+        self._attempts[action.attempt] = SimAttempt(action.attempt, zone, pods, queued=not self._has_quota(zone))
         self.changes += 1
         self._place()
 
@@ -178,10 +133,11 @@ class SimBackend:
         attempts = tuple(
             AttemptSeen(
                 one.number,
-                (self._head(one), *one.lost, *map(self._seen, one.pods)),
+                () if one.queued else (self._head(one), *one.lost, *map(self._seen, one.pods)),
                 one.exit,
                 one.message,
-                refused=one.exit is None and sum(1 for pod in one.pods if pod.node is not None) < self.workers,
+                refused=self._refused(one),
+                queue=self._queue(one),
                 surplus=len(one.pods) - self.workers if hands_over else None,
             )
             for one in self._attempts.values()
@@ -246,6 +202,7 @@ class SimBackend:
         self.changes += 1
         self._count_waiting()
         for attempt in self._attempts.values():
+            self._admit(attempt)
             if attempt.program is not None and attempt.exit is None:
                 self._commit(attempt, attempt.program)
             for pod in [pod for pod in attempt.pods if pod.node is not None]:
@@ -277,13 +234,39 @@ class SimBackend:
         kept = sum(1 for pod in pods if pod.node is not None and pod.node.gone_at is None)
         return self.market.free(zone) + kept >= self.workers
 
-    def _pod(self, number: int) -> _Pod:
-        return _Pod(f"{number}-{next(self._uids)}")
+    def _has_quota(self, zone: str) -> bool:
+        """Whether the queue of the zone, if it has one, allows the whole gang."""
+        quota = self.market.zones[zone].quota(self.market.now)
+        return quota is None or quota >= self.workers
+
+    def _admit(self, attempt: SimAttempt) -> None:
+        """Admit the attempt if there is quota for it, or take its quota and its nodes away. It is admitted once."""
+        has_quota = self._has_quota(attempt.zone)
+        if attempt.queued and has_quota and not attempt.preempted:
+            attempt.queued = False
+        elif not attempt.queued and not has_quota and attempt.exit is None:
+            attempt.queued = attempt.preempted = True
+            self._release(attempt)
+
+    def _queue(self, attempt: SimAttempt) -> QueueSeen | None:
+        if self.market.zones[attempt.zone].plan.quota is None:
+            return None
+        eviction = QueueEviction.PREEMPTED if attempt.preempted else None
+        return QueueSeen(attempt.zone, attempt.queued, NO_QUOTA if attempt.queued else "", eviction=eviction)
+
+    def _refused(self, attempt: SimAttempt) -> bool:
+        """Whether the attempt lacks nodes for lack of capacity."""
+        if attempt.exit is not None or attempt.queued:
+            return False
+        return sum(1 for pod in attempt.pods if pod.node is not None) < self.workers
+
+    def _pod(self, number: int) -> SimPod:
+        return SimPod(f"{number}-{next(self._uids)}")
 
     def _place(self) -> None:
         """Give nodes to waiting pods, and start programs whose workers are all ready."""
         for attempt in self._attempts.values():
-            if attempt.exit is not None or attempt.draining:
+            if attempt.exit is not None or attempt.draining or attempt.queued:
                 continue
             waiting = [pod for pod in attempt.pods if pod.node is None]
             if not self.atomic or self.market.free(attempt.zone) >= len(waiting):
@@ -293,7 +276,7 @@ class SimBackend:
             if attempt.program is None and handed_over and attempt.ready(self.market.now, self.workers):
                 self._begin(attempt)
 
-    def _begin(self, attempt: _Attempt) -> None:
+    def _begin(self, attempt: SimAttempt) -> None:
         """Start the program from the newest commit: all workers are ready."""
         self._newest_start = max(self._newest_start, attempt.number)
         attempt.program = SimulatedProgram(self.program, self.market.now, self._committed)
@@ -303,7 +286,7 @@ class SimBackend:
             price = self.egress.get((self._committed_in, plan.region), 0.0)
             self.bill.egress_usd += price * self.program.checkpoint_gib
 
-    def _commit(self, attempt: _Attempt, program: SimulatedProgram) -> None:
+    def _commit(self, attempt: SimAttempt, program: SimulatedProgram) -> None:
         step = program.advance(self.market.now)
         if step is None:
             return
@@ -320,7 +303,7 @@ class SimBackend:
         if attempt.exit is not None or program.stopping:
             self._stop(attempt)
 
-    def _stop(self, attempt: _Attempt) -> None:
+    def _stop(self, attempt: SimAttempt) -> None:
         """End the program: work that it has not committed is lost."""
         program, now = attempt.program, self.market.now
         if program is not None:
@@ -328,7 +311,7 @@ class SimBackend:
             self.bill.overhead += program.overhead(now)
             attempt.program = None
 
-    def _lose(self, attempt: _Attempt, pod: _Pod, cause: Cause) -> None:
+    def _lose(self, attempt: SimAttempt, pod: SimPod, cause: Cause) -> None:
         """Lose the pod and request a replacement. The program of the gang ends."""
         attempt.lost = [*attempt.lost, PodSeen(pod.uid, phase=PodPhase.LOST, ready=False, cause=cause)]
         attempt.lost = attempt.lost[-2 * self.workers :]
@@ -352,12 +335,12 @@ class SimBackend:
                         self.bill.waiting_usd += pod.node.zone.cost(max(since, pod.node.up_at), now)
         self._advanced_at = now
 
-    def _release(self, attempt: _Attempt) -> None:
+    def _release(self, attempt: SimAttempt) -> None:
         self._stop(attempt)
         for pod in attempt.pods:
             self._pay(pod)
 
-    def _pay(self, pod: _Pod) -> None:
+    def _pay(self, pod: SimPod) -> None:
         """Return the node, and bill it from the time when it joined."""
         node, now = pod.node, self.market.now
         if node is None:
@@ -370,10 +353,10 @@ class SimBackend:
         self.market.take_back(node)
         pod.node = None
 
-    def _head(self, attempt: _Attempt) -> PodSeen:
+    def _head(self, attempt: SimAttempt) -> PodSeen:
         return PodSeen(f"{attempt.number}-head", PodRole.HEAD)
 
-    def _seen(self, pod: _Pod) -> PodSeen:
+    def _seen(self, pod: SimPod) -> PodSeen:
         node, now = pod.node, self.market.now
         if node is None or now < node.up_at:
             return PodSeen(pod.uid, phase=PodPhase.PENDING, ready=False, unschedulable=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,7 @@ class ZonePlan:
     With `trace` None it always has capacity. `provision_delay` is how long a node takes to join once there is capacity
     for it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end a node is announced to
     go. All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that apply.
+    `quota` is the number of nodes over time that the zone's admission queue allows a job; None: there is no queue.
     """
 
     name: str
@@ -29,6 +31,7 @@ class ZonePlan:
     boot: Seconds = 0.0
     notice: Seconds = 0.0
     region: str = ""
+    quota: Trace | None = None
 
 
 class Zone:
@@ -38,6 +41,7 @@ class Zone:
         self.plan = plan
         self.times, self.counts, self.prices = _changes(plan, start)
         self.varying = bool((self.prices != self.prices[0]).any())
+        self._quota_times = [] if plan.quota is None else (plan.quota.times - start).tolist()
         # Cumulative USD per node at each change, so that the cost of an interval is one difference.
         spans = np.diff(self.times)
         self._paid = np.concatenate(([0.0], np.cumsum(spans * self.prices[:-1] / HOUR)))
@@ -54,10 +58,15 @@ class Zone:
         """USD for one node from `since` to `until`."""
         return self._paid_until(until) - self._paid_until(since)
 
+    def quota(self, now: Seconds) -> int | None:
+        """The number of nodes that the admission queue allows a job; None without a queue."""
+        if self.plan.quota is None:
+            return None
+        return int(self.plan.quota.nodes[max(0, bisect_right(self._quota_times, now) - 1)])
+
     def next_change(self, now: Seconds) -> Seconds:
-        """When the capacity or the price changes next; infinity: never."""
-        index = self._index(now) + 1
-        return float(self.times[index]) if index < len(self.times) else math.inf
+        """When the capacity, the price or the quota changes next; infinity: never."""
+        return min(_after(self.times, now), _after(self._quota_times, now))
 
     def _index(self, now: Seconds) -> int:
         return bisect_right(self.times, now) - 1
@@ -65,6 +74,11 @@ class Zone:
     def _paid_until(self, moment: Seconds) -> float:
         index = self._index(moment)
         return float(self._paid[index] + (moment - self.times[index]) * self.prices[index] / HOUR)
+
+
+def _after(times: Sequence[Seconds], now: Seconds) -> Seconds:
+    index = bisect_right(times, now)
+    return float(times[index]) if index < len(times) else math.inf
 
 
 def _changes(plan: ZonePlan, start: Seconds) -> tuple[list[float], list[int], Floats]:

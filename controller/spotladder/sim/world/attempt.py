@@ -1,0 +1,62 @@
+"""The objects of one attempt in the simulation, and the bill of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spotladder.core.model import Exit, PodSeen, Seconds
+from spotladder.sim.world.market import MarketNode
+from spotladder.sim.world.program import SimulatedProgram
+
+
+@dataclass
+class SimPod:
+    """One worker pod; without a node while it waits for one."""
+
+    uid: str
+    node: MarketNode | None = None
+
+
+@dataclass
+class SimAttempt:
+    """One attempt. `lost` are its newest lost pods. `leaving` are the uids of pods that are being replaced;
+    `handing_over`: the program commits in order to continue without them. `queued`: it has no quota; `preempted`: its
+    quota was taken away."""
+
+    number: int
+    zone: str
+    pods: list[SimPod]
+    lost: list[PodSeen] = field(default_factory=list)
+    program: SimulatedProgram | None = None
+    draining: bool = False
+    exit: Exit | None = None
+    message: str = ""
+    leaving: frozenset[str] = frozenset()
+    handing_over: bool = False
+    queued: bool = False
+    preempted: bool = False
+
+    def ready(self, now: Seconds, workers: int) -> bool:
+        """Whether so many workers are ready."""
+        return sum(1 for pod in self.pods if pod.node is not None and pod.node.ready_at <= now) >= workers
+
+    @property
+    def going(self) -> list[SimPod]:
+        """The pods that are being replaced and still exist."""
+        return [pod for pod in self.pods if pod.uid in self.leaving]
+
+
+@dataclass
+class Tally:
+    """The cost and the losses of a job so far, in USD and seconds. `node_seconds` is by zone. `evictions` is the
+    number of nodes that were reclaimed or failed. `recomputed` is work that was lost before it was committed,
+    `overhead` the time between ready workers and the first step. `waiting_usd` is the part of `usd` for nodes of gangs
+    that were not complete, so that no program ran on them."""
+
+    usd: float = 0.0
+    egress_usd: float = 0.0
+    waiting_usd: float = 0.0
+    node_seconds: dict[str, float] = field(default_factory=dict)
+    recomputed: Seconds = 0.0
+    overhead: Seconds = 0.0
+    evictions: int = 0
