@@ -146,7 +146,7 @@ def print_forecast(found: Simulated, question: Question) -> None:
     typer.echo()
     for sentence in advice(found, question):
         typer.echo(f"advice: {sentence}")
-    for sentence in told(found.assumptions, question):
+    for sentence in assumed(found.assumptions, question):
         typer.echo(f"assumed: {sentence}")
 
 
@@ -157,8 +157,8 @@ def advice(found: Simulated, question: Question) -> list[str]:
         ready, timeout = facts.ready_after, facts.tier.provision_timeout
         ready = found.assumptions.ready_after if ready is None else ready
         if timeout < ready:
-            told = f"it is {format_duration(timeout)}, and a node is ready after {format_duration(ready)}"
-            sentences.append(f"raise provisionTimeout of {facts.tier.name}: {told}")
+            why = f"it is {format_duration(timeout)}, and a node is ready after {format_duration(ready)}"
+            sentences.append(f"raise provisionTimeout of {facts.tier.name}: {why}")
     if found.proposal is not None:
         sentences.append(_proposed(found.proposal, question))
     if (best := found.interval) is not None:
@@ -200,7 +200,7 @@ def _proposed(found: Proposal, question: Question) -> str:
     return f"use {'; '.join(changes)}: {effect} (means of {after.runs} runs); --write FILE writes this job"
 
 
-def told(assumptions: Assumptions, question: Question) -> list[str]:
+def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     """What the forecast assumes, one sentence each."""
     from spotladder.planner.simulated import OUTAGE
 
@@ -250,7 +250,7 @@ def plain(found: Simulated, question: Question) -> dict[str, Any]:
             ],
             "sentences": advice(found, question),
         },
-        "assumptions": told(found.assumptions, question),
+        "assumptions": assumed(found.assumptions, question),
     }
 
 

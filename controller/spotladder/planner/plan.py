@@ -116,8 +116,8 @@ def choose(question: Question, max_failures: int | None = None) -> Choice | None
     if expected is None:
         return None
     if expected.failures > MOST:
-        told = f"the expected number of failures must be at most {MOST:g}, got {expected.failures:g}"
-        raise InvalidSpec(f"{told}: check that the eviction rate is per hour")
+        what = f"the expected number of failures must be at most {MOST:g}, got {expected.failures:g}"
+        raise InvalidSpec(f"{what}: check that the eviction rate is per hour")
     spot = {facts.tier.name: facts.tier for facts in question.tiers if facts.spot}
     on_spot = sum(hours for name, hours in expected.hours.items() if name in spot)
     scenario = CostScenario(
@@ -137,11 +137,11 @@ def choices(question: Question) -> list[Choice]:
     """The estimates for the job's own maxFailures and for CHOICES, without repetitions; empty if no estimate is
     possible."""
     found = [choose(question, number) for number in (None, *CHOICES)]
-    told: list[Choice] = []
+    distinct: list[Choice] = []
     for choice in found:
-        if choice is not None and (len(told) < 2 or choice.expected != told[-1].expected):
-            told.append(choice)
-    return told
+        if choice is not None and (len(distinct) < 2 or choice.expected != distinct[-1].expected):
+            distinct.append(choice)
+    return distinct
 
 
 def cheapest(found: list[Choice], accounting: Accounting) -> Choice | None:

@@ -96,7 +96,7 @@ def proposal(
 
 
 def _rank(found: Sequence[SimulationOutcome]) -> tuple[int, float]:
-    """Lower is better."""
+    """The negated number of successful runs, and the mean cost in USD: lower is better."""
     return -sum(one.succeeded for one in found), fmean(one.cost for one in found)
 
 

@@ -45,7 +45,7 @@ PERCENTS = (50, 90, 99)
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What the statistics of the tiers do not tell; all in seconds. `restart` is the time from ready workers to the
+    """Values that the statistics of the tiers do not have; all in seconds. `restart` is the time from ready workers to the
     first step, `ready_after` the time until a node that was requested is ready."""
 
     restart: Seconds = 180.0
@@ -63,7 +63,7 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Distribution:
-        """Of at least one value."""
+        """The distribution of at least one value."""
         cuts = quantiles(values, n=100, method="inclusive") if len(values) > 1 else [values[0]] * 99
         return cls(fmean(values), {percent: cuts[percent - 1] for percent in PERCENTS})
 

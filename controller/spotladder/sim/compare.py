@@ -52,13 +52,13 @@ class Scenario:
 
     @property
     def start(self) -> Seconds:
-        """How long an attempt takes until it makes progress, at most, once there is capacity; with its last commit."""
+        """Maximum time from available capacity to the first committed progress of an attempt."""
         waits = (source.plan.provision_delay + source.plan.boot for source in self.zones)
         return max(waits, default=0.0) + self.program.restart + self.program.commit_time
 
     @property
     def horizon(self) -> Seconds:
-        """For how long a run goes on at most: until the deadline, else ten times the work."""
+        """Maximum duration of a run: until the deadline, else ten times the work."""
         return self.spec.max_duration if self.spec.max_duration is not None else 10.0 * self.program.work
 
 
@@ -71,12 +71,12 @@ class Summary:
 
     @property
     def succeeded(self) -> int:
-        """How many runs ended with success."""
+        """Number of runs that ended with success."""
         return sum(outcome.succeeded for outcome in self.outcomes)
 
     @property
     def cost(self) -> float:
-        """USD."""
+        """Mean cost in USD."""
         return fmean(outcome.cost for outcome in self.outcomes)
 
     @property
@@ -87,17 +87,17 @@ class Summary:
 
     @property
     def evictions(self) -> float:
-        """Nodes that were reclaimed."""
+        """Mean number of reclaimed nodes."""
         return fmean(outcome.evictions for outcome in self.outcomes)
 
     @property
     def recomputed(self) -> float:
-        """Hours of work that was done again."""
+        """Mean hours of repeated work."""
         return fmean(outcome.recomputed for outcome in self.outcomes) / HOUR
 
     @property
     def overhead(self) -> float:
-        """Hours of starts."""
+        """Mean hours between ready workers and the first step."""
         return fmean(outcome.overhead for outcome in self.outcomes) / HOUR
 
     def cost_at(self, percent: int) -> float:

@@ -107,9 +107,9 @@ def _costs(summaries: Sequence[Summary], on_demand: float) -> Markup:
         y = ROW * index + ROW / 2
         parts.append(_label(summary.policy, y))
         for seed, one in enumerate(summary.outcomes):
-            told = element("title", f"seed {seed}: ${one.cost:.2f}, {one.reason}")
+            label = element("title", f"seed {seed}: ${one.cost:.2f}, {one.reason}")
             fill = "var(--spot)" if one.succeeded else "none"
-            parts.append(element("circle", told, cx=x(one.cost), cy=y, r=4, fill=fill, stroke="var(--spot)"))
+            parts.append(element("circle", label, cx=x(one.cost), cy=y, r=4, fill=fill, stroke="var(--spot)"))
     return _drawing(parts, x, [(value, f"${value:g}") for value in ticks(1.05 * highest)], ROW * len(summaries))
 
 
@@ -186,10 +186,10 @@ def _availability(scenario: Scenario, seeds: int) -> list[Markup]:
         parts.append(_label(zone, ROW * index + ROW / 2))
         for bin_, share in enumerate(lane.tolist()):
             since, until = bin_ * hours / BINS, (bin_ + 1) * hours / BINS
-            told = f"{zone}, {since:.1f} h: {100 * share:.0f} % of the runs have capacity"
+            label = f"{zone}, {since:.1f} h: {100 * share:.0f} % of the runs have capacity"
             area = {"x": x(since), "y": ROW * index + 4, "width": x(until) - x(since), "height": ROW - 8}
             shade = {"fill": "var(--spot)", "opacity": round(share, 3), "shape_rendering": "crispEdges"}
-            parts.append(element("rect", element("title", told), **area, **shade))
+            parts.append(element("rect", element("title", label), **area, **shade))
     drawing = _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(hours)], ROW * len(shares))
     note = f"The darker, the more of {min(seeds, MOST_SEEDS)} runs have capacity for all workers at that time."
     return [element("section", element("h2", "Availability"), _note(note), drawing)]

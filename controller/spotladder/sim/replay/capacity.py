@@ -85,10 +85,10 @@ def recorded_capacity(
         here = [one for one in attempts if one.tier == tier.name]
         own = [min(one.ready) - one.began for one in here if one.ready]
         ready_after = min(own, default=min(waits, default=READY_AFTER))
-        told = _told(records, tier.name, began)
+        reports = _reports(records, tier.name, began)
         changes = _used(here, spec.workers, ready_after)
-        changes |= _between(here, told, state.record(tier.name).spells, spec.workers, began)
-        changes = {at: 0 if nodes is None and _dry(told, at) else nodes for at, nodes in changes.items()}
+        changes |= _between(here, reports, state.record(tier.name).spells, spec.workers, began)
+        changes = {at: 0 if nodes is None and _dry(reports, at) else nodes for at, nodes in changes.items()}
         if tier.capacity_type is not CapacityType.SPOT:
             changes = {0.0: spec.workers} | {at: spec.workers if n is None else n for at, n in changes.items()}
         noticed = [noticed for one in here for _at, noticed in one.losses]
@@ -166,21 +166,21 @@ def _after(first: Seconds, attempt: _Attempt, workers: int, ready_after: Seconds
     return found
 
 
-def _told(records: Iterable[Record], tier: str, began: Instant) -> list[tuple[Seconds, bool]]:
+def _reports(records: Iterable[Record], tier: str, began: Instant) -> list[tuple[Seconds, bool]]:
     """When the tier's pool reported that it gained or lost its capacity."""
     changes = (record for record in records if isinstance(record, PoolChanged) and record.tier == tier)
     return [(max(0.0, change.at - began), change.available) for change in changes]
 
 
-def _dry(told: Iterable[tuple[Seconds, bool]], at: Seconds) -> bool:
+def _dry(reports: Iterable[tuple[Seconds, bool]], at: Seconds) -> bool:
     """Whether the newest report of the pool by then says that it has no capacity."""
-    newest = [available for since, available in told if since <= at]
+    newest = [available for since, available in reports if since <= at]
     return bool(newest) and not newest[-1]
 
 
 def _between(
     attempts: Sequence[_Attempt],
-    told: Sequence[tuple[Seconds, bool]],
+    reports: Sequence[tuple[Seconds, bool]],
     spells: Sequence[Spell],
     workers: int,
     began: Instant,
@@ -196,7 +196,7 @@ def _between(
         if not used(since) and not used(until):
             found[since] = workers if spell.available else 0
             found[until + 1] = None
-    for at, available in told:
+    for at, available in reports:
         if not used(at):
             found[at] = workers if available else 0
     return found

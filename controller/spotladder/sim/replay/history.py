@@ -94,7 +94,9 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         for complete in (False, True)
     )
     uncertain = tuple(one.name for one in tiers if one.uncertain)
-    return History(first.job, _result(records, state, first.at), low, high, uncertain, _told(program, tiers, uncertain))
+    return History(
+        first.job, _result(records, state, first.at), low, high, uncertain, _assumptions(program, tiers, uncertain)
+    )
 
 
 def _relative(spec: JobSpec, program: ProgramPlan) -> JobSpec:
@@ -187,7 +189,7 @@ def _result(records: Sequence[Record], state: JobState, began: Instant) -> Recor
     )
 
 
-def _told(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain: Sequence[str]) -> tuple[str, ...]:
+def _assumptions(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain: Sequence[str]) -> tuple[str, ...]:
     """What the replay assumes, one sentence each."""
     restart, interval = format_duration(round(program.restart)), format_duration(round(program.commit_interval))
     work = f"the work takes {program.work / HOUR:.4g} h without interruptions"

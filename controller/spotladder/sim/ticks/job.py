@@ -1,4 +1,4 @@
-"""What is simulated tick by tick, and what came of it."""
+"""The job, the tiers and the result of a run in the tick world."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ START: Instant = 1_600_000_000.0
 
 @dataclass(frozen=True, slots=True)
 class TickTier:
-    """A tier and its trace. `available[i]` says whether the whole gang can be had in tick i; None: always.
+    """A tier and its trace. `available[i]` says whether the whole gang has capacity in tick i; None: always.
     `prices[i]` is the price in tick i in USD per node-hour; None: the price of `tier` throughout."""
 
     tier: Tier
@@ -23,7 +23,7 @@ class TickTier:
     prices: Sequence[float] | None = None
 
     def has(self, tick: int) -> bool:
-        """Whether the gang can be had in this tick."""
+        """Whether the gang has capacity in this tick."""
         return self.available is None or self.available[tick]
 
     def price(self, tick: int) -> float:
@@ -74,7 +74,7 @@ class TickJob:
         return min(lengths, default=-(-self.deadline // self.tick))
 
     def spec(self, tick: int = 0) -> JobSpec:
-        """The job as the core sees it in this tick: with the prices of now."""
+        """The job as the core sees it in this tick: with the current prices."""
         tiers = tuple(
             entry.tier
             if entry.prices is None
