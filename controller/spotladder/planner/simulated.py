@@ -45,7 +45,7 @@ PERCENTS = (50, 90, 99)
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """Values that the statistics of the tiers do not have; all in seconds. `restart` is the time from ready workers to the
+    """Values that the statistics of the tiers do not have, in seconds. `restart` is the time from ready workers to the
     first step, `ready_after` the time until a node that was requested is ready."""
 
     restart: Seconds = 180.0

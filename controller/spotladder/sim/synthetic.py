@@ -1,8 +1,9 @@
 """Synthetic traces: the longer a zone has had capacity, or has had none, the less likely this is to change.
 
-Time is divided into ticks. In each tick a spell of capacity, or a spell without it, ends with a probability that depends on the
-age of the spell. A part of the random numbers is common to all zones (`correlation`), and spot is lost more often by
-day than by night (`diurnal`). All of it is repeatable from a seed, and the probabilities can be fitted from a trace.
+Time is divided into ticks. In each tick a spell of capacity, or a spell without it, ends with a probability that
+depends on the age of the spell. A part of the random numbers is common to all zones (`correlation`), and spot capacity
+is lost more often by day than by night (`diurnal`). The same seed gives the same traces, and the probabilities can be
+fitted to a trace.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ DAY: Seconds = 86400.0
 @dataclass(frozen=True, slots=True)
 class SyntheticMarket:
     """`lost` and `back`: for each range of ages, the probability in a tick that a spell with capacity, or without it,
-    ends. `correlation` and `diurnal` are from 0 to 1: the latter is the amplitude of the probability of a loss over a day. Raises InvalidSpec for values that cannot be."""
+    ends. `correlation` and `diurnal` are from 0 to 1; the latter is the amplitude of the daily change in the
+    probability of a loss. Raises InvalidSpec for invalid values."""
 
     lost: tuple[float, ...] = (0.33, 0.22, 0.16, 0.10, 0.07, 0.04, 0.02)
     back: tuple[float, ...] = (0.25, 0.16, 0.12, 0.08, 0.05, 0.03, 0.02)
