@@ -77,6 +77,7 @@ FORECASTS = (
     "controller/spotladder/cli/replay.py",
     "controller/spotladder/cli/simulate.py",
     "controller/spotladder/cli/simulation.py",
+    "controller/spotladder/cli/tier_facts.py",
     "controller/spotladder/planner",
     "controller/spotladder/sim",
 )

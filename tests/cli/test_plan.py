@@ -211,3 +211,16 @@ def test_an_advised_job_needs_simulated_runs(capsys: Capture, tmp_path: Path) ->
     answer = planned(capsys, tmp_path, *RATE, "--runs", "0", "--write", tmp_path / "advised.yaml")
     assert (answer.code, answer.out) == (2, "")
     assert "--write: needs simulated runs" in answer.err
+
+
+def test_a_picture_of_the_plan(capsys: Capture, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "plan.svg"
+    answer = planned(capsys, tmp_path, *RATE, "--what-if", "spot-a.maxFailures=0..2", "--plot", picture)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines()[-1] == f"plot: {picture}"
+    text = picture.read_text()
+    assert [word for word in ("share of runs", "spot-a.maxFailures=0..2", "Commit interval") if word not in text] == []
+    answer = planned(capsys, tmp_path, *RATE, "--plot", "plan.txt")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--plot: write a file name that ends with .png or .svg" in answer.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -25,6 +26,9 @@ MOST_VALUES = 50
 
 LEAST_WAITING = 0.01
 """Share of the cost from which the cost of waiting nodes is shown."""
+
+PLOTS = (".png", ".svg")
+"""File names of pictures end with one of these."""
 
 COLUMNS = ("Of the runs", "Mean", "p50", "p90", "p99")
 
@@ -148,6 +152,20 @@ def print_forecast(found: Simulated, question: Question) -> None:
         typer.echo(f"advice: {sentence}")
     for sentence in assumed(found.assumptions, question):
         typer.echo(f"assumed: {sentence}")
+
+
+def check_plot(file: Path | None) -> None:
+    """Raises InvalidSpec for a file that cannot be drawn, before anything is simulated."""
+    if file is not None and file.suffix.lower() not in PLOTS:
+        raise InvalidSpec(f"write a file name that ends with .png or .svg, not {file.name!r}", path="--plot")
+
+
+def draw(file: Path, found: Simulated) -> None:
+    """Write the picture of the forecast. Raises EnvironmentFailure."""
+    from spotladder.planner import plots
+
+    after = None if found.proposal is None else found.proposal.after
+    plots.draw(file, found.own, after, [(one.option, results) for one, results in found.variants], found.interval)
 
 
 def advice(found: Simulated, question: Question) -> list[str]:

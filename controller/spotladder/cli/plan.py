@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli import forecast
-from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.tier_facts import tier_facts
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.planner.plan import MOST
 
 if TYPE_CHECKING:
-    from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.tieredjob import TieredJob
     from spotladder.planner.plan import Choice, Question, TierFacts
     from spotladder.planner.simulated import Assumptions
@@ -83,6 +80,10 @@ def plan(
     commit_time: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Duration of a commit. Default: 10s in the simulated runs.")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw costs, what-ifs and the commit interval into a .png or .svg file."),
+    ] = None,
     write: Annotated[
         Path | None,
         typer.Option(
@@ -111,8 +112,9 @@ def plan(
     source = _only_file(file, filename)
     if write is not None and (write.exists() or str(source) == "-"):
         raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: give a job file")
+    forecast.check_plot(plot)
     job = read_job(source)
-    facts, spec = _facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
+    facts, spec = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
@@ -124,13 +126,13 @@ def plan(
     installed = find_spec("numpy") is not None
     if runs and formulas["choices"] and installed:
         simulated = forecast.simulate(question, _assumptions(question, restart), runs, seed, variants)
-    elif variants or write is not None:
+    elif needed := [name for name, given in (("what-if", variants), ("plot", plot), ("write", write)) if given]:
         raise InvalidSpec(
             "needs simulated runs: give --runs and --evictions-per-node-hour, and install spotladder[sim]",
-            path="--what-if" if variants else "--write",
+            path=f"--{needed[0]}",
         )
-    if write is not None and simulated is not None:
-        _write(write, source, question, simulated)
+    if simulated is not None:
+        _write_files(plot, write, source, question, simulated)
     if output is not Format.TABLE:
         data = None if simulated is None else forecast.plain(simulated, question)
         return print_data({**formulas, "simulation": data}, output)
@@ -141,8 +143,9 @@ def plan(
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in formulas["risks"]:
         typer.echo(f"risk: {sentence}")
-    if write is not None:
-        typer.echo(f"advised job: {write}")
+    for name, target in (("plot", plot), ("advised job", write)):
+        if target is not None:
+            typer.echo(f"{name}: {target}")
 
 
 def _only_file(*given: Path | None) -> Path:
@@ -151,6 +154,16 @@ def _only_file(*given: Path | None) -> Path:
     if len(files) != 1:
         raise Refused("expected exactly one job file: spotladder plan job.yaml --hours 5")
     return files[0]
+
+
+def _write_files(
+    plot: Path | None, job: Path | None, source: Path, question: Question, simulated: forecast.Simulated
+) -> None:
+    """Write the files of --plot and --write."""
+    if plot is not None:
+        forecast.draw(plot, simulated)
+    if job is not None:
+        _write(job, source, question, simulated)
 
 
 def _write(target: Path, source: Path, question: Question, simulated: forecast.Simulated) -> None:
@@ -193,88 +206,6 @@ def _interval(job: TieredJob) -> float | None:
 
     interval = job.spec.checkpoints.interval
     return None if interval.endswith(("step", "steps")) else parse_duration(interval)
-
-
-def _facts(
-    job: TieredJob, world: Path | None, target: ClusterTarget, evictions: float | None
-) -> tuple[tuple[TierFacts, ...], Any]:
-    """The tiers, from the world file or else from the cluster, and the job's spec. `evictions` replaces the rates of
-    the spot tiers."""
-    if world is not None:
-        facts, spec = _of_world(job, world)
-    else:
-        facts, spec = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
-    if evictions is not None:
-        facts = tuple(replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in facts)
-    return facts, spec
-
-
-def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], Any]:
-    from spotladder.api.read import read_world
-    from spotladder.api.resolve import capacity_of, job_spec
-    from spotladder.planner.plan import TierFacts
-
-    world = read_world(file)
-    spec = job_spec(job, capacity_of(world), submitted_at=time.time())
-    facts = []
-    for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
-        pool = world.pools[entry.capacity_tier]
-        rate = pool.interruptions.hazard_per_hour if pool.interruptions else 0.0
-        facts.append(
-            TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes, ready_after=pool.provision_delay)
-        )
-    return tuple(facts), spec
-
-
-async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> tuple[tuple[TierFacts, ...], Any]:
-    from spotladder.api.resolve import Capacity, job_spec
-    from spotladder.cli.cluster.capacity import price_in
-    from spotladder.custom_resources import CapacityRecord
-    from spotladder.planner.plan import TierFacts
-    from spotladder.resources import CAPACITYTIERS
-    from spotladder.workloads import review
-    from spotladder.workloads.kinds import workload_of
-    from spotladder.workloads.tiers import resolve_tiers
-
-    pages = cluster.client.pages(CAPACITYTIERS, "")
-    listed = [thing async for page in pages for thing in page.items]
-    records = {record.name: record for record in map(CapacityRecord.of, listed)}
-    known: dict[str, CapacityTier] = {name: found.model for name, found in records.items() if found.model is not None}
-    named = (records.get(entry.capacity_tier) for entry in job.spec.tiers)
-    if broken := next((record for record in named if record is not None and record.model is None), None):
-        raise InvalidSpec(f"is not valid: {broken.problem}", where=f"CapacityTier {broken.name}")
-    resolved = resolve_tiers(job, known)
-    if wrong := review.problems(job, resolved):
-        raise wrong[0]
-    statuses = {thing["metadata"]["name"]: thing.get("status") or {} for thing in listed}
-    capacity = {}
-    for found in resolved:
-        price = price_in(records[found.capacity_tier])
-        capacity[found.capacity_tier] = Capacity(found.capacity_type, price, found.notice)
-    spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
-    facts = []
-    for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
-        status = statuses[entry.capacity_tier]
-        rate = status.get("evictionsPerNodeHour")
-        refusals = (c for c in status.get("conditions") or () if (c["type"], c["status"]) == ("Available", "False"))
-        unavailable = next((f"{entry['reason']}: {entry.get('message', '')}" for entry in refusals), "")
-        facts.append(
-            TierFacts(
-                tier,
-                entry.capacity_tier,
-                float(rate) if rate else None,
-                float(status.get("observedHours") or 0),
-                unavailable,
-                known[entry.capacity_tier].spec.limits.nodes,
-                _share(status.get("availability")),
-            )
-        )
-    return tuple(facts), spec
-
-
-def _share(text: str | None) -> float | None:
-    """The share of attempts that got nodes in time; None if no attempt was made."""
-    return float(text) if text else None
 
 
 # --- output ----------------------------------------------------------------------------------------------------------

@@ -56,16 +56,17 @@ class Assumptions:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Mean and percentiles (by percent) of a figure over the runs."""
+    """Mean and percentiles (by percent) of a figure over the runs. `values` has one value for each run, ascending."""
 
     mean: float
     at: Mapping[int, float]
+    values: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Distribution:
         """The distribution of at least one value."""
         cuts = quantiles(values, n=100, method="inclusive") if len(values) > 1 else [values[0]] * 99
-        return cls(fmean(values), {percent: cuts[percent - 1] for percent in PERCENTS})
+        return cls(fmean(values), {percent: cuts[percent - 1] for percent in PERCENTS}, tuple(sorted(values)))
 
 
 @dataclass(frozen=True, slots=True)

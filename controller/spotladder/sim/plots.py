@@ -27,21 +27,21 @@ COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e
 def draw(file: Path, summaries: Sequence[Summary]) -> None:
     """Draw a comparison into a .png or .svg file. Raises EnvironmentFailure without matplotlib, or if the file cannot
     be written."""
-    figure = _figure((10, 8.4 + 0.5 * len(summaries)), "--plot")
+    figure = new_figure((10, 8.4 + 0.5 * len(summaries)), "--plot")
     grid = figure.add_gridspec(3, 2, height_ratios=(4, 3.6, 0.8 + 0.6 * len(summaries)))
     _costs(figure.add_subplot(grid[0, 0]), summaries)
     _ends(figure.add_subplot(grid[0, 1]), summaries)
     _work(figure.add_subplot(grid[1, 0]), summaries)
     _spent(figure.add_subplot(grid[1, 1]), summaries)
     _timeline(figure.add_subplot(grid[2, :]), summaries)
-    _save(figure, file, "--plot")
+    save(figure, file, "--plot")
 
 
 def draw_survival(file: Path, zones: Sequence[tuple[str, Sequence[Trace]]]) -> None:
     """Draw, for each zone, the share of its spells that last longer than a time, beside that of a synthetic trace that
     is fitted to it: on the left spells with capacity, on the right spells without. Raises EnvironmentFailure, and
     InvalidSpec for traces that cannot be fitted."""
-    figure = _figure((10, 4.2), "--survival")
+    figure = new_figure((10, 4.2), "--survival")
     for column, available in enumerate((True, False)):
         axes = figure.add_subplot(1, 2, column + 1)
         for (name, traces), colour in zip(zones, _colours(zones), strict=True):
@@ -57,10 +57,12 @@ def draw_survival(file: Path, zones: Sequence[tuple[str, Sequence[Trace]]]) -> N
         axes.grid(visible=True, alpha=0.3)
     axes.plot([], [], "--", color="grey", label="synthetic")
     axes.legend()
-    _save(figure, file, "--survival")
+    save(figure, file, "--survival")
 
 
-def _figure(size: tuple[float, float], option: str) -> Any:
+def new_figure(size: tuple[float, float], option: str) -> Any:
+    """An empty figure of this size in inches. `option` is named in errors. Raises EnvironmentFailure without
+    matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -71,7 +73,8 @@ def _figure(size: tuple[float, float], option: str) -> Any:
     return figure
 
 
-def _save(figure: Any, file: Path, option: str) -> None:
+def save(figure: Any, file: Path, option: str) -> None:
+    """Write the figure as .png or .svg. Raises EnvironmentFailure if the file cannot be written."""
     import matplotlib as mpl
 
     try:

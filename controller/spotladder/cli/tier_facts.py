@@ -1,0 +1,101 @@
+"""The tiers of a job and the known facts about their capacity, from a world file or from a cluster."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
+from spotladder.cli.target import ClusterTarget
+from spotladder.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.api.capacitytier import CapacityTier
+    from spotladder.api.tieredjob import TieredJob
+    from spotladder.core.model import JobSpec
+    from spotladder.planner.plan import TierFacts
+
+
+def tier_facts(
+    job: TieredJob, world: Path | None, target: ClusterTarget, evictions: float | None
+) -> tuple[tuple[TierFacts, ...], JobSpec]:
+    """The tiers, from the world file or else from the cluster, and the job's spec. `evictions` replaces the rates of
+    the spot tiers."""
+    if world is not None:
+        facts, spec = _of_world(job, world)
+    else:
+        facts, spec = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
+    if evictions is not None:
+        facts = tuple(replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in facts)
+    return facts, spec
+
+
+def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], JobSpec]:
+    from spotladder.api.read import read_world
+    from spotladder.api.resolve import capacity_of, job_spec
+    from spotladder.planner.plan import TierFacts
+
+    world = read_world(file)
+    spec = job_spec(job, capacity_of(world), submitted_at=time.time())
+    facts = []
+    for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
+        pool = world.pools[entry.capacity_tier]
+        rate = pool.interruptions.hazard_per_hour if pool.interruptions else 0.0
+        facts.append(
+            TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes, ready_after=pool.provision_delay)
+        )
+    return tuple(facts), spec
+
+
+async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> tuple[tuple[TierFacts, ...], JobSpec]:
+    from spotladder.api.resolve import Capacity, job_spec
+    from spotladder.cli.cluster.capacity import price_in
+    from spotladder.custom_resources import CapacityRecord
+    from spotladder.planner.plan import TierFacts
+    from spotladder.resources import CAPACITYTIERS
+    from spotladder.workloads import review
+    from spotladder.workloads.kinds import workload_of
+    from spotladder.workloads.tiers import resolve_tiers
+
+    pages = cluster.client.pages(CAPACITYTIERS, "")
+    listed = [thing async for page in pages for thing in page.items]
+    records = {record.name: record for record in map(CapacityRecord.of, listed)}
+    known: dict[str, CapacityTier] = {name: found.model for name, found in records.items() if found.model is not None}
+    named = (records.get(entry.capacity_tier) for entry in job.spec.tiers)
+    if broken := next((record for record in named if record is not None and record.model is None), None):
+        raise InvalidSpec(f"is not valid: {broken.problem}", where=f"CapacityTier {broken.name}")
+    resolved = resolve_tiers(job, known)
+    if wrong := review.problems(job, resolved):
+        raise wrong[0]
+    statuses = {thing["metadata"]["name"]: thing.get("status") or {} for thing in listed}
+    capacity = {}
+    for found in resolved:
+        price = price_in(records[found.capacity_tier])
+        capacity[found.capacity_tier] = Capacity(found.capacity_type, price, found.notice)
+    spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
+    facts = []
+    for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):
+        status = statuses[entry.capacity_tier]
+        rate = status.get("evictionsPerNodeHour")
+        refusals = (c for c in status.get("conditions") or () if (c["type"], c["status"]) == ("Available", "False"))
+        unavailable = next((f"{entry['reason']}: {entry.get('message', '')}" for entry in refusals), "")
+        facts.append(
+            TierFacts(
+                tier,
+                entry.capacity_tier,
+                float(rate) if rate else None,
+                float(status.get("observedHours") or 0),
+                unavailable,
+                known[entry.capacity_tier].spec.limits.nodes,
+                _share(status.get("availability")),
+            )
+        )
+    return tuple(facts), spec
+
+
+def _share(text: str | None) -> float | None:
+    """The share of attempts that got nodes in time; None if no attempt was made."""
+    return float(text) if text else None
