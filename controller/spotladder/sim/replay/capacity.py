@@ -97,6 +97,11 @@ def recorded_capacity(
     return tuple(found)
 
 
+def _after_start(at: Instant, began: Instant) -> Seconds:
+    """Seconds after the start. The runner needs a moment to launch the first attempt, so the first second is 0."""
+    return 0.0 if at - began < 1.0 else at - began
+
+
 def _time(entry: tuple[Seconds, int | None]) -> Seconds:
     return entry[0]
 
@@ -105,7 +110,7 @@ def _attempts(records: Iterable[Record], began: Instant) -> list[_Attempt]:
     """The attempts of the record, in their order."""
     found: dict[int, _Attempt] = {}
     for record in records:
-        at = max(0.0, record.at - began)
+        at = _after_start(record.at, began)
         if isinstance(record, Lost) and record.loss.attempt in found:
             if record.loss.cause in CAPACITY_LOSSES:
                 found[record.loss.attempt].losses.append((at, record.loss.noticed))
@@ -169,7 +174,7 @@ def _after(first: Seconds, attempt: _Attempt, workers: int, ready_after: Seconds
 def _reports(records: Iterable[Record], tier: str, began: Instant) -> list[tuple[Seconds, bool]]:
     """When the tier's pool reported that it gained or lost its capacity."""
     changes = (record for record in records if isinstance(record, PoolChanged) and record.tier == tier)
-    return [(max(0.0, change.at - began), change.available) for change in changes]
+    return [(_after_start(change.at, began), change.available) for change in changes]
 
 
 def _dry(reports: Iterable[tuple[Seconds, bool]], at: Seconds) -> bool:
@@ -192,7 +197,7 @@ def _between(
 
     found: dict[Seconds, int | None] = {}
     for spell in spells:
-        since, until = (max(0.0, at - began) for at in (spell.since, spell.until))
+        since, until = _after_start(spell.since, began), _after_start(spell.until, began)
         if not used(since) and not used(until):
             found[since] = workers if spell.available else 0
             found[until + 1] = None

@@ -27,7 +27,7 @@ COMMIT_INTERVAL: Seconds = 300.0
 """Interval between commits, if the record has none."""
 
 COMMIT_TIME: Seconds = 10.0
-"""Duration of a commit, if the record has none."""
+"""Duration of a commit, if no attempt of the record was asked to commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,14 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
     first, spec = opening[0], opening[-1].spec
     pace = _pace(records, state)
     work = _work(state, pace, hours)
+    restarts = _restarts(records, pace)
     program = ProgramPlan(
         max(1, round(work)),
-        _restart(records, pace),
+        median(restarts) if restarts else RESTART,
         _commit_interval(records),
-        state.commit_seconds or COMMIT_TIME,
+        _commit_time(records, state),
         hands_over=state.progress.hands_over,
+        first_restarts=tuple(restarts),
     )
     tiers = recorded_capacity(records, state, spec, first.at)
     relative = _relative(spec, program)
@@ -164,20 +166,37 @@ def _commit_interval(records: Sequence[Record]) -> Seconds:
     return max(1.0, median(gaps)) if gaps else COMMIT_INTERVAL
 
 
-def _restart(records: Sequence[Record], pace: Seconds | None) -> Seconds:
-    """The median time from ready workers to the first step, without the steps until the first sign of progress."""
-    found, ready, committed = [], dict[int, tuple[Seconds, int]](), 0
+def _commit_time(records: Sequence[Record], state: JobState) -> Seconds:
+    """The longest time from a request to commit until the commit, as the controller measured it or else as recorded."""
+    if state.commit_seconds:
+        return state.commit_seconds
+    found, asked = [], dict[int, Instant]()
+    for record in records:
+        if isinstance(record, Moved) and record.move.target is Stage.DRAINING:
+            asked[record.move.attempt] = record.at
+        elif isinstance(record, Committed) and record.attempt in asked:
+            found.append(max(0.0, record.at - asked.pop(record.attempt)))
+    return max(found, default=COMMIT_TIME)
+
+
+def _restarts(records: Sequence[Record], pace: Seconds | None) -> list[Seconds]:
+    """For each start, the time from ready workers to the first step, without the steps until the first sign of
+    progress. A start without progress has the median of the others. Empty if no start made progress."""
+    found: list[Seconds | None] = []
+    waiting: dict[int, tuple[Seconds, int]] = {}
+    committed = 0
     for record in records:
         if isinstance(record, Moved) and record.move.target is Stage.RUNNING:
-            ready.setdefault(record.move.attempt, (record.at, committed))
+            waiting[record.move.attempt] = (record.at, committed)
+            found.append(None)
         elif isinstance(record, Committed | Beat):
-            if record.attempt in ready and record.step > (known := ready[record.attempt])[1]:
-                since, step = known
-                found.append(max(0.0, record.at - since - (record.step - step) * (pace or 0.0)))
-                del ready[record.attempt]
+            if record.attempt in waiting and record.step > waiting[record.attempt][1]:
+                since, step = waiting.pop(record.attempt)
+                found[-1] = max(0.0, record.at - since - (record.step - step) * (pace or 0.0))
             if isinstance(record, Committed):
                 committed = record.step
-    return median(found) if found else RESTART
+    known = [restart for restart in found if restart is not None]
+    return [median(known) if restart is None else restart for restart in found] if known else []
 
 
 def _result(records: Sequence[Record], state: JobState, began: Instant) -> RecordedResult:

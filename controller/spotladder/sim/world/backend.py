@@ -62,6 +62,7 @@ class SimBackend:
     _committed_in: str = ""
     _newest_start: int = 0
     _advanced_at: Seconds = 0.0
+    _starts: int = 0
     _uids: itertools.count[int] = field(default_factory=itertools.count)
 
     # --- AttemptBackend ---
@@ -279,7 +280,8 @@ class SimBackend:
     def _begin(self, attempt: SimAttempt) -> None:
         """Start the program from the newest commit: all workers are ready."""
         self._newest_start = max(self._newest_start, attempt.number)
-        attempt.program = SimulatedProgram(self.program, self.market.now, self._committed)
+        attempt.program = SimulatedProgram(self.program, self.market.now, self._committed, self._starts)
+        self._starts += 1
         attempt.handing_over = False
         plan = self.market.zones[attempt.zone].plan
         if self._committed_in and self._committed_in != plan.region:

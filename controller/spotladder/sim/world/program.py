@@ -19,7 +19,8 @@ class ProgramPlan:
     while training goes on. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after
     every commit; otherwise it learns of commits at the next other event, which is faster and makes no difference to a
     policy that does not look at progress. `hands_over`: it can continue inside an attempt without pods that are
-    leaving. Raises InvalidSpec for values that cannot be.
+    leaving. `first_restarts` replace `restart` for the first starts of the job, in their order. Raises InvalidSpec for
+    invalid values.
     """
 
     work: int
@@ -29,6 +30,7 @@ class ProgramPlan:
     checkpoint_gib: float = 0.0
     commits_wake: bool = True
     hands_over: bool = False
+    first_restarts: tuple[Seconds, ...] = ()
 
     def __post_init__(self) -> None:
         for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("checkpoint_gib", 0)):
@@ -40,11 +42,13 @@ class ProgramPlan:
 
 
 class SimulatedProgram:
-    """A program that starts at `began` and resumes from `base`, the newest committed step."""
+    """A program that starts at `began` and resumes from `base`, the newest committed step. `starts` is the number of
+    earlier starts of the job."""
 
-    def __init__(self, plan: ProgramPlan, began: Seconds, base: float) -> None:
-        self.plan, self.base = plan, base
-        self.trains_at = began + plan.restart
+    def __init__(self, plan: ProgramPlan, began: Seconds, base: float, starts: int = 0) -> None:
+        self.plan, self.base, self._began = plan, base, began
+        restart = plan.first_restarts[starts] if starts < len(plan.first_restarts) else plan.restart
+        self.trains_at = began + restart
         self._stopped_at: Seconds | None = None
         self._snapshot_at = min(self.trains_at + plan.commit_interval, self.done_at)
         self._commit: tuple[Seconds, float] | None = None
@@ -68,7 +72,7 @@ class SimulatedProgram:
 
     def overhead(self, now: Seconds) -> Seconds:
         """The time that it ran without training."""
-        return min(now, self.trains_at) - (self.trains_at - self.plan.restart)
+        return min(now, self.trains_at) - self._began
 
     def stop(self, now: Seconds) -> None:
         """Commit the finished work and stop training."""
