@@ -53,6 +53,14 @@ def simulate(
     workers: Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Runs of each policy; each begins elsewhere.")] = 1,
     processes: Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the runs.")] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Spread the runs over the Ray cluster with this address: auto, ray://HOST:10001, or local for all "
+            "processors of this machine.",
+        ),
+    ] = None,
     spot_price: Annotated[
         float, typer.Option(min=0, help="USD per node-hour of zones whose traces have no prices.")
     ] = 1.0,
@@ -164,7 +172,7 @@ def simulate(
     simulation.check_plot(survival, "--survival")
     policies = list(dict.fromkeys(policy or ["ordered"]))
     with simulation.bar(len(policies) * seeds) as done:
-        summaries = compare(scenario, policies, seeds, done, processes)
+        summaries = compare(scenario, policies, seeds, done, processes, ray=ray)
     if plot is not None:
         from spotladder.sim.plots import draw
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from random import Random
 from statistics import fmean, quantiles
@@ -18,6 +18,7 @@ from spotladder.core.model import JobSpec, Seconds
 from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
+from spotladder.sim import ray_sweep
 from spotladder.sim.synthetic import SyntheticMarket, generate
 from spotladder.sim.trace import Floats, Trace
 from spotladder.sim.world.backend import START, SimBackend
@@ -112,14 +113,17 @@ def compare(
     seeds: int,
     done: Callable[[], None] = lambda: None,
     processes: int = 1,
+    *,
+    ray: str | None = None,
 ) -> list[Summary]:
-    """Every policy on every seed. `processes` run in parallel; the result does not depend on their number. `done` is
-    called after each run. Raises InvalidSpec for an unknown policy, or traces that are too short."""
+    """Every policy on every seed. `processes` run in parallel, or the processors of the Ray cluster with this address;
+    the result does not depend on them. `done` is called after each run. Raises InvalidSpec for an unknown policy, or
+    traces that are too short, and EnvironmentFailure if the Ray cluster cannot be used."""
     for name in policies:
         installed(name)
-    runs = [(scenario, name, seed) for name in policies for seed in range(seeds)]
+    runs = [(name, seed) for name in policies for seed in range(seeds)]
     outcomes = []
-    for outcome in map(_simulated, runs) if processes == 1 else _spread(runs, processes):
+    for outcome in _outcomes(scenario, runs, processes, ray):
         outcomes.append(outcome)
         done()
     return [Summary(name, tuple(outcomes[index * seeds : (index + 1) * seeds])) for index, name in enumerate(policies)]
@@ -132,14 +136,28 @@ def installed(name: str) -> Policy:
     return registry.by_name(name)
 
 
-def _simulated(run: tuple[Scenario, str, int]) -> SimulationOutcome:
-    return simulate(*run)
+Run = tuple[str, int]
+"""A policy and a seed."""
 
 
-def _spread(runs: Sequence[tuple[Scenario, str, int]], processes: int) -> Iterator[SimulationOutcome]:
+def _simulated(scenario: Scenario, run: Run) -> SimulationOutcome:
+    return simulate(scenario, *run)
+
+
+def _outcomes(scenario: Scenario, runs: Sequence[Run], processes: int, ray: str | None) -> Iterable[SimulationOutcome]:
+    """The outcomes in the order of the runs."""
+    if ray is not None:
+        return ray_sweep.spread(_simulated, scenario, runs, ray)
+    if processes == 1:
+        return (_simulated(scenario, run) for run in runs)
+    return _spread(scenario, runs, processes)
+
+
+def _spread(scenario: Scenario, runs: Sequence[Run], processes: int) -> Iterator[SimulationOutcome]:
     """The outcomes in the order of the runs, each from one of the processes."""
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_simulated, runs, chunksize=max(1, len(runs) // (8 * processes)))
+        size = max(1, len(runs) // (8 * processes))
+        yield from pool.map(partial(_simulated, scenario), runs, chunksize=size)
 
 
 def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:

@@ -1,0 +1,50 @@
+"""Spreads simulated runs over a Ray cluster, for comparisons that are too large for one machine.
+
+The nodes of the cluster need the same version of spotladder with the extra `sim`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from spotladder.errors import EnvironmentFailure
+
+Shared = TypeVar("Shared")
+Run = TypeVar("Run")
+Result = TypeVar("Result")
+
+BATCHES = 8
+"""Number of tasks for each processor of the cluster, so that no processor waits long for the last one."""
+
+
+def spread(
+    work: Callable[[Shared, Run], Result], shared: Shared, runs: Sequence[Run], address: str
+) -> Iterator[Result]:
+    """The results of `work` for each run, in their order. `shared` is sent once to each node. `address` is that of the
+    cluster as for `ray.init`, or `local` for a new one on this machine. Raises EnvironmentFailure if the cluster cannot
+    be used."""
+    try:
+        import ray
+    except ImportError:
+        raise EnvironmentFailure("--ray needs Ray: pip install 'spotladder[local]'") from None
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="error", include_dashboard=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise EnvironmentFailure(f"--ray {address}: cannot connect: {first}") from None
+    try:
+        processors = int(ray.cluster_resources().get("CPU", 1))
+        size = max(1, math.ceil(len(runs) / (BATCHES * max(1, processors))))
+        batch: Any = ray.remote(num_cpus=1)(_batch)
+        reference = ray.put(shared)
+        tasks = [batch.remote(work, reference, runs[first : first + size]) for first in range(0, len(runs), size)]
+        for task in tasks:
+            yield from ray.get(task)
+    finally:
+        ray.shutdown()
+
+
+def _batch(work: Callable[[Any, Any], Any], shared: Any, runs: Sequence[Any]) -> list[Any]:
+    return [work(shared, run) for run in runs]
