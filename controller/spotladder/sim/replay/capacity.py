@@ -90,7 +90,8 @@ def recorded_capacity(
         changes |= _between(here, reports, state.record(tier.name).spells, spec.workers, began)
         changes = {at: 0 if nodes is None and _dry(reports, at) else nodes for at, nodes in changes.items()}
         if tier.capacity_type is not CapacityType.SPOT:
-            changes = {0.0: spec.workers} | {at: spec.workers if n is None else n for at, n in changes.items()}
+            known = {at: spec.workers if nodes is None else nodes for at, nodes in changes.items()}
+            changes = {0.0: spec.workers, **known}
         noticed = [noticed for one in here for _at, noticed in one.losses]
         notice = tier.notice if 2 * sum(noticed) >= len(noticed) else 0.0
         found.append(TierCapacity(tier.name, tuple(sorted(changes.items(), key=_time)), ready_after, notice))

@@ -150,7 +150,8 @@ def _pace(records: Sequence[Record], state: JobState) -> Seconds | None:
 
 def _pairs(records: Sequence[Record]) -> list[tuple[Committed, Committed]]:
     """Consecutive commits of one attempt, without those between which workers were missing."""
-    found, last = [], None
+    found: list[tuple[Committed, Committed]] = []
+    last: Committed | None = None
     for record in records:
         if isinstance(record, Moved):
             last = None
