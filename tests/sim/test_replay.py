@@ -70,8 +70,8 @@ def test_a_replay_with_the_recorded_settings_repeats_the_run(
     found = history(records, state)
     again = simulate(found.low, "ordered", 0)
     assert (again.succeeded, tiers_of(again), again.evictions) == (was.succeeded, tiers_of(was), was.evictions)
-    assert again.finished == pytest.approx(was.finished, rel=0.03)
-    assert again.cost == pytest.approx(was.cost, rel=0.03)
+    assert again.finished == pytest.approx(was.finished, rel=0.05)
+    assert again.cost == pytest.approx(was.cost, rel=0.05)
     assert found.result.cost == pytest.approx(was.cost, rel=0.01)
 
 
