@@ -101,7 +101,8 @@ class EverySecond:
             seen = self.backend._attempts.get(number)
             if seen is None or seen.exit is not None or number in self.backend.drained:
                 continue
-            free = max(0, self._nodes(tier, now) - len(self._running(number)))
+            staying = [pod for pod in self._running(number) if pod.uid not in self.gone_at]
+            free = max(0, self._nodes(tier, now) - len(staying))
             pending = [pod.uid for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.PENDING]
             started = {pod.uid for pod in seen.pods if pod.role is PodRole.HEAD} | set(pending[:free])
             pods = tuple(

@@ -59,7 +59,7 @@ def test_both_nodes_are_paid_until_the_handover(reclaimed: SimulationRun) -> Non
 
 
 def test_without_capacity_for_a_replacement_the_attempt_is_drained() -> None:
-    found = outcome(job((0, 2), (1000, 1), (2000, 2)))
+    found = outcome(job((0, 2), (1000, 1), (1800, 2)))
     assert (found.succeeded, found.attempts, found.recomputed) == (True, 2, 0)
     assert stages(found).count(Stage.REPLACING) == 1
 

@@ -50,9 +50,10 @@ class Market:
         return self.zones[name]
 
     def free(self, name: str) -> int:
-        """How many more nodes the zone can give now."""
+        """How many more nodes the zone can give now. Nodes with a notice no longer count as capacity of the zone."""
         zone = self.zones[name]
-        return max(0, zone.nodes(self.now) - sum(1 for node in self._held if node.zone is zone))
+        staying = sum(1 for node in self._held if node.zone is zone and node.gone_at is None)
+        return max(0, zone.nodes(self.now) - staying)
 
     def give(self, name: str) -> MarketNode | None:
         """One more node of the zone; None when it has none to give. It joins after the zone's delay."""
