@@ -139,19 +139,22 @@ def _advance(attempt: _Attempt, target: Stage, reason: Reason, at: Seconds) -> N
 def _used(attempts: Iterable[_Attempt], workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
     """The capacity while attempts were on the tier, unknown after each of them."""
     found: dict[Seconds, int | None] = {}
+    short = 0  # The nodes of an attempt that waits: those that the attempt before it left, if one was lost.
     for one in attempts:
         last = one.began
         if not one.ready:
-            found[one.began] = 0 if one.reason in {*WAITED_REASONS, None} else workers
+            found[one.began] = short if one.reason in {*WAITED_REASONS, None} else workers
         else:
             first = min(one.ready)
             late = first - one.began > ready_after + 1
-            found[one.began] = 0 if late else workers
+            found[one.began] = short if late else workers
             if late:
                 found[first - ready_after] = workers
             changes = _after(first, one, workers, ready_after)
             found |= changes
             last = max(changes, default=first)
+            left = changes.get(last, workers)
+            short = 0 if left is None or left == workers else left
         if one.ended is not None:
             found[max(one.ended, last + 1)] = None
     return found
