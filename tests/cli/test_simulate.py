@@ -130,7 +130,7 @@ def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
         json.loads(call(capsys, "simulate", *options, *more).out)["policies"][0]["runs"][0]
         for more in ((), ("--surge",))
     )
-    assert (drained["attempts"], kept["attempts"]) == (2, 1)
+    assert drained["attempts"] > kept["attempts"] == 1
     assert kept["recomputedHours"] == 0.0
     assert kept["finishHours"] < drained["finishHours"]
 

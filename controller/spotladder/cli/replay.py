@@ -206,12 +206,19 @@ def _row(one: Replayed) -> tuple[str, ...]:
     low, high = one.low, one.high
     return (
         f"{one.policy}, {one.change}" if one.change else one.policy,
-        span(str(low.reason), str(high.reason)),
+        span(_ending(low), _ending(high)),
         span(money(low.cost), money(high.cost)),
         span(f"{low.finished / 3600:.2f} h", f"{high.finished / 3600:.2f} h"),
         span(str(low.evictions), str(high.evictions)),
         span(str(low.attempts), str(high.attempts)),
     )
+
+
+def _ending(one: SimulationOutcome) -> str:
+    """The reason of the end; a policy that waits for capacity may not end at all."""
+    from spotladder.core.model import TERMINAL
+
+    return str(one.reason) if one.path and one.path[-1].move.target in TERMINAL else "not ended"
 
 
 def _plain(found: History, replays: Sequence[Replayed]) -> dict[str, Any]:
@@ -242,7 +249,7 @@ def _plain(found: History, replays: Sequence[Replayed]) -> dict[str, Any]:
 def _outcome(one: SimulationOutcome) -> dict[str, Any]:
     return {
         "succeeded": one.succeeded,
-        "reason": str(one.reason),
+        "reason": _ending(one),
         "costUsd": round(one.cost, 6),
         "finishHours": round(one.finished / 3600, 6),
         "losses": one.evictions,
