@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from spotladder.core.model import JobState
     from spotladder.display.timeline import Recorded
-    from spotladder.sim.replay.history import History
+    from spotladder.planner.replay.history import History
     from spotladder.sim.world.run import SimulationOutcome
 
 DIFFERENT = 1
@@ -95,7 +95,7 @@ def replay(
       spotladder replay incident.json
     """
     try:
-        from spotladder.sim.replay.history import history
+        from spotladder.planner.replay.history import history
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
@@ -160,7 +160,7 @@ def _replays(found: History, policies: Sequence[str], changes: Sequence[str]) ->
 
 def _write(file: Path, found: History, first: Replayed) -> None:
     from spotladder.atomic import write_text
-    from spotladder.sim.replay.incident import written
+    from spotladder.planner.replay.incident import written
 
     try:
         write_text(file, written(found.low, first.policy, first.low))
@@ -170,7 +170,7 @@ def _write(file: Path, found: History, first: Replayed) -> None:
 
 def _check(file: Path) -> None:
     """Run the replay of a file again. Exits with DIFFERENT if its path has changed."""
-    from spotladder.sim.replay.incident import differences, read
+    from spotladder.planner.replay.incident import differences, read
 
     incident = read(file)
     if found := differences(incident):

@@ -1,1 +1,1 @@
-"""Estimates the cost of a job with the formulas of the core."""
+"""Estimates the cost of a job, proposes settings, and replays recorded jobs."""

@@ -14,9 +14,9 @@ from spotladder.core.model import CapacityType, Decision, JobSpec, JobState, Los
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.timeline import Began, Committed, Lost, Moved, PoolChanged, Record, read
 from spotladder.errors import InvalidSpec
+from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
+from spotladder.planner.replay.history import history
 from spotladder.sim.compare import simulate
-from spotladder.sim.replay.capacity import TierCapacity, recorded_capacity
-from spotladder.sim.replay.history import history
 from spotladder.sim.world import run as simulation
 from spotladder.sim.world.backend import START
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun

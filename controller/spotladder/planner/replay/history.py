@@ -14,8 +14,8 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import Instant, JobSpec, JobState, Seconds, Stage
 from spotladder.display.timeline import Beat, Began, Committed, Lost, Moved, Record
 from spotladder.errors import InvalidSpec
+from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.sim.compare import Scenario, ZoneSource
-from spotladder.sim.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan

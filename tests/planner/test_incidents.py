@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.sim.replay.incident import differences, read
+from spotladder.planner.replay.incident import differences, read
 
 INCIDENTS = sorted((Path(__file__).parent / "incidents").glob("*.json"))
 
