@@ -1,4 +1,4 @@
-"""Builders for tests of the in-job library: jobs on a folder of the test's own, ranks as threads, a clock by hand."""
+"""Builders for tests of the in-job library: jobs in a folder of the test, ranks as threads, and a stepped clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spotladder.train.session import Job
 
 
 class Clock:
-    """Stands still until it is moved."""
+    """A stepped clock, in seconds: it moves only when a test sets `now`."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -38,7 +38,8 @@ def log_of(folder: Path) -> CommitLog:
 def member(
     folder: Path, world: ProcessRank | None = None, *, left: list[int] | None = None, node: str = "", **more: object
 ) -> Member:
-    """One rank, joined. `left` gets the exit codes with which it would have left. `node`: it can be handed over."""
+    """One rank that has joined. `left` collects its exit codes instead of ending the process. With a `node`, a handover
+    restarts the rank on another node."""
     leave = None if left is None else left.append
     return join(Environment(variables(folder, **more)), world or ProcessRank(), leave=leave, node=node)
 
@@ -50,7 +51,7 @@ def job(
 
 
 class Ranks:
-    """A job of several ranks, each with a thread of its own."""
+    """A job of several ranks, one thread per rank."""
 
     def __init__(
         self, folder: Path, size: int, *, clock: Clock | None = None, own: Sequence[dict[str, Any]] = (), **more: object
@@ -68,7 +69,7 @@ class Ranks:
         )
 
     def on_all(self, do: Callable[[Job], Any]) -> list[Any]:
-        """What `do` returns, or the exception it raises, for every rank at once."""
+        """Run `do` on all ranks in parallel. Returns the result or the exception of each rank."""
 
         def guarded(job: Job) -> Any:
             try:
@@ -90,7 +91,7 @@ class Ranks:
 
 
 def train(job: Job, total: int, *, on_step: Callable[[int], None] = lambda _: None, flush: bool = False) -> list[int]:
-    """A whole program: adds up step numbers, keeps the sum in its checkpoints. Returns the steps it committed."""
+    """A complete program: sums step numbers and checkpoints the sum. Returns the steps that it committed."""
     committed = []
     start = value = 0
     with job.resume() as found:

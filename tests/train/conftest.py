@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need a real Ray: one for all of them, since a start takes seconds."""
+"""One Ray cluster for all tests that need one, because starting Ray takes seconds."""
 
 from __future__ import annotations
 

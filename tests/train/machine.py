@@ -1,4 +1,4 @@
-"""A real Ray of several nodes on this machine, for tests that take nodes away."""
+"""A local Ray cluster of several nodes, for tests that remove nodes."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 QUICK = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25"}
-"""How often Ray Train looks at its workers: a report waits for the next look."""
+"""Interval at which Ray Train polls its workers. A report waits for the next poll."""
 
 
-GIVEN_UP_SOON = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
-"""As the local runner has it: Ray gives up a node that refuses connections after 2 s instead of 15 s."""
+FAST_HEALTH_CHECKS = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
+"""The setting of the local runner: Ray declares a node that refuses connections dead after 2 s instead of 15 s."""
 
 
 class Machine:
-    """A Ray whose nodes can be killed, and the drivers that run on it."""
+    """A Ray cluster whose nodes can be killed, and its drivers."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
-        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": GIVEN_UP_SOON}
+        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": FAST_HEALTH_CHECKS}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self._nodes = [self._cluster.add_node(num_cpus=1) for _ in range(2)]
         self._drivers: list[subprocess.Popen[bytes]] = []
 
     def driver(self, program: str, folder: Path, /, config: dict[str, Any], **more: object) -> subprocess.Popen[bytes]:
-        """Start a program of this folder as the attempt that `more` describes."""
+        """Start a program of `programs/`. `more` sets the variables of its attempt."""
         started = subprocess.Popen(
             [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps({"out": str(folder), **config})],
             env={**os.environ, **QUICK, **_settings(folder, more), "RAY_ADDRESS": self._cluster.address},
@@ -45,12 +45,12 @@ class Machine:
         return started
 
     def lose_a_node(self) -> None:
-        """SIGKILL a node and give another one in its place."""
+        """Kill a node with SIGKILL and add another one."""
         self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
         self._nodes.append(self._cluster.add_node(num_cpus=1))
 
     def reclaim_a_node(self, notice: int) -> None:
-        """Tell Ray that a node will go in so many seconds; take it when the test is over."""
+        """Drain a node in Ray as preempted in `notice` seconds. The node itself is not removed."""
         order = ["drain-node", "--address", self._cluster.address, "--node-id", self._nodes[-1].node_id]
         reason = ["--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "spot"]
         ray = [sys.executable, "-m", "ray.scripts.scripts"]
@@ -70,11 +70,11 @@ class Machine:
 def until(what: Callable[[], object], limit: float = 90.0) -> None:
     end = time.monotonic() + limit
     while not what():
-        assert time.monotonic() < end, "not within the limit"
+        assert time.monotonic() < end, f"not true within {limit:g} s"
         time.sleep(0.1)
 
 
 def _settings(folder: Path, more: dict[str, object]) -> dict[str, str]:
-    """Names in capitals are variables as they are; the others are those of the attempt."""
+    """Names in capitals are environment variables; the others set variables of the attempt."""
     plain = {name: str(value) for name, value in more.items() if name.isupper()}
     return {**variables(folder, **{name: value for name, value in more.items() if not name.isupper()}), **plain}

@@ -1,4 +1,4 @@
-"""A store that is away for a while in a time that only the test moves."""
+"""A store with an outage, on simulated time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from spotladder.train.store_retry import StoreRetry
 from tests.train.builders import job
 
 POLL_INTERVAL = 0.0002
-"""Real seconds between two looks of a thread at the time of the test."""
+"""Real seconds between two reads of the simulated time by a thread."""
 
 
 class Time:
-    """Seconds that pass when the program (the thread that made this) lets them; the background then catches up."""
+    """Simulated time in seconds. Only the program (the thread that created this object) advances it; then it waits for the
+    background threads."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -40,7 +41,7 @@ class Time:
         return self.now
 
     def pass_by(self, seconds: float) -> None:
-        """Let time pass, then wait until nothing happens any more before it passes again."""
+        """Advance the time, then wait until every background thread waits for a later time."""
         self.now += seconds
         while self.background and not self._at_rest():
             real.sleep(POLL_INTERVAL)
@@ -56,7 +57,7 @@ class Time:
         del self._asleep[me]
 
     def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: float | None = None) -> bool:
-        """`Condition.wait_for` in this time."""
+        """`Condition.wait_for` with the timeout in simulated time."""
         until = float("inf") if timeout is None else self.now + timeout
         if threading.get_ident() == self._program:
             while not ready() and self.now < until:
@@ -79,8 +80,9 @@ class Time:
         return bool(asleep) and all(self.now < until for until in asleep)
 
 
-class AwayStore(MemoryStore):
-    """Away from `begins` to `ends`; `kind` says how that looks to a request."""
+class OutageStore(MemoryStore):
+    """A store with an outage from `begins` to `ends`. `kind` is how requests fail then: `refused`, `503`, `hanging` or
+    `rights` (access denied)."""
 
     def __init__(self, time: Time, kind: str = "refused", begins: float = 0.0, ends: float = 0.0) -> None:
         super().__init__()
@@ -102,7 +104,7 @@ class AwayStore(MemoryStore):
                 self.time.sleep(takes)
             case "rights":
                 raise RightsRefused("access denied")
-        raise StoreUnavailable(f"the bucket is away ({self.kind})")
+        raise StoreUnavailable(f"the bucket does not answer ({self.kind})")
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         self._answer()
@@ -126,11 +128,11 @@ class AwayStore(MemoryStore):
 
 
 class Site:
-    """A job of one process on such a store."""
+    """A job of one process on an `OutageStore`."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.time = Time()
-        self.store = AwayStore(self.time)
+        self.store = OutageStore(self.time)
         self.folder = folder
         self.local = folder / "local"
         self.local.mkdir()
@@ -148,7 +150,7 @@ class Site:
         return made
 
     def train(self, made: Job, total: int, seconds: float, on_step: Callable[[int], None] = lambda _: None) -> None:
-        """Steps of so many seconds, from the newest commit to the end."""
+        """Train from the newest commit to step `total`; each step takes `seconds`."""
         with made.resume() as found:
             start = found.step if found else 0
         for step in made.steps(start, total):
@@ -160,21 +162,21 @@ class Site:
                 self.time.background = True
 
     def log(self) -> CommitLog:
-        """The log as one reads it to whom the store is not away."""
-        there = MemoryStore()
-        there.objects = self.store.objects
-        return CommitLog(there, "digits")
+        """The log, read without the outage."""
+        store = MemoryStore()
+        store.objects = self.store.objects
+        return CommitLog(store, "digits")
 
     def newest(self) -> int:
         newest = self.log().newest()
         return newest.step if newest else 0
 
     def folders(self) -> int:
-        """How many checkpoints lie on the local disk."""
+        """The number of checkpoints on the local disk."""
         return len(list(self.local.glob("spotladder-commit-*")))
 
     def orphans(self) -> set[str]:
-        """Files in the store that no commit names."""
+        """Files in the store that belong to no commit."""
         named = {f"digits/{commit.path}/{file.name}" for commit in self.log().commits() for file in commit.files}
         with suppress(KeyError):
             return {key for key in self.store.objects if "/log/" not in key} - named

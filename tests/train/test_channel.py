@@ -1,4 +1,4 @@
-"""The channel between ranks, over real sockets of this machine: threads stand for processes."""
+"""The channel between ranks, over real local sockets. Each rank is a thread."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
-from spotladder.train.agreement import Agreement, Settled
+from spotladder.train.agreement import Agreement, AgreedStep
 from spotladder.train.channel import Hub, Spoke
 from spotladder.train.interruption import RankLost
 
 
 class Star:
-    """A hub with `size` - 1 spokes, each with its own agreement."""
+    """A hub and `size` - 1 spokes, each with its own `Agreement`."""
 
     def __init__(self, size: int) -> None:
         self.agreements = [Agreement() for _ in range(size)]
@@ -33,7 +33,7 @@ class Star:
         return [self.hub, *self.spokes]
 
     def on_all(self, do: Callable[[int, Hub | Spoke], Any]) -> list[Any]:
-        """What `do` returns, or the exception it raises, on every rank at once."""
+        """Run `do` on all ranks in parallel. Returns the result or the exception of each rank."""
 
         def guarded(rank: int) -> Any:
             try:
@@ -66,7 +66,7 @@ def test_every_rank_gets_the_decision_made_from_the_values_of_all(size: int) -> 
             assert seen == [sum(range(0, size * 10, 10))] * size
 
 
-def test_an_error_of_the_decision_is_of_the_same_type_everywhere() -> None:
+def test_every_rank_raises_an_error_of_the_decision_with_its_type() -> None:
     def refuse(values: list[Any]) -> None:
         raise Fenced("attempt 3 owns the log")
 
@@ -75,7 +75,7 @@ def test_an_error_of_the_decision_is_of_the_same_type_everywhere() -> None:
         assert [(type(error), str(error)) for error in seen] == [(Fenced, "attempt 3 owns the log")] * 3
 
 
-def test_an_error_that_is_not_ours_is_described_elsewhere() -> None:
+def test_other_ranks_get_a_foreign_error_as_text() -> None:
     with star(2) as ranks:
         mine, other = ranks.on_all(lambda rank, end: end.exchange("t", None, lambda values: values[9]))
         assert isinstance(mine, IndexError)
@@ -83,14 +83,14 @@ def test_an_error_that_is_not_ours_is_described_elsewhere() -> None:
         assert "on another rank: IndexError" in str(other)
 
 
-def test_values_given_early_wait_for_their_topic() -> None:
+def test_early_values_are_kept_until_their_topic() -> None:
     with star(2) as ranks:
         late = ranks.pool.submit(ranks.spokes[0].exchange, "second", 2, sum)
         first = ranks.pool.submit(ranks.hub.exchange, "second", 40, sum)
         assert (late.result(5), first.result(5)) == (42, 42)
 
 
-def test_a_rank_that_dies_ends_the_exchange_on_all_others() -> None:
+def test_a_lost_rank_ends_the_exchange_on_all_ranks() -> None:
     with star(3) as ranks:
         waiting = [ranks.pool.submit(end.exchange, "t", None, len) for end in (ranks.hub, ranks.spokes[0])]
         ranks.spokes[1]._link._socket.shutdown(socket.SHUT_RDWR)
@@ -99,7 +99,7 @@ def test_a_rank_that_dies_ends_the_exchange_on_all_others() -> None:
                 future.result(5)
 
 
-def test_a_rank_that_ended_its_part_is_no_loss_until_it_is_needed() -> None:
+def test_a_rank_that_has_left_is_lost_only_at_the_next_exchange() -> None:
     with star(3) as ranks:
         ranks.on_all(lambda rank, end: end.exchange("last", rank, sum))
         ranks.spokes[1].close()
@@ -107,16 +107,16 @@ def test_a_rank_that_ended_its_part_is_no_loss_until_it_is_needed() -> None:
             ranks.hub.exchange("more", None, len)
 
 
-def test_a_settled_step_lies_beyond_every_rank() -> None:
+def test_the_agreed_step_is_after_the_last_step_of_every_rank() -> None:
     with star(3) as ranks:
         for agreement, asked in zip(ranks.agreements, (4, 4, 9), strict=True):
             agreement.answer(asked)
         ranks.hub.agree(4, stop=True)
         assert [agreement.answer(9) for agreement in ranks.agreements[:2]] == [None, None]
-        assert [agreement.answer(10) for agreement in ranks.agreements] == [Settled(10, stop=True)] * 3
+        assert [agreement.answer(10) for agreement in ranks.agreements] == [AgreedStep(10, stop=True)] * 3
 
 
-def test_a_held_rank_answers_only_when_the_step_is_settled() -> None:
+def test_a_held_rank_waits_for_the_agreed_step() -> None:
     agreement = Agreement()
     assert agreement.hold() == 0
     answered = threading.Event()
@@ -128,12 +128,12 @@ def test_a_held_rank_answers_only_when_the_step_is_settled() -> None:
     asking = threading.Thread(target=ask)
     asking.start()
     assert not answered.wait(0.05)
-    agreement.settle(7, stop=False)
+    agreement.set_step(7, stop=False)
     assert answered.wait(5)
     asking.join()
 
 
-def test_a_held_rank_is_not_left_alone_when_rank_0_dies() -> None:
+def test_a_held_rank_raises_when_rank_0_is_lost() -> None:
     with star(2) as ranks:
         ranks.agreements[1].hold()
         asking = ranks.pool.submit(ranks.agreements[1].answer, 1)
@@ -142,30 +142,30 @@ def test_a_held_rank_is_not_left_alone_when_rank_0_dies() -> None:
             asking.result(5)
 
 
-def test_an_earlier_settled_step_is_kept_for_ranks_that_did_not_reach_it() -> None:
+def test_a_second_agreed_step_does_not_replace_the_first() -> None:
     agreement = Agreement()
-    agreement.settle(10, stop=False)
-    agreement.settle(12, stop=True)
+    agreement.set_step(10, stop=False)
+    agreement.set_step(12, stop=True)
     assert [agreement.answer(step) for step in (9, 10, 11, 12, 13)] == [
         None,
-        Settled(10, stop=False),
+        AgreedStep(10, stop=False),
         None,
-        Settled(12, stop=True),
+        AgreedStep(12, stop=True),
         None,
     ]
 
 
-def test_a_settled_step_that_is_not_asked_about_counts_at_the_next_that_is() -> None:
+def test_a_skipped_agreed_step_applies_to_the_next_call() -> None:
     agreement = Agreement()
-    agreement.settle(11, stop=False)
-    agreement.settle(12, stop=True)
-    assert agreement.answer(20) == Settled(20, stop=True)
+    agreement.set_step(11, stop=False)
+    agreement.set_step(12, stop=True)
+    assert agreement.answer(20) == AgreedStep(20, stop=True)
     assert not agreement.pending
 
 
 def test_notices_reach_rank_0() -> None:
     with star(2) as ranks:
-        ranks.spokes[0].tell({"kind": "notice"})
+        ranks.spokes[0].report({"kind": "notice"})
         ranks.on_all(lambda rank, end: end.exchange("after", None, len))
         assert ranks.heard == [{"kind": "notice"}]
 
@@ -176,12 +176,12 @@ def test_notices_reach_rank_0() -> None:
         ("wrong token", 1, 3, "", "0" * 64, "is not rank 0"),
         ("rank taken", 1, 3, "", None, "has already joined"),
         ("rank 0 again", 0, 3, "", None, "no such rank"),
-        ("rank beyond the world", 3, 3, "", None, "no such rank"),
+        ("rank beyond the world size", 3, 3, "", None, "no such rank"),
         ("another world size", 2, 4, "", None, "another group"),
         ("another group", 2, 3, "other", None, "another group"),
     ],
 )
-def test_who_is_not_let_in(  # noqa: PLR0917 – a row of the table
+def test_the_hub_refuses_invalid_ranks(  # noqa: PLR0917 – a row of the table
     name: str, rank: int, size: int, group: str, token: str | None, match: str
 ) -> None:
     hub = Hub(3, Agreement(), timeout=1)
@@ -196,7 +196,7 @@ def test_who_is_not_let_in(  # noqa: PLR0917 – a row of the table
         hub.close()
 
 
-def test_a_stranger_at_the_address_is_not_believed() -> None:
+def test_a_spoke_rejects_a_hub_without_the_token() -> None:
     hub, stranger = Hub(2, Agreement()), Hub(2, Agreement())
     try:
         with pytest.raises(RankLost):
@@ -206,7 +206,7 @@ def test_a_stranger_at_the_address_is_not_believed() -> None:
         stranger.close()
 
 
-def test_garbage_on_the_port_harms_nobody() -> None:
+def test_the_hub_ignores_garbage_on_its_port() -> None:
     hub = Hub(2, Agreement(), timeout=5)
     try:
         with socket.create_connection(("127.0.0.1", hub.address.port)) as noise:
@@ -217,7 +217,7 @@ def test_garbage_on_the_port_harms_nobody() -> None:
         hub.close()
 
 
-def test_a_rank_that_never_comes_is_named() -> None:
+def test_the_error_names_a_rank_that_never_joined() -> None:
     hub = Hub(3, Agreement(), timeout=0.05)
     spoke = Spoke(hub.address, 1, 3, Agreement())
     try:
@@ -228,9 +228,9 @@ def test_a_rank_that_never_comes_is_named() -> None:
         hub.close()
 
 
-def test_a_failure_of_the_store_keeps_its_type() -> None:
+def test_store_unavailable_keeps_its_type_across_ranks() -> None:
     def refuse(values: list[Any]) -> None:
-        raise StoreUnavailable("the bucket is away")
+        raise StoreUnavailable("the bucket does not answer")
 
     with star(2) as ranks:
         assert isinstance(ranks.on_all(lambda rank, end: end.exchange("t", None, refuse))[1], StoreUnavailable)

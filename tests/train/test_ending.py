@@ -1,4 +1,4 @@
-"""Exit codes, of drivers of Ray and of plain scripts."""
+"""Exit codes of Ray drivers and plain scripts."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_exit_codes_of_a_driver() -> None:
         assert exit_code_of(error) == code
 
 
-def test_an_interruption_survives_the_way_through_ray() -> None:
-    again = pickle.loads(pickle.dumps(Interrupted(42)))  # noqa: S301 – our own
+def test_interrupted_survives_pickling() -> None:
+    again = pickle.loads(pickle.dumps(Interrupted(42)))  # noqa: S301 – pickled here
     assert (again.code, again.step, str(again)) == (75, 42, str(Interrupted(42)))
 
 
@@ -54,7 +54,7 @@ def script(tmp_path: Path, text: str, **more: object) -> subprocess.CompletedPro
     )
 
 
-def test_a_script_whose_attempt_was_replaced_says_so_in_one_line(tmp_path: Path) -> None:
+def test_a_script_of_a_replaced_attempt_prints_one_line(tmp_path: Path) -> None:
     job(tmp_path, attempt=2).close()
     ended = script(tmp_path, "from spotladder import train; train.current()", attempt=1)
     assert (ended.returncode, ended.stderr.count("\n")) == (76, 1)
@@ -69,7 +69,7 @@ def test_a_script_whose_attempt_was_replaced_says_so_in_one_line(tmp_path: Path)
         ({"uri": "/dev/null/x"}, 5, "null"),
     ],
 )
-def test_a_script_that_cannot_join_says_why_in_one_line(
+def test_a_script_that_cannot_join_prints_the_cause_in_one_line(
     tmp_path: Path, more: dict[str, str], code: int, said: str
 ) -> None:
     ended = script(tmp_path, "from spotladder import train; train.current()", **more)
@@ -77,13 +77,13 @@ def test_a_script_that_cannot_join_says_why_in_one_line(
     assert said in ended.stderr
 
 
-def test_a_bug_of_the_script_is_shown_as_ever(tmp_path: Path) -> None:
+def test_a_bug_of_the_script_prints_its_traceback(tmp_path: Path) -> None:
     ended = script(tmp_path, "from spotladder import train; train.current(); {}['a bug']")
     assert ended.returncode == 1
     assert "KeyError: 'a bug'" in ended.stderr
 
 
-def test_a_commit_on_its_way_when_the_script_ends_is_committed(tmp_path: Path) -> None:
+def test_a_script_uploads_its_last_commit_before_it_exits(tmp_path: Path) -> None:
     text = """
 from spotladder import train
 job = train.current()
@@ -96,7 +96,7 @@ with job.commit(1) as folder:
         assert found.step == 1
 
 
-def test_a_last_commit_that_fails_costs_the_exit_code(tmp_path: Path) -> None:
+def test_a_failed_last_commit_sets_the_exit_code(tmp_path: Path) -> None:
     text = """
 from spotladder import train
 job = train.current()

@@ -1,4 +1,4 @@
-"""The variables of a job, their defaults, and what is said about a wrong one."""
+"""The environment variables of a job, their defaults, and errors for invalid values."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_intervals(text: str, interval: Interval) -> None:
         ("GRACE", "soon", "grace"),
     ],
 )
-def test_a_wrong_variable_is_named(name: str, text: str, read: str) -> None:
+def test_the_error_names_the_invalid_variable(name: str, text: str, read: str) -> None:
     with pytest.raises(InvalidSpec) as error:
         getattr(of(**{name: text}), read)
     assert str(error.value).startswith(f"SPOTLADDER_{name}: ")
 
 
-def test_two_scripts_of_one_name_have_nothing_in_common_unless_they_are_told_to(
+def test_scripts_with_the_same_name_share_checkpoints_only_with_a_job_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def uri(script: str, **variables: str) -> str:
@@ -61,7 +61,7 @@ def test_two_scripts_of_one_name_have_nothing_in_common_unless_they_are_told_to(
     assert uri("a/train.py", **named) == uri("b/train.py", **named) == f"{tmp_path}/default/checkpoints"
 
 
-def test_outside_a_job_a_script_has_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["/somewhere/My Script.py"])
     here = Environment({"XDG_STATE_HOME": "/home/me/state"})
     assert (here.job, here.namespace, here.attempt, here.tier, here.keep, here.grace) == (
@@ -77,7 +77,7 @@ def test_outside_a_job_a_script_has_defaults(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("argument", ["", "-c", "-", "…"])
-def test_a_script_without_a_name_has_one(monkeypatch: pytest.MonkeyPatch, argument: str) -> None:
+def test_a_script_without_a_file_name_gets_a_job_name(monkeypatch: pytest.MonkeyPatch, argument: str) -> None:
     monkeypatch.setattr("sys.argv", [argument])
     assert of().job in {"script", "c"}
 
@@ -86,14 +86,14 @@ def test_the_state_folder_of_the_runner_is_the_default_for_checkpoints() -> None
     assert of(STATE="/srv/state", NAMESPACE="team", JOB="digits").uri == "/srv/state/team/checkpoints"
 
 
-def test_what_another_process_gets_says_the_same() -> None:
+def test_exported_variables_recreate_the_environment() -> None:
     here = of(JOB="digits", URI="s3://bucket/a", ATTEMPT="3", TIER="spot", INTERVAL="20steps", NOTICE="/run/notice")
     there = Environment(here.exported())
     for name in ("job", "namespace", "attempt", "tier", "uri", "interval", "notice_file", "keep"):
         assert getattr(there, name) == getattr(here, name)
 
 
-def test_only_variables_of_ours_are_passed_on() -> None:
+def test_only_spotladder_variables_are_exported() -> None:
     assert set(Environment({"AWS_SECRET_ACCESS_KEY": "s", "SPOTLADDER_JOB": "a"}).exported()) == {
         f"SPOTLADDER_{name}" for name in ("JOB", "NAMESPACE", "ATTEMPT", "TIER", "URI")
     }

@@ -1,4 +1,4 @@
-"""The sign of life between two commits."""
+"""The heartbeat file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(path: Path) -> dict[str, object]:
     return content
 
 
-def test_it_is_written_once_a_second_at_most(tmp_path: Path) -> None:
+def test_it_is_written_at_most_once_a_second(tmp_path: Path) -> None:
     beats, clock = heartbeat(tmp_path / "beat")
     seen = []
     for step in range(1, 7):
@@ -32,14 +32,14 @@ def test_it_is_written_once_a_second_at_most(tmp_path: Path) -> None:
     assert seen == [1, 1, 1, 4, 4, 4]
 
 
-def test_at_once_means_at_once(tmp_path: Path) -> None:
+def test_at_once_ignores_the_minimum_interval(tmp_path: Path) -> None:
     beats, _ = heartbeat(tmp_path / "beat")
     beats.beat(1, 100)
     beats.beat(2, 100, at_once=True)
     assert read(tmp_path / "beat") == {"step": 2, "total": 100, "at": 1700000000.0}
 
 
-def test_figures_go_along_whatever_library_they_are_of(tmp_path: Path) -> None:
+def test_metrics_of_any_library_are_written(tmp_path: Path) -> None:
     beats, _ = heartbeat(tmp_path / "beat")
     beats.learned({"loss": numpy.float32(0.5), "step": 999, "epoch": 3, "nothing": float("nan")})
     beats.beat(1, 100)
@@ -53,7 +53,7 @@ def test_figures_go_along_whatever_library_they_are_of(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_that_cannot_be_written_stops_no_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_file_does_not_stop_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     beats, clock = heartbeat(tmp_path / "missing" / "beat")
     for step in (1, 2):
         beats.beat(step, 100)
@@ -67,7 +67,7 @@ def test_without_a_file_nothing_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_comes_before_the_first_step_is_said_until_it_is_done(tmp_path: Path) -> None:
+def test_the_phase_is_written_until_the_first_step_is_done(tmp_path: Path) -> None:
     beats, clock = heartbeat(tmp_path / "beat")
     beats.enter("joined")
     assert json.loads((tmp_path / "beat").read_text())["phase"] == "joined"

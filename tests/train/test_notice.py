@@ -1,4 +1,4 @@
-"""How a program hears that its capacity goes."""
+"""The sources of notices: a file, a URL, Ray."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from tests.train.builders import Clock
         ('{"kind": "drain", "more": 1}', Notice("drain", "EvictionNotice")),
     ],
 )
-def test_words(text: str, notice: Notice | None) -> None:
-    assert read_notice(text, "here") == notice
+def test_notices_are_parsed(text: str, notice: Notice | None) -> None:
+    assert read_notice(text, "the source") == notice
 
 
 @pytest.mark.parametrize("text", ["now!", "[1]", "null", '{"deadline": "soon"}', "\x00", '{"kind": "dra'])
-def test_words_that_are_not_understood_are_a_notice(text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_text_is_a_notice(text: str, caplog: pytest.LogCaptureFixture) -> None:
     assert read_notice(text, "/run/notice") == Notice("notice", "EvictionNotice")
     assert "/run/notice" in caplog.text
 
 
-def test_a_file_that_is_not_there_or_empty_says_nothing(tmp_path: Path) -> None:
+def test_a_missing_or_empty_file_is_no_notice(tmp_path: Path) -> None:
     clock = Clock()
     file = NoticeFile(tmp_path / "notice", clock)
     assert file.look() is None
@@ -56,7 +56,7 @@ def test_a_file_that_is_not_there_or_empty_says_nothing(tmp_path: Path) -> None:
     assert file.look() is None
 
 
-def test_a_file_is_looked_at_now_and_then_only(tmp_path: Path) -> None:
+def test_the_file_is_read_at_most_once_per_interval(tmp_path: Path) -> None:
     clock = Clock()
     file = NoticeFile(tmp_path / "notice", clock)
     assert file.look() is None
@@ -66,11 +66,11 @@ def test_a_file_is_looked_at_now_and_then_only(tmp_path: Path) -> None:
     assert file.look() == Notice("drain", "EvictionNotice")
 
 
-def test_a_folder_in_the_place_of_the_file_does_no_harm(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_ignored(tmp_path: Path) -> None:
     assert NoticeFile(tmp_path).look() is None
 
 
-class Says:
+class FakeSource:
     def __init__(self, *notices: Notice | None) -> None:
         self.notices = list(notices)
 
@@ -81,15 +81,15 @@ class Says:
         self.notices.clear()
 
 
-def test_the_first_notice_counts_and_is_not_taken_back() -> None:
+def test_the_first_notice_is_kept() -> None:
     drain, other = Notice("drain", "a"), Notice("notice", "b")
-    listener = Listener([Says(None, drain), Says(None, other)])
+    listener = Listener([FakeSource(None, drain), FakeSource(None, other)])
     assert [listener.look() for _ in range(3)] == [None, drain, drain]
 
 
 @contextmanager
 def served(*answers: tuple[int, str]) -> Iterator[str]:
-    """A URL that gives these answers in turn, the last for ever."""
+    """A URL that returns these responses in order, then repeats the last one."""
     left = list(answers)
 
     class Handler(BaseHTTPRequestHandler):
@@ -100,7 +100,7 @@ def served(*answers: tuple[int, str]) -> Iterator[str]:
             self.wfile.write(text.encode())
 
         def log_message(self, *_: object) -> None:
-            """Not in the test's output."""
+            """Do not log requests to stderr."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
@@ -113,7 +113,7 @@ def served(*answers: tuple[int, str]) -> Iterator[str]:
         thread.join()
 
 
-def test_a_url_is_asked_until_it_says_something() -> None:
+def test_a_url_is_polled_until_it_has_a_notice() -> None:
     with served((404, "no"), (200, ""), (200, '{"kind": "notice", "reason": "Interruption"}')) as url:
         source = NoticeURL(url, spacing=0.01)
         end = time.monotonic() + 10
@@ -131,19 +131,19 @@ def test_a_url_is_asked_until_it_says_something() -> None:
         (SimpleNamespace(deadline_ms=2500), Notice("notice", "EvictionNotice", 2.5)),
     ],
 )
-def test_what_ray_knows_of_a_draining_node(info: Any, notice: Notice | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rays_preemption_info_is_a_notice(info: Any, notice: Notice | None, monkeypatch: pytest.MonkeyPatch) -> None:
     context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=info))
     module = SimpleNamespace(get_train_context=lambda: context)
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
     assert RayPreemption().look() == notice
 
 
-def test_another_ray_than_the_known_one_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_version_of_ray_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", SimpleNamespace())
     assert RayPreemption().look() is None
 
 
-def test_only_a_handover_gives_way_to_a_later_notice(tmp_path: Path) -> None:
+def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
     clock, file = Clock(), tmp_path / "notice"
     listener = Listener([NoticeFile(file, clock)])
     for words, heard in (("handover", "handover"), ("drain", "drain"), ("notice", "drain")):
@@ -154,7 +154,7 @@ def test_only_a_handover_gives_way_to_a_later_notice(tmp_path: Path) -> None:
         assert found.kind == heard
 
 
-def test_ray_s_own_notice_waits_for_the_controller_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_controllers_notice_precedes_rays(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=SimpleNamespace(deadline_ms=0)))
     module = SimpleNamespace(get_train_context=lambda: context)

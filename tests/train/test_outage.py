@@ -1,4 +1,4 @@
-"""A store that is away does not end the training, and costs no more than the interval."""
+"""An outage of the store does not end the training and costs at most one interval."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 @pytest.mark.parametrize("interval", ["60s", "12steps"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_hours_without_the_store_lose_nothing_but_the_interval(site: Site, kind: str, interval: str) -> None:
+def test_an_outage_of_two_hours_costs_at_most_one_interval(site: Site, kind: str, interval: str) -> None:
     store, begins, ends = site.store, 100.0, 100.0 + 2 * HOUR
     store.kind, store.begins, store.ends = kind, begins, ends
-    most_folders, newest_after, told = 0, 0, {}
+    most_folders, newest_after, heartbeat = 0, 0, {}
 
     def on_step(_: int) -> None:
-        nonlocal most_folders, newest_after, told
+        nonlocal most_folders, newest_after, heartbeat
         most_folders = max(most_folders, site.folders())
         if begins + HOUR <= site.time.now < begins + HOUR + 2 * STEP:
-            told = json.loads((site.folder / "heartbeat").read_text())
+            heartbeat = json.loads((site.folder / "heartbeat").read_text())
         if ends + 120 <= site.time.now < ends + 120 + 20 * STEP and not newest_after:
             newest_after = site.newest()
 
     steps = int((ends + 600) / STEP)
     site.train(site.job(interval=interval), steps, STEP, on_step)
     held_up = site.time.now - steps * STEP
-    assert held_up <= 90, "the training was held up"
-    assert most_folders <= 3, "what waits is the newest checkpoint, and nothing before it"
-    assert told["step"] > 0
-    assert told["store"]["since"] == pytest.approx(160, abs=75)
-    assert "the bucket is away" in told["store"]["message"]
+    assert held_up <= 90, "the program waited for the store"
+    assert most_folders <= 3, "older checkpoints than the newest wait for their upload"
+    assert heartbeat["step"] > 0
+    assert heartbeat["store"]["since"] == pytest.approx(160, abs=75)
+    assert "the bucket does not answer" in heartbeat["store"]["message"]
     assert newest_after * STEP >= ends - 60 - held_up
     assert "store" not in json.loads((site.folder / "heartbeat").read_text())
     assert site.newest() == steps
@@ -56,10 +56,10 @@ def test_two_hours_without_the_store_lose_nothing_but_the_interval(site: Site, k
     assert len({commit.attempt for commit in site.log().commits()}) == 1
 
 
-def test_the_log_says_each_minute_that_the_store_is_away_and_that_it_is_back(
+def test_the_output_reports_the_outage_each_minute_and_its_end(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A controller that cannot ask the store itself reads it there."""
+    """A controller without access to the store reads the outage from the program's output."""
     site.store.begins, site.store.ends = 100.0, 700.0
     seen: set[str] = set()
 
@@ -67,7 +67,7 @@ def test_the_log_says_each_minute_that_the_store_is_away_and_that_it_is_back(
         told = last_told("\n".join(caplog.messages))
         if told is not None:
             seen.add(told.line)
-            assert told.outage.message == "the bucket is away (refused)"
+            assert told.outage.message == "the bucket does not answer (refused)"
             assert told.outage.since == pytest.approx(100, abs=75)
 
     site.train(site.job(interval="60s"), 200, STEP, on_step)
@@ -77,7 +77,7 @@ def test_the_log_says_each_minute_that_the_store_is_away_and_that_it_is_back(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("at", [300.0, 1000.0])
-def test_at_a_notice_the_last_state_gets_its_chance_within_the_window(site: Site, kind: str, at: float) -> None:
+def test_a_notice_retries_the_last_commit_until_its_deadline(site: Site, kind: str, at: float) -> None:
     site.store.kind, site.store.begins, site.store.ends = kind, 100.0, at + 40.0
     made = site.job(interval="60s")
 
@@ -87,13 +87,13 @@ def test_at_a_notice_the_last_state_gets_its_chance_within_the_window(site: Site
 
     with pytest.raises(Interrupted) as interrupted:
         site.train(made, 10_000, STEP, on_step)
-    assert site.time.now <= at + 120, "the window is over"
+    assert site.time.now <= at + 120, "the deadline has passed"
     assert interrupted.value.step * STEP == pytest.approx(at, abs=3 * STEP + 60)
     assert site.newest() == interrupted.value.step
 
 
-def test_a_notice_after_the_last_step_hurries_the_last_commit(site: Site) -> None:
-    """The program only waits for its last commit; the next try would be half a minute away."""
+def test_a_notice_after_the_last_step_retries_the_last_commit_at_once(site: Site) -> None:
+    """The program only waits for its last commit. Without the notice, the next retry would be 30 s later."""
     site.store.begins, site.store.ends = 20.0, 401.0
     made = site.job(interval="1h")
     with made.commit(1) as folder:
@@ -111,19 +111,19 @@ def test_a_notice_after_the_last_step_hurries_the_last_commit(site: Site) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_that_is_away_at_the_start_is_waited_for(site: Site, kind: str) -> None:
+def test_the_start_waits_for_the_end_of_an_outage(site: Site, kind: str) -> None:
     site.store.kind, site.store.ends = kind, 2 * HOUR
     made = site.job(interval="60s")
     assert site.time.now >= 2 * HOUR
     assert json.loads((site.folder / "heartbeat").read_text()).keys() == {"at", "phase"}
     starts = [entry for entry in site.log().tail() if entry.kind == "start"]
-    assert len(starts) == 1, "a start whose answer was lost is no second start"
+    assert len(starts) == 1, "the start was appended twice"
     site.train(made, 20, STEP)
     assert site.newest() == 20
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_that_goes_away_before_the_resume_is_waited_for(site: Site, kind: str) -> None:
+def test_the_resume_waits_for_the_end_of_an_outage(site: Site, kind: str) -> None:
     site.train(site.job(interval="10steps"), 50, STEP)
     again = site.job(interval="10steps", attempt=2)
     site.store.kind, site.store.begins, site.store.ends = kind, site.time.now, site.time.now + HOUR
@@ -133,7 +133,7 @@ def test_a_store_that_goes_away_before_the_resume_is_waited_for(site: Site, kind
     assert site.time.now >= site.store.ends
 
 
-def test_a_writer_that_was_replaced_while_its_store_was_away_leaves(site: Site) -> None:
+def test_a_writer_that_was_replaced_during_an_outage_exits(site: Site) -> None:
     site.store.begins, site.store.ends = 100.0, 1000.0
     made = site.job(interval="10steps")
     replaced = False
@@ -151,7 +151,7 @@ def test_a_writer_that_was_replaced_while_its_store_was_away_leaves(site: Site) 
     assert site.time.now <= 1100
 
 
-def test_a_program_that_ends_while_the_store_is_away_waits_for_its_last_commit(site: Site) -> None:
+def test_the_exit_waits_for_the_last_commit_during_an_outage(site: Site) -> None:
     site.store.begins, site.store.ends = 20.0, 1000.0
     made = site.job(interval="1h")
     with made.commit(1) as folder:
@@ -165,10 +165,10 @@ def test_a_program_that_ends_while_the_store_is_away_waits_for_its_last_commit(s
     assert site.time.now >= 1000
 
 
-# --- rights ---------------------------------------------------------------------------------------------------------
+# --- permissions ---------------------------------------------------------------------------------------------------------
 
 
-def test_credentials_that_cannot_change_end_the_attempt_with_77(site: Site) -> None:
+def test_refused_static_credentials_end_the_attempt_with_77(site: Site) -> None:
     site.store.kind, site.store.begins, site.store.ends = "rights", 100.0, HOUR
     with pytest.raises(RightsRefused) as refused:
         site.train(site.job(interval="10steps"), 10_000, STEP)
@@ -176,14 +176,14 @@ def test_credentials_that_cannot_change_end_the_attempt_with_77(site: Site) -> N
     assert site.time.now <= 110 + 10 * STEP
 
 
-def test_credentials_that_are_replaced_in_place_are_read_again(site: Site) -> None:
+def test_renewed_credentials_are_read_again(site: Site) -> None:
     site.store.kind, site.store.begins, site.store.ends, site.store.renewable = "rights", 100.0, 200.0, True
     site.train(site.job(interval="10steps"), 100, STEP)
     assert site.store.renewals > 1
     assert site.newest() == 100
 
 
-def test_credentials_that_are_not_replaced_in_time_end_the_attempt(site: Site) -> None:
+def test_credentials_that_are_not_renewed_in_time_end_the_attempt(site: Site) -> None:
     site.store.kind, site.store.begins, site.store.ends, site.store.renewable = "rights", 100.0, HOUR, True
     with pytest.raises(RightsRefused):
         site.train(site.job(interval="10steps"), 10_000, STEP)

@@ -1,4 +1,4 @@
-"""The same over HTTP: a real S3 server behind a port that refuses, answers 503 or hangs for a while."""
+"""Outages over HTTP: an S3 server behind a proxy that refuses connections, answers 503 or hangs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
 
 
 @pytest.mark.parametrize("kind", ["refused", "503", "hanging"])
-def test_training_goes_on_and_commits_when_the_store_is_back(server: str, outage: Outage, kind: str) -> None:
+def test_training_continues_and_commits_after_the_outage(server: str, outage: Outage, kind: str) -> None:
     uri = new_bucket(server)
     settings = variables(Path(), uri=uri, interval="10steps")
     job = Job(join(Environment(settings), ProcessRank()))
@@ -73,17 +73,17 @@ def test_training_goes_on_and_commits_when_the_store_is_back(server: str, outage
             during.append(step)
         longest = max(longest, time.monotonic() - begun)
         time.sleep(PAUSE)
-    assert len(during) > 50, "training stood still"
+    assert len(during) > 50, "training stopped during the outage"
     assert longest < 1.0
     newest = log.newest()
     assert newest is not None
-    assert newest.step > during[-1] - 20, "what was done during the outage is committed"
+    assert newest.step > during[-1] - 20, "steps of the outage are not committed"
     log.verify(newest)
     job.flush()
     job.close()
 
 
-def test_an_attempt_waits_for_a_store_that_is_away_when_it_starts(server: str, outage: Outage) -> None:
+def test_a_starting_attempt_waits_for_the_end_of_an_outage(server: str, outage: Outage) -> None:
     uri = new_bucket(server)
     outage.begin("refused")
     threading.Timer(1.0, outage.end).start()
@@ -95,10 +95,10 @@ def test_an_attempt_waits_for_a_store_that_is_away_when_it_starts(server: str, o
 
 @pytest.fixture
 def uri(server: str) -> str:
-    return new_bucket(server).replace(" ", "-")  # moto cannot check the signature of a blank
+    return new_bucket(server).replace(" ", "-")  # moto cannot check a signature over a space
 
 
-def test_keys_that_are_taken_away_end_the_program_with_77(
+def test_revoked_keys_end_the_program_with_77(
     server: str, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with checked_keys(server) as keys:
@@ -117,7 +117,7 @@ def test_keys_that_are_taken_away_end_the_program_with_77(
             join(Environment(variables(Path(), uri=uri, attempt=2)), ProcessRank())
 
 
-def test_keys_that_are_replaced_in_their_file_are_read_again(
+def test_replaced_keys_of_a_credentials_file_are_read_again(
     server: str, uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "credentials"

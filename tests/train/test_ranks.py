@@ -1,4 +1,4 @@
-"""Whom a process is told that it is, by each launcher."""
+"""The rank and world size that each launcher gives a process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def jax(initialized: bool) -> dict[str, Any]:
         ("ray worker", {}, ray_worker(1, 2), "ray", 1, 2),
         ("ray worker with torch variables", {"RANK": "0", "WORLD_SIZE": "9"}, ray_worker(1, 2), "ray", 1, 2),
         (
-            "told otherwise",
+            "spotladder variables win",
             {"SPOTLADDER_RANK": "0", "SPOTLADDER_WORLD_SIZE": "1"},
             ray_worker(1, 2),
             "spotladder",
@@ -65,7 +65,7 @@ def jax(initialized: bool) -> dict[str, Any]:
         ("an old jax", {}, {"jax": SimpleNamespace()}, "alone", 0, 1),
     ],
 )
-def test_who_this_process_is(  # noqa: PLR0917 – a row of the table
+def test_rank_and_world_size(  # noqa: PLR0917 – a row of the table
     name: str, variables: dict[str, str], modules: dict[str, Any], launcher: str, rank: int, size: int
 ) -> None:
     world = discover(variables, modules)
@@ -84,22 +84,22 @@ def test_who_this_process_is(  # noqa: PLR0917 – a row of the table
         tf_config("worker", 7),
     ],
 )
-def test_what_cannot_be_is_refused(variables: dict[str, str]) -> None:
+def test_invalid_variables_are_rejected(variables: dict[str, str]) -> None:
     with pytest.raises(InvalidSpec):
         discover(variables, {})
 
 
-def test_groups_of_one_job_differ() -> None:
+def test_a_restarted_group_has_another_name() -> None:
     first, second = ({"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RESTART_COUNT": count} for count in "01")
     assert discover(first, {}).group != discover(second, {}).group
     assert discover(tf_config("worker", 0), {}).group == discover(tf_config("worker", 1), {}).group
 
 
-def test_an_empty_cluster_is_one_process() -> None:
+def test_an_empty_tf_config_is_one_process() -> None:
     assert discover({"TF_CONFIG": "{}"}, {}) == ProcessRank()
 
 
-def test_a_trial_of_a_sweep_is_known() -> None:
+def test_a_tune_trial_is_detected() -> None:
     session = {"ray.train._internal.session": SimpleNamespace(get_session=lambda: "a trial's")}
     assert in_tune_trial(session)
     assert not in_tune_trial({"ray.train._internal.session": SimpleNamespace(get_session=lambda: None)})

@@ -1,4 +1,4 @@
-"""Ray's storage in a bucket, as Ray uses it: against moto's S3."""
+"""Ray's storage in a bucket, through Ray's own API, on moto's S3 server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
     }.items():
         monkeypatch.setenv(name, value)
-    rayfiles._Bucket.clear_instance_cache()  # else the server of the test before would be asked
+    rayfiles._Bucket.clear_instance_cache()  # Otherwise the server of the previous test would get the requests.
     try:
         boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="checkpoints")
         yield "s3://checkpoints/team"
@@ -42,29 +42,29 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.stop()
 
 
-def test_ray_keeps_its_files_beside_the_log(bucket: str, tmp_path: Path) -> None:
+def test_ray_stores_its_files_beside_the_log(bucket: str, tmp_path: Path) -> None:
     from ray.train import Checkpoint
     from ray.train.v2._internal.execution.storage import StorageContext
 
     here = Environment({"SPOTLADDER_URI": bucket, "SPOTLADDER_JOB": "digits"})
     path, filesystem = storage_of(here, "attempts/0001")
     assert path == "checkpoints/team/digits/attempts/0001"
-    elsewhere = pickle.loads(pickle.dumps(filesystem))  # noqa: S301 – our own
-    assert elsewhere == filesystem
+    unpickled = pickle.loads(pickle.dumps(filesystem))  # noqa: S301 – pickled here
+    assert unpickled == filesystem
     storage = StorageContext(path, "ray-1", filesystem)
     with filesystem.open_output_stream(f"{storage.experiment_fs_path}/snapshot.json") as file:
         file.write(b"{}")
-    with elsewhere.open_input_file(f"{storage.experiment_fs_path}/snapshot.json") as file:
+    with unpickled.open_input_file(f"{storage.experiment_fs_path}/snapshot.json") as file:
         assert file.readall() == b"{}"
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "state").write_text("x")
     kept = storage.persist_current_checkpoint(Checkpoint.from_directory(str(tmp_path)), "ckpt")
-    with Checkpoint(kept.path, filesystem=elsewhere).as_directory() as folder:
+    with Checkpoint(kept.path, filesystem=unpickled).as_directory() as folder:
         assert Path(folder, "sub", "state").read_text() == "x"
 
 
 @pytest.mark.parametrize("kind", ["refused", "503", "hanging"])
-def test_what_ray_writes_waits_for_a_bucket_that_is_away(
+def test_rays_uploads_wait_for_the_end_of_an_outage(
     bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     from ray.train import Checkpoint
@@ -89,24 +89,24 @@ def test_what_ray_writes_waits_for_a_bucket_that_is_away(
     away.close()
 
 
-def test_a_bucket_that_refuses_is_not_waited_for(bucket: str) -> None:
+def test_a_refusal_of_the_bucket_is_not_retried(bucket: str) -> None:
     _, filesystem = storage_of(Environment({"SPOTLADDER_URI": "s3://nowhere/team", "SPOTLADDER_JOB": "d"}), "a")
     with pytest.raises(Exception, match="NoSuchBucket"), filesystem.open_output_stream("nowhere/team/d/a/x") as file:
         file.write(b"{}")
 
 
-def test_on_a_disk_ray_uses_the_folder(tmp_path: Path) -> None:
+def test_on_disk_ray_uses_the_folder(tmp_path: Path) -> None:
     here = Environment({"SPOTLADDER_URI": str(tmp_path), "SPOTLADDER_JOB": "digits"})
     assert storage_of(here, "attempts/0002") == (str(tmp_path / "digits/attempts/0002"), None)
 
 
 @pytest.mark.parametrize("field", ["name", "storage_path", "storage_filesystem", "failure_config"])
-def test_what_the_attempt_decides_is_not_the_programs(field: str) -> None:
+def test_fields_that_the_attempt_sets_are_rejected(field: str) -> None:
     with pytest.raises(InvalidSpec, match=field):
         ray_run_config(**{field: "mine"})
 
 
-def test_no_run_waits_for_ray_to_clean_up_after_a_controller_that_lives() -> None:
+def test_a_run_does_not_wait_for_rays_placement_group_cleaner() -> None:
     from ray.train.v2.api import data_parallel_trainer
 
     from spotladder.train.rayworkers import NothingToClean

@@ -1,4 +1,4 @@
-"""Ray Train V2 for real: two workers on two nodes of one Ray on this machine."""
+"""Ray Train V2 on a local Ray cluster: two workers on two nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def starts(folder: Path, rank: int) -> list[tuple[int, ...]]:
     return [tuple(map(int, line.split())) for line in (folder / f"starts-{rank}").read_text().splitlines()]
 
 
-def test_a_lost_node_is_recovered_from_in_place_from_the_newest_commit(machine: Machine, tmp_path: Path) -> None:
+def test_after_a_lost_node_ray_train_resumes_from_the_newest_commit(machine: Machine, tmp_path: Path) -> None:
     driver = machine.driver("session_loop", tmp_path, {"total": 200, "pause": 0.02}, **WATCHER)
     until(lambda: newest_step(tmp_path) >= 50)
     machine.lose_a_node()
@@ -44,7 +44,7 @@ def test_a_lost_node_is_recovered_from_in_place_from_the_newest_commit(machine: 
     assert newest_step(tmp_path) == 200
 
 
-def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_goes_on(machine: Machine, tmp_path: Path) -> None:
+def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_resumes(machine: Machine, tmp_path: Path) -> None:
     notice = tmp_path / "notice"
     notice.touch()
     config = {"total": 2000, "pause": 0.02}
@@ -59,7 +59,7 @@ def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_goes_on(machine: 
     assert starts(tmp_path, 1) == [(1, 0), (2, interrupted)]
 
 
-def test_a_node_that_ray_drains_is_a_notice(machine: Machine, tmp_path: Path) -> None:
+def test_a_draining_ray_node_is_a_notice(machine: Machine, tmp_path: Path) -> None:
     driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02}, interval="1h", **WATCHER)
     until((tmp_path / "starts-1").exists)
     machine.reclaim_a_node(notice=60)
@@ -77,7 +77,7 @@ def test_a_bug_of_the_program_is_not_retried(machine: Machine, tmp_path: Path) -
     assert newest_step(tmp_path) == 20
 
 
-def test_an_attempt_that_was_replaced_ends_with_76(machine: Machine, tmp_path: Path) -> None:
+def test_a_replaced_attempt_ends_with_76(machine: Machine, tmp_path: Path) -> None:
     driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02})
     until(lambda: newest_step(tmp_path) >= 10)
     replacing = join(Environment(variables(tmp_path, attempt=2)), ProcessRank())
@@ -87,7 +87,7 @@ def test_an_attempt_that_was_replaced_ends_with_76(machine: Machine, tmp_path: P
     replacing.close()
 
 
-def test_an_outage_of_the_bucket_ends_nothing_and_refused_keys_end_the_driver_with_77(
+def test_an_outage_of_the_bucket_ends_no_run_and_refused_keys_end_it_with_77(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heartbeat = tmp_path / "heartbeat"
@@ -96,7 +96,7 @@ def test_an_outage_of_the_bucket_ends_nothing_and_refused_keys_end_the_driver_wi
         return json.loads(heartbeat.read_text()) if heartbeat.exists() else {}
 
     with moto(monkeypatch) as endpoint, closing(Outage(endpoint)) as bucket:
-        uri = new_bucket(endpoint).replace(" ", "-")  # moto cannot check the signature of a blank
+        uri = new_bucket(endpoint).replace(" ", "-")  # moto cannot check a signature over a space
         with checked_keys(endpoint) as keys:
             key, secret = keys.take()
             use_s3(monkeypatch, endpoint, key, secret)
@@ -108,7 +108,7 @@ def test_an_outage_of_the_bucket_ends_nothing_and_refused_keys_end_the_driver_wi
             bucket.begin("refused")
             until(lambda: "store" in beat())
             during = beat()["step"]
-            until(lambda: beat()["step"] > during + 50)  # the program goes on after it has waited for a commit
+            until(lambda: beat()["step"] > during + 50)  # the program continues after it has waited for a commit
             bucket.end()
             done = beat()["step"]
             until(lambda: (newest := log.newest()) is not None and newest.step >= done)
@@ -117,7 +117,7 @@ def test_an_outage_of_the_bucket_ends_nothing_and_refused_keys_end_the_driver_wi
     assert starts(tmp_path, 0) == [(1, 0)], "neither the outage nor the refusal starts the workers again"
 
 
-def test_an_unmodified_script_that_reports_is_committed_interrupted_and_resumed(
+def test_a_script_that_only_reports_is_committed_interrupted_and_resumed(
     machine: Machine, tmp_path: Path
 ) -> None:
     notice = tmp_path / "notice"

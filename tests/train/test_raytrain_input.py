@@ -1,4 +1,4 @@
-"""What `ray_run_config` refuses, and how it says so. No Ray is started."""
+"""Invalid arguments of `ray_run_config` and their errors. Ray is not started."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ NAME_SAID = "spotladder.errors.InvalidSpec: ray_run_config: name: set by the att
     [
         pytest.param(V1_TRAINER, V1_SAID, id="a trainer of Ray Train V1"),
         pytest.param(V1_SWITCH, SWITCH_SAID, id="Ray Train V1 switched on"),
-        pytest.param(OWN_NAME, NAME_SAID, id="a field that the attempt decides"),
+        pytest.param(OWN_NAME, NAME_SAID, id="a field that the attempt sets"),
     ],
 )
-def test_refused(tmp_path: Path, script: str, said: str) -> None:
+def test_invalid_arguments_are_rejected(tmp_path: Path, script: str, said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""One process: what a program sees of commits, notices, restarts and errors."""
+"""The API of the in-job library with one process: commits, notices, restarts, errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.train.builders import Clock, job, log_of, train
 
 
 def committed(folder: Path) -> list[tuple[int, int]]:
-    """(attempt, step) of every commit that counts."""
+    """(attempt, step) of every valid commit."""
     return [(commit.attempt, commit.step) for commit in log_of(folder).commits()]
 
 
@@ -37,14 +37,14 @@ def test_every_interval_and_the_last_step_are_committed(tmp_path: Path) -> None:
     assert committed(tmp_path) == [(1, 10), (1, 20), (1, 25)]
 
 
-def test_a_commit_says_how_far_the_job_is_and_what_was_measured(tmp_path: Path) -> None:
+def test_a_commit_contains_step_total_and_metrics(tmp_path: Path) -> None:
     train(job(tmp_path), 25)
     newest = log_of(tmp_path).newest()
     assert newest is not None
     assert (newest.step, newest.total, dict(newest.metrics)) == (25, 25, {"sum": 325})
 
 
-def test_a_later_attempt_goes_on_where_the_last_commit_was(tmp_path: Path) -> None:
+def test_a_later_attempt_resumes_from_the_newest_commit(tmp_path: Path) -> None:
     first = job(tmp_path)
 
     def die(step: int) -> None:
@@ -80,14 +80,14 @@ def test_the_last_step_leaves_only_the_newest_commits(tmp_path: Path) -> None:
     assert [path.name for path in sorted(tmp_path.glob("digits/attempts/*/ckpt-*"))] == ["ckpt-000050"]
 
 
-def test_a_finished_program_that_runs_again_does_nothing(tmp_path: Path) -> None:
+def test_a_finished_program_does_no_step_when_it_runs_again(tmp_path: Path) -> None:
     train(job(tmp_path), 20)
     done: list[int] = []
     assert train(job(tmp_path), 20, on_step=done.append) == []
     assert done == []
 
 
-def test_what_was_found_is_gone_after_the_block(tmp_path: Path) -> None:
+def test_the_resume_folder_is_deleted_after_the_block(tmp_path: Path) -> None:
     train(job(tmp_path), 10)
     with job(tmp_path).resume() as found:
         assert found is not None
@@ -102,17 +102,17 @@ def test_step_numbers_count_finished_steps(tmp_path: Path, start: int, total: in
 
 
 @pytest.mark.parametrize(("start", "total"), [(-1, 3), (4, 3)])
-def test_steps_that_cannot_be(tmp_path: Path, start: int, total: int) -> None:
+def test_invalid_step_ranges(tmp_path: Path, start: int, total: int) -> None:
     with pytest.raises(ValueError, match="0 ≤ start ≤ total"):
         list(job(tmp_path).steps(start, total))
 
 
-def test_the_same_question_has_the_same_answer(tmp_path: Path) -> None:
+def test_should_commit_gives_the_same_answer_for_the_same_step(tmp_path: Path) -> None:
     asked = job(tmp_path)
     assert [asked.should_commit(step) for step in (9, 10, 10, 11, 11)] == [False, True, True, False, False]
 
 
-def test_an_interval_in_steps_is_kept_by_a_program_that_asks_rarely(tmp_path: Path) -> None:
+def test_an_interval_in_steps_with_rare_calls_of_should_commit(tmp_path: Path) -> None:
     asked = job(tmp_path)
     assert [step for step in range(7, 70, 7) if asked.should_commit(step)] == [14, 21, 35, 42, 56, 63]
 
@@ -131,7 +131,7 @@ def test_an_interval_in_seconds_counts_from_the_last_commit(tmp_path: Path) -> N
     assert due == [3, 6, 9, 10]
 
 
-def test_a_slow_bucket_delays_the_next_timed_commit_and_not_the_training(tmp_path: Path) -> None:
+def test_a_slow_upload_delays_the_next_timed_commit_but_not_the_training(tmp_path: Path) -> None:
     clock = Clock()
     timed = job(tmp_path, clock=clock, interval="30s")
     with held_uploads(timed) as release:
@@ -144,7 +144,7 @@ def test_a_slow_bucket_delays_the_next_timed_commit_and_not_the_training(tmp_pat
         assert timed.should_commit(3)
 
 
-def test_the_next_commit_waits_for_the_one_before(tmp_path: Path) -> None:
+def test_a_commit_waits_for_the_previous_upload(tmp_path: Path) -> None:
     slow = job(tmp_path)
     with held_uploads(slow) as release:
         with slow.commit(1) as folder:
@@ -154,7 +154,7 @@ def test_the_next_commit_waits_for_the_one_before(tmp_path: Path) -> None:
             assert committed(tmp_path) == [(1, 1)]
 
 
-def test_an_exception_in_the_commit_block_passes_unchanged_and_commits_nothing(tmp_path: Path) -> None:
+def test_an_exception_in_the_commit_block_is_raised_and_commits_nothing(tmp_path: Path) -> None:
     one = job(tmp_path)
     with pytest.raises(ZeroDivisionError), one.commit(1) as folder:
         (folder / "half").write_text(str(1 / 0))
@@ -166,7 +166,7 @@ def test_an_exception_in_the_commit_block_passes_unchanged_and_commits_nothing(t
 
 
 @pytest.mark.parametrize("step", [3, 5])
-def test_steps_only_grow(tmp_path: Path, step: int) -> None:
+def test_a_commit_needs_a_higher_step(tmp_path: Path, step: int) -> None:
     one = job(tmp_path)
     with one.commit(5):
         pass
@@ -186,7 +186,7 @@ def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None
     assert not one.should_commit(3)
 
 
-def test_the_checkpoint_stays_on_disk_no_longer_than_its_upload(tmp_path: Path) -> None:
+def test_the_checkpoint_folder_is_deleted_after_its_upload(tmp_path: Path) -> None:
     one = job(tmp_path)
     with one.commit(1) as folder:
         (folder / "a").write_text("a")
@@ -194,7 +194,7 @@ def test_the_checkpoint_stays_on_disk_no_longer_than_its_upload(tmp_path: Path) 
     assert not folder.exists()
 
 
-def test_a_corrupt_commit_is_stepped_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_corrupt_commit_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     train(job(tmp_path), 20)
     newest = log_of(tmp_path).newest()
     assert newest is not None
@@ -205,13 +205,13 @@ def test_a_corrupt_commit_is_stepped_over(tmp_path: Path, caplog: pytest.LogCapt
     assert "skipping the commit of step 20" in caplog.text
 
 
-def test_a_commit_that_was_stepped_over_is_in_the_log_with_the_next_commit(tmp_path: Path) -> None:
+def test_a_skipped_commit_is_recorded_with_the_next_commit(tmp_path: Path) -> None:
     train(job(tmp_path), 20)
     newest = log_of(tmp_path).newest()
     assert newest is not None
     file = tmp_path / "digits" / newest.path / "sum"
     file.unlink()
-    file.mkdir()  # a folder in the place of a file aborted the resume
+    file.mkdir()  # A folder in place of a file counts as a missing file.
     train(job(tmp_path, attempt=2), 30)
     first, *later = [commit for commit in log_of(tmp_path).commits() if commit.attempt == 2]
     (skipped,) = first.skipped
@@ -222,7 +222,7 @@ def test_a_commit_that_was_stepped_over_is_in_the_log_with_the_next_commit(tmp_p
     assert progress(log_of(tmp_path)).skipped == ""
 
 
-def test_when_nothing_verifies_the_program_does_not_start_from_nothing(tmp_path: Path) -> None:
+def test_the_program_does_not_start_anew_when_no_commit_verifies(tmp_path: Path) -> None:
     train(job(tmp_path), 10)
     for file in (tmp_path / "digits").rglob("sum"):
         file.unlink()
@@ -236,22 +236,22 @@ def test_only_the_newest_commits_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "digits/attempts/0001").iterdir()) == ["ckpt-000040", "ckpt-000050"]
 
 
-# --- being told to stop ---------------------------------------------------------------------------------------------
+# --- notices --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
-def look_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of tests are shorter than the pause between two looks at the notice file."""
+def no_poll_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the notice file in every step: steps of tests are shorter than the poll interval."""
     monkeypatch.setattr(notice, "FILE_POLL_INTERVAL", 0.0)
 
 
-def write_notice(file: Path, **words: object) -> None:
+def write_notice(file: Path, **fields: object) -> None:
     draft = file.with_suffix(".draft")
-    draft.write_text(json.dumps({"kind": "drain", "deadline": 99.0, "reason": "EvictionNotice", **words}))
+    draft.write_text(json.dumps({"kind": "drain", "deadline": 99.0, "reason": "EvictionNotice", **fields}))
     draft.replace(file)
 
 
-def test_a_notice_commits_and_then_ends_the_loop_with_75(tmp_path: Path) -> None:
+def test_a_notice_commits_and_ends_the_loop_with_75(tmp_path: Path) -> None:
     file = tmp_path / "notice"
     stopped = job(tmp_path, notice=file)
     with pytest.raises(Interrupted) as interrupted:
@@ -261,14 +261,14 @@ def test_a_notice_commits_and_then_ends_the_loop_with_75(tmp_path: Path) -> None
     assert committed(tmp_path) == [(1, 4)]
 
 
-def test_an_attempt_that_is_drained_before_its_first_step_commits_one(tmp_path: Path) -> None:
+def test_an_attempt_that_is_drained_before_its_first_step_commits_that_step(tmp_path: Path) -> None:
     write_notice(tmp_path / "notice")
     with pytest.raises(Interrupted):
         train(job(tmp_path, notice=tmp_path / "notice"), 30)
     assert committed(tmp_path) == [(1, 1)]
 
 
-def test_a_notice_at_the_end_does_not_undo_it(tmp_path: Path) -> None:
+def test_a_notice_at_the_last_step_does_not_interrupt(tmp_path: Path) -> None:
     file = tmp_path / "notice"
     assert train(job(tmp_path, notice=file), 30, on_step=lambda step: write_notice(file) if step == 30 else None) == [
         10,
@@ -277,7 +277,7 @@ def test_a_notice_at_the_end_does_not_undo_it(tmp_path: Path) -> None:
     ]
 
 
-def test_the_exit_waits_until_the_commit_is_recorded(tmp_path: Path) -> None:
+def test_the_exit_waits_for_the_commit(tmp_path: Path) -> None:
     file = tmp_path / "notice"
     stopped = job(tmp_path, notice=file)
     with held_uploads(stopped) as release:
@@ -289,7 +289,7 @@ def test_the_exit_waits_until_the_commit_is_recorded(tmp_path: Path) -> None:
     assert committed(tmp_path) == [(1, 1)]
 
 
-def test_sigterm_is_a_notice_while_training_and_what_it_was_before_and_after(tmp_path: Path) -> None:
+def test_sigterm_is_a_notice_during_training_and_its_handler_is_restored(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(Interrupted) as interrupted:
         train(job(tmp_path), 30, on_step=lambda step: os.kill(os.getpid(), signal.SIGTERM) if step == 12 else None)
@@ -297,7 +297,7 @@ def test_sigterm_is_a_notice_while_training_and_what_it_was_before_and_after(tmp
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_second_sigterm_reaches_the_handler_of_the_program(tmp_path: Path) -> None:
+def test_a_second_sigterm_calls_the_programs_handler(tmp_path: Path) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
     try:
@@ -312,7 +312,7 @@ def test_a_second_sigterm_reaches_the_handler_of_the_program(tmp_path: Path) -> 
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_program_with_its_own_loop_sees_that_it_is_to_stop(tmp_path: Path) -> None:
+def test_stopping_is_set_for_programs_with_their_own_loop(tmp_path: Path) -> None:
     write_notice(tmp_path / "notice")
     own = job(tmp_path, notice=tmp_path / "notice")
     assert not own.stopping
@@ -320,10 +320,10 @@ def test_a_program_with_its_own_loop_sees_that_it_is_to_stop(tmp_path: Path) -> 
     assert own.stopping
 
 
-# --- being replaced -------------------------------------------------------------------------------------------------
+# --- fencing ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_program_that_was_replaced_leaves_at_once_with_76(tmp_path: Path) -> None:
+def test_a_replaced_program_exits_at_once_with_76(tmp_path: Path) -> None:
     left: list[int] = []
     old = job(tmp_path, left=left)
     job(tmp_path, attempt=2)
@@ -335,7 +335,7 @@ def test_a_program_that_was_replaced_leaves_at_once_with_76(tmp_path: Path) -> N
     assert committed(tmp_path) == []
 
 
-def test_an_in_place_restart_replaces_its_older_self(tmp_path: Path) -> None:
+def test_an_in_place_restart_fences_the_previous_process(tmp_path: Path) -> None:
     old = job(tmp_path)
     with old.commit(10) as folder:
         (folder / "sum").write_text("55")
@@ -352,7 +352,7 @@ def test_an_in_place_restart_replaces_its_older_self(tmp_path: Path) -> None:
         assert (found.path / "sum").read_text() == "210"
 
 
-def test_an_older_attempt_does_not_even_start(tmp_path: Path) -> None:
+def test_an_older_attempt_cannot_start(tmp_path: Path) -> None:
     job(tmp_path, attempt=2)
     with pytest.raises(Fenced):
         job(tmp_path, attempt=1)
@@ -361,7 +361,7 @@ def test_an_older_attempt_does_not_even_start(tmp_path: Path) -> None:
 # --- heartbeats -----------------------------------------------------------------------------------------------------
 
 
-def test_the_heartbeat_says_how_far_the_program_is(tmp_path: Path) -> None:
+def test_the_heartbeat_contains_the_progress(tmp_path: Path) -> None:
     file = tmp_path / "heartbeat"
     seen: list[dict[str, float]] = []
     beating = job(tmp_path, heartbeat=file)
@@ -373,7 +373,7 @@ def test_the_heartbeat_says_how_far_the_program_is(tmp_path: Path) -> None:
 
 @contextmanager
 def held_uploads(job: Job) -> Iterator[threading.Event]:
-    """No upload of this job ends before the event is set."""
+    """Hold the uploads of this job until the event is set."""
     release = threading.Event()
     upload = job._member.commits._uploaded
 

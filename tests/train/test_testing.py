@@ -1,4 +1,4 @@
-"""What users test their own programs with."""
+"""`interrupt_at`, with which users test their programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def nothing_ran() -> None:
 
 
 def program() -> list[int]:
-    """Returns the steps its last run committed; `ran` gets the attempt and number of every step."""
+    """Returns the steps that its last attempt committed. `ran` collects the attempt and number of every step."""
     job = train.current()
     return program_on(job, 30, on_step=lambda step: ran.append((job.attempt, step)))
 
@@ -31,12 +31,12 @@ def steps_of(attempt: int) -> list[int]:
     return [step for number, step in ran if number == attempt]
 
 
-def test_with_notice_nothing_is_computed_twice() -> None:
+def test_with_notice_no_step_is_repeated() -> None:
     assert interrupt_at(program, step=12) == [20, 30]
     assert (steps_of(1), steps_of(2)) == (list(range(1, 13)), list(range(13, 31)))
 
 
-def test_without_notice_what_was_not_committed_is_computed_again() -> None:
+def test_without_notice_uncommitted_steps_are_repeated() -> None:
     assert interrupt_at(program, step=[12, 25], notice=False) == [30]
     assert (steps_of(1)[-1], steps_of(2)[0], steps_of(2)[-1], steps_of(3)[0]) == (12, 11, 25, 21)
 
@@ -47,7 +47,7 @@ def test_without_notice_what_was_not_committed_is_computed_again() -> None:
     notice=st.booleans(),
     interval=st.sampled_from(["1steps", "7steps", "1h"]),
 )
-def test_whatever_is_interrupted_ends_as_if_nothing_had_been(steps: list[int], notice: bool, interval: str) -> None:
+def test_interruptions_do_not_change_the_result(steps: list[int], notice: bool, interval: str) -> None:
     def result() -> int:
         job = train.current()
         program_on(job, 30)
@@ -58,16 +58,16 @@ def test_whatever_is_interrupted_ends_as_if_nothing_had_been(steps: list[int], n
     assert interrupt_at(result, step=steps, notice=notice, interval=interval) == sum(range(31))
 
 
-def test_no_interruption_is_the_run_to_compare_with() -> None:
+def test_without_steps_the_program_runs_once() -> None:
     assert interrupt_at(program, step=[]) == [10, 20, 30]
 
 
-def test_a_program_that_never_comes_to_the_step_is_no_proof() -> None:
+def test_a_step_that_the_program_never_reaches_is_an_error() -> None:
     with pytest.raises(AssertionError, match="without asking should_commit"):
         interrupt_at(program, step=31)
 
 
-def test_what_the_program_raises_is_raised() -> None:
+def test_errors_of_the_program_are_raised() -> None:
     def broken() -> None:
         program_on(train.current(), 30, on_step=lambda step: {}[step])
 
@@ -75,7 +75,7 @@ def test_what_the_program_raises_is_raised() -> None:
         interrupt_at(broken, step=5)
 
 
-def test_the_process_is_what_it_was_before(tmp_path: Path) -> None:
+def test_the_environment_is_restored(tmp_path: Path) -> None:
     before = dict(os.environ)
     interrupt_at(program, step=5, folder=tmp_path)
     assert dict(os.environ) == before

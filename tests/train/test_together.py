@@ -1,4 +1,4 @@
-"""Several ranks: one commit of all of them, the same answers, the same commit to go on from."""
+"""Several ranks: one commit with the files of all, the same answers, the same commit to resume from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_step(ranks: Ranks, total: int, interval: float = 0.0) -> list[object]:
-    """Train on all ranks with a barrier in every step, as an all-reduce is one."""
+    """Train on all ranks with a barrier in every step, which stands for an all-reduce."""
     barrier = threading.Barrier(len(ranks.jobs))
 
     def on_step(_: int) -> None:
@@ -62,14 +62,14 @@ def test_one_commit_holds_the_files_of_all_ranks(tmp_path: Path, size: int) -> N
     assert files_of(tmp_path) == [f"rank-{rank:04d}/sum" for rank in range(size)]
 
 
-def test_time_is_up_for_all_ranks_at_the_same_step(tmp_path: Path) -> None:
+def test_a_timed_interval_ends_at_the_same_step_on_all_ranks(tmp_path: Path) -> None:
     with Ranks(tmp_path, 3, interval="30s") as ranks:
         answers = in_step(ranks, 40, interval=7.0)
     assert answers == [answers[0]] * 3
     assert len(answers[0]) > 3  # type: ignore[arg-type]
 
 
-def test_a_notice_that_one_rank_hears_stops_all_at_the_same_step(tmp_path: Path) -> None:
+def test_a_notice_to_one_rank_stops_all_ranks_at_the_same_step(tmp_path: Path) -> None:
     file = tmp_path / "notice"
     file.write_text('{"kind": "notice", "reason": "EvictionNotice"}')
     with Ranks(tmp_path, 3, own=[{}, {}, {"notice": file}], interval="1h") as ranks:
@@ -90,20 +90,20 @@ def test_every_rank_gets_its_own_files_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "sources"), [(1, [0]), (2, [0, 1]), (4, [0, 1, 2, 0])])
-def test_another_number_of_ranks_goes_on(tmp_path: Path, size: int, sources: list[int]) -> None:
+def test_another_number_of_ranks_resumes(tmp_path: Path, size: int, sources: list[int]) -> None:
     with Ranks(tmp_path, 3) as ranks:
         ranks.on_all(lambda job: write_own(job, 5))
     with Ranks(tmp_path, size, attempt=2) as ranks:
         assert [own for _, _, own, _ in ranks.on_all(seen)] == [f"of {source}" for source in sources]
 
 
-def test_a_commit_of_one_process_is_for_all_ranks(tmp_path: Path) -> None:
+def test_all_ranks_resume_from_a_commit_of_one_process(tmp_path: Path) -> None:
     write_own(job(tmp_path), 5)
     with Ranks(tmp_path, 2, attempt=2) as ranks:
         assert ranks.on_all(seen) == [(5, (), "of 0", ["shard-0", "shared"])] * 2
 
 
-def test_a_rank_that_wrote_nothing_gets_what_rank_0_wrote(tmp_path: Path) -> None:
+def test_a_rank_without_files_gets_those_of_rank_0(tmp_path: Path) -> None:
     def write(job: Job) -> None:
         with job.commit(5) as folder:
             if job.rank == 0:
@@ -117,7 +117,7 @@ def test_a_rank_that_wrote_nothing_gets_what_rank_0_wrote(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
-def test_all_ranks_step_back_when_the_file_of_one_is_damaged(tmp_path: Path, rank: int) -> None:
+def test_a_damaged_file_of_one_rank_skips_the_commit_on_all_ranks(tmp_path: Path, rank: int) -> None:
     with Ranks(tmp_path, 3) as ranks:
         ranks.on_all(lambda job: write_own(job, 5))
         ranks.on_all(lambda job: write_own(job, 6))
@@ -132,7 +132,7 @@ HANDOVER = '{"kind": "handover", "reason": "EvictionNotice", "deadline": 12.5}'
 NODES = [{"node": "a"}, {"node": "b"}, {"node": "c"}]
 
 
-def test_a_rank_that_goes_hands_all_over_at_the_same_step(tmp_path: Path) -> None:
+def test_a_handover_notice_to_one_rank_hands_over_all_ranks_at_the_same_step(tmp_path: Path) -> None:
     file = tmp_path / "notice"
     file.write_text(HANDOVER)
     own = [NODES[0], NODES[1], {**NODES[2], "notice": file}]
@@ -147,11 +147,11 @@ def test_a_rank_that_goes_hands_all_over_at_the_same_step(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "own",
     [
-        pytest.param([{}, {"notice": "handover"}], id="a program that nothing starts again inside the attempt"),
-        pytest.param([{**NODES[0], "notice": "drain"}, {**NODES[1], "notice": "handover"}], id="to end weighs more"),
+        pytest.param([{}, {"notice": "handover"}], id="no restart inside the attempt"),
+        pytest.param([{**NODES[0], "notice": "drain"}, {**NODES[1], "notice": "handover"}], id="a drain wins over a handover"),
     ],
 )
-def test_a_handover_that_ends_the_program(tmp_path: Path, own: list[dict[str, str]]) -> None:
+def test_a_handover_can_end_the_program(tmp_path: Path, own: list[dict[str, str]]) -> None:
     (tmp_path / "handover").write_text(HANDOVER)
     (tmp_path / "drain").write_text('{"kind": "drain"}')
     given = [{**one, "notice": tmp_path / one.get("notice", "none")} for one in own]
@@ -161,7 +161,7 @@ def test_a_handover_that_ends_the_program(tmp_path: Path, own: list[dict[str, st
     assert [type(end) for end in stopped] == [Interrupted] * 2
 
 
-def test_a_missing_file_of_a_rank_that_is_no_more_is_noticed(tmp_path: Path) -> None:
+def test_a_missing_file_of_a_former_rank_skips_the_commit(tmp_path: Path) -> None:
     with Ranks(tmp_path, 3) as ranks:
         ranks.on_all(lambda job: write_own(job, 5))
         ranks.on_all(lambda job: write_own(job, 6))
@@ -172,7 +172,7 @@ def test_a_missing_file_of_a_rank_that_is_no_more_is_noticed(tmp_path: Path) -> 
         assert [step for step, *_ in ranks.on_all(seen)] == [5, 5]
 
 
-def test_when_one_rank_cannot_upload_nothing_is_committed_and_all_hear_of_it(tmp_path: Path) -> None:
+def test_a_failed_upload_of_one_rank_raises_on_all_ranks_and_commits_nothing(tmp_path: Path) -> None:
     with Ranks(tmp_path, 2) as ranks:
 
         def refuse(*_: object) -> None:
@@ -184,7 +184,7 @@ def test_when_one_rank_cannot_upload_nothing_is_committed_and_all_hear_of_it(tmp
     assert log_of(tmp_path).newest() is None
 
 
-def test_a_rank_that_gives_up_its_commit_lets_the_others_know(tmp_path: Path) -> None:
+def test_an_error_in_the_commit_block_of_one_rank_is_raised_on_all_ranks(tmp_path: Path) -> None:
     def write(job: Job) -> None:
         with job.commit(5):
             if job.rank == 1:
@@ -199,7 +199,7 @@ def test_a_rank_that_gives_up_its_commit_lets_the_others_know(tmp_path: Path) ->
     assert log_of(tmp_path).newest() is None
 
 
-def test_ranks_that_commit_different_steps_are_told_so(tmp_path: Path) -> None:
+def test_ranks_that_commit_different_steps_get_an_error(tmp_path: Path) -> None:
     with Ranks(tmp_path, 2) as ranks:
         ends = ranks.on_all(lambda job: write_own(job, 5 + job.rank))
         assert ["ranks commit different steps [5, 6]" in str(end) for end in ends] == [True, True]
@@ -217,7 +217,7 @@ def test_ranks_of_a_restarted_group_find_the_new_rank_0(tmp_path: Path) -> None:
         assert again.on_all(lambda job: write_own(job, 5)) == [None, None]
 
 
-def test_a_rank_that_finds_nobody_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_without_a_rank_0_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendezvous.seek, "__kwdefaults__", {**rendezvous.seek.__kwdefaults__, "timeout": 0.02})
     with pytest.raises(RankLost, match="rank 1 found no rank 0"):
         member(tmp_path, ProcessRank(1, 2, "test"))
@@ -240,7 +240,7 @@ PROGRAM = """
 """
 
 
-def test_processes_of_a_launcher_stop_together_on_a_sigterm_to_one(tmp_path: Path) -> None:
+def test_a_sigterm_to_one_process_of_a_launcher_stops_all(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(textwrap.dedent(PROGRAM))
     settings = {"SPOTLADDER_JOB": "digits", "SPOTLADDER_URI": str(tmp_path), "SPOTLADDER_INTERVAL": "1h"}
@@ -265,7 +265,7 @@ def test_processes_of_a_launcher_stop_together_on_a_sigterm_to_one(tmp_path: Pat
 
 
 def seen(job: Job) -> tuple[int, tuple[int, ...], str, list[str]]:
-    """What a rank finds: step, ranks, its own `shared`, and the names of all files side by side."""
+    """What a rank resumes from: step, ranks, its own `shared`, and the names of all merged files."""
     with job.resume() as found:
         assert found is not None
         merged = sorted(path.name for path in found.merged().iterdir())
@@ -273,7 +273,7 @@ def seen(job: Job) -> tuple[int, tuple[int, ...], str, list[str]]:
 
 
 @pytest.mark.parametrize("away_for", [{0}, {1}, {0, 1, 2}])
-def test_ranks_go_on_without_the_store_and_commit_the_same_step_when_it_is_back(
+def test_ranks_train_during_an_outage_and_commit_the_same_step_after_it(
     tmp_path: Path, away_for: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_retry, "FIRST_RETRY_INTERVAL", 0.005)
@@ -289,7 +289,7 @@ def test_ranks_go_on_without_the_store_and_commit_the_same_step_when_it_is_back(
 
         def put_file(key: str, path: Path) -> FileEntry:
             if away.is_set():
-                raise StoreUnavailable("the bucket is away")
+                raise StoreUnavailable("the bucket does not answer")
             return put(key, path)
 
         store.put_file = put_file  # type: ignore[method-assign]
@@ -317,7 +317,7 @@ def test_ranks_go_on_without_the_store_and_commit_the_same_step_when_it_is_back(
             cut_off(ranks.jobs[rank])
         ends = ranks.on_all(lambda job: train(job, 600, on_step=on_step))
         assert ends == [list(range(10, 601, 10))] * 3
-    assert seen_during == [10], "training went on while the store was away"
+    assert seen_during == [10], "a step was committed during the outage"
     steps = [commit.step for commit in log_of(tmp_path).commits()]
     assert steps[-1] == 600
     assert not any(20 < step < 380 for step in steps)
@@ -327,4 +327,4 @@ def test_ranks_go_on_without_the_store_and_commit_the_same_step_when_it_is_back(
         log.verify(commit)
     named = {commit.path for commit in log.commits()}
     found = {meta.key.split("/rank-")[0] for meta in log.store.list("attempts/") if "/rank-" in meta.key}
-    assert found == named, "nothing is left of what was let go"
+    assert found == named, "files of an abandoned commit remain"

@@ -1,4 +1,4 @@
-"""Ray Tune for real: a sweep on two nodes that loses one, is interrupted, and goes on as another attempt."""
+"""Ray Tune on a local Ray cluster: a sweep on two nodes loses one, is interrupted, and resumes in another attempt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
 
 
 def runs(folder: Path) -> dict[int, list[int]]:
-    """Where each trial that ever ran began, each time."""
+    """The first step of every run of each trial."""
     return {
         int(file.name.removeprefix("ran-")): [int(line) for line in file.read_text().splitlines()]
         for file in folder.glob("ran-*")
@@ -26,7 +26,7 @@ def finished(folder: Path) -> int:
     return newest.step if newest else 0
 
 
-def test_finished_trials_are_not_run_again(machine: Machine, tmp_path: Path) -> None:
+def test_finished_trials_do_not_run_again(machine: Machine, tmp_path: Path) -> None:
     notice = tmp_path / "notice"
     notice.touch()
     config = {"steps": 8, "pause": 0.4}

@@ -1,4 +1,4 @@
-"""Which errors of a worker group end the run, and which Ray recovers from in place."""
+"""Which errors of a worker group end the run, and from which Ray recovers in place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEAD = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError())
 
 
 class Group:
-    """A worker group on the nodes a and b, and what Ray says of them."""
+    """A worker group on the nodes a and b, with a fake of Ray's node list."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.alive = {"a", "b"}
@@ -50,16 +50,16 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     return Group(monkeypatch)
 
 
-def test_a_handover_starts_again_without_the_nodes_that_go(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handover_drains_the_leaving_nodes_and_restarts(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
     drained: list[str] = []
     client = SimpleNamespace(drain_node=lambda node, *_: drained.append(node))
     monkeypatch.setattr("ray._private.worker.global_worker", SimpleNamespace(gcs_client=client))
     assert not group.final(HandedOver(7, ("b",)), HandedOver(7, ("b",)))
     assert not group.final(HandedOver(7, ("b",)))
-    assert drained == ["b"], "once: Ray asks about the same errors again"
+    assert drained == ["b"], "drained twice: Ray polls the same errors again"
 
 
-def test_a_handover_without_ray_s_help_starts_again_all_the_same(
+def test_a_handover_restarts_even_if_ray_cannot_drain(
     group: Group, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("ray._private.worker.global_worker", SimpleNamespace())
@@ -75,20 +75,20 @@ def test_a_bug_of_the_program_ends_the_run(group: Group) -> None:
     assert group.final(KeyError("a bug"))
 
 
-def test_an_error_beside_a_lost_node_does_not(group: Group) -> None:
+def test_an_error_with_a_lost_node_does_not_end_the_run(group: Group) -> None:
     group.alive.discard("b")
     assert not group.final(RuntimeError("connection reset by peer"), DEAD)
     assert not group.final(RuntimeError("connection reset by peer"))
 
 
 @pytest.mark.parametrize("error", [Interrupted(7), Fenced("replaced")])
-def test_an_interruption_ends_the_run_whatever_else_was_lost(group: Group, error: BaseException) -> None:
+def test_an_interruption_ends_the_run_despite_a_lost_node(group: Group, error: BaseException) -> None:
     group.alive.discard("b")
     assert group.final(error, DEAD)
 
 
 @pytest.mark.parametrize("error", [DEAD, RankLost("rank 1 is lost")])
-def test_what_may_pass_is_tried_again_a_few_times(group: Group, error: BaseException) -> None:
+def test_unexplained_losses_are_retried_up_to_a_limit(group: Group, error: BaseException) -> None:
     answers = []
     for _ in range(UNEXPLAINED_LIMIT + 1):
         group.start()
@@ -96,21 +96,21 @@ def test_what_may_pass_is_tried_again_a_few_times(group: Group, error: BaseExcep
     assert answers == [False] * UNEXPLAINED_LIMIT + [True]
 
 
-def test_the_same_errors_seen_again_count_once(group: Group) -> None:
+def test_repeated_polls_of_the_same_errors_count_once(group: Group) -> None:
     assert not any(group.final(DEAD) for _ in range(10))
 
 
-def test_a_store_that_is_away_never_ends_the_run(group: Group) -> None:
+def test_an_outage_of_the_store_never_ends_the_run(group: Group) -> None:
     for _ in range(10):
         group.start()
         assert not group.final(StoreUnavailable("503"), RankLost("rank 0 is lost"))
 
 
-def test_a_bucket_that_refuses_will_refuse_again(group: Group) -> None:
+def test_a_refusal_of_the_store_ends_the_run(group: Group) -> None:
     assert group.final(StoreRefused("no rights"))
 
 
-def test_a_reclaimed_worker_is_no_fault_of_its_own(group: Group) -> None:
+def test_reclaimed_workers_are_not_counted(group: Group) -> None:
     for _ in range(10):
         group.start()
         assert not group.final(RECLAIMED)

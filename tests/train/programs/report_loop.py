@@ -1,4 +1,4 @@
-"""A Ray Train script as Ray's own guide has it, but for the line with `ray_run_config`."""
+"""A Ray Train script from Ray's own guide. Only the line with `ray_run_config` is added."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A Ray Tune sweep: each trial adds up to its own number, and writes down that it ran."""
+"""A Ray Tune sweep: each trial counts up to its own number and records that it ran."""
 
 import json
 import sys
