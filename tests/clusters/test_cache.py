@@ -60,7 +60,7 @@ class Server:
                 raise event
             yield event
 
-    def tell(self, kind: str, found: dict[str, Any]) -> None:
+    def send(self, kind: str, found: dict[str, Any]) -> None:
         self.version = int(found["metadata"]["resourceVersion"])
         self.stream.put_nowait(WatchEvent(kind, found))
 
@@ -86,9 +86,9 @@ async def test_the_cache_lists_all_pages_and_then_watches() -> None:
     async with cached(server) as (cache, clock, seen):
         assert len(cache) == 3
         assert len(cache.of("x")) == 3
-        server.tell("MODIFIED", thing("a", 5, "y"))
-        server.tell("DELETED", thing("b", 6, "x"))
-        server.tell("ADDED", thing("d", 7, "x"))
+        server.send("MODIFIED", thing("a", 5, "y"))
+        server.send("DELETED", thing("b", 6, "x"))
+        server.send("ADDED", thing("d", 7, "x"))
         await clock.advance(0)
         assert sorted(found.name for found in cache.all()) == ["a", "c", "d"]
         assert [found.name for found in cache.of("y")] == ["a"]
@@ -99,7 +99,7 @@ async def test_an_update_without_a_relevant_change_triggers_no_callback() -> Non
     server = Server()
     server.things = {"a": thing("a", 1, "x")}
     async with cached(server) as (cache, clock, seen):
-        server.tell("MODIFIED", thing("a", 9, "x"))
+        server.send("MODIFIED", thing("a", 9, "x"))
         await clock.advance(0)
         assert len(seen) == 1
         found = cache.get("a")
@@ -110,8 +110,8 @@ async def test_an_update_without_a_relevant_change_triggers_no_callback() -> Non
 async def test_an_interrupted_watch_resumes_from_its_last_event_or_bookmark() -> None:
     server = Server()
     async with cached(server) as (cache, clock, _):
-        server.tell("ADDED", thing("a", 5))
-        server.tell("BOOKMARK", thing("", 40))
+        server.send("ADDED", thing("a", 5))
+        server.send("BOOKMARK", thing("", 40))
         server.stream.put_nowait(ClusterUnreachable("cut"))
         await clock.advance(1)
         server.stream.put_nowait(None)
@@ -128,7 +128,7 @@ async def test_watch_retries_without_an_answer_for_some_seconds_are_an_interrupt
             server.stream.put_nowait(ClusterUnreachable("cut"))
         await clock.advance(60)
         assert cache.restored_at is None, "the server has not answered yet"
-        server.tell("MODIFIED", thing("a", 5))
+        server.send("MODIFIED", thing("a", 5))
         await clock.advance(0)
         assert (cache.restored_at == clock.ticks()) is restored
 
@@ -152,12 +152,12 @@ async def test_an_expired_first_list_is_restarted_and_the_cache_has_not_synced_b
     server.things = {"a": thing("a", 1)}
     server.refuse = Expired(410, "Expired", "the continue token is too old")
     async with cached(server) as (cache, clock, _):
-        settled = asyncio.create_task(cache.wait_for_sync())
+        synced = asyncio.create_task(cache.wait_for_sync())
         await clock.advance(0)
-        assert not settled.done()
+        assert not synced.done()
         server.refuse = None
         await clock.advance(2)
-        assert settled.done()
+        assert synced.done()
         assert len(cache) == 1
 
 
@@ -165,7 +165,7 @@ async def test_an_internal_error_is_reported_and_the_cache_relists() -> None:
     server = Server()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
-        server.tell("MODIFIED", {"metadata": {"name": "a", "resourceVersion": "2"}})  # has no uid
+        server.send("MODIFIED", {"metadata": {"name": "a", "resourceVersion": "2"}})  # has no uid
         await clock.advance(0)
         assert cache.problem == "KeyError: 'uid'"
         server.things = {"a": thing("a", 3), "b": thing("b", 4)}
@@ -181,12 +181,12 @@ async def test_an_own_write_is_visible_at_once_and_not_reverted_by_older_events(
     server.things = {"a": thing("a", 1, "old")}
     async with cached(server) as (cache, clock, _):
         cache.put(thing("a", 8, "ours"))
-        server.tell("MODIFIED", thing("a", 6, "late"))
+        server.send("MODIFIED", thing("a", 6, "late"))
         await clock.advance(0)
         found = cache.get("a")
         assert found is not None
         assert found.value == "ours"
-        server.tell("MODIFIED", thing("a", 9, "newer"))
+        server.send("MODIFIED", thing("a", 9, "newer"))
         await clock.advance(0)
         found = cache.get("a")
         assert found is not None
@@ -221,7 +221,7 @@ async def test_the_response_to_a_write_does_not_restore_a_deleted_object() -> No
     server = Server()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
-        server.tell("DELETED", thing("a", 5))
+        server.send("DELETED", thing("a", 5))
         await clock.advance(0)
         cache.put(thing("a", 4))
         assert cache.get("a") is None
@@ -235,10 +235,10 @@ async def test_an_object_newer_than_the_cache_is_not_reported_as_gone() -> None:
     async with cached(server) as (cache, clock, _):
         assert not cache.is_gone("new", "", at="7")  # a pod of version 7 names it; this cache is at 1
         assert cache.is_gone("old", "", at="1")
-        server.tell("BOOKMARK", thing("", 8))
+        server.send("BOOKMARK", thing("", 8))
         await clock.advance(0)
         assert cache.is_gone("new", "", at="7")
-        server.tell("DELETED", thing("a", 9))
+        server.send("DELETED", thing("a", 9))
         await clock.advance(0)
         assert cache.is_gone("a", "", at="1000")
         assert not cache.is_gone("b", "", at="1000")

@@ -94,7 +94,7 @@ class SilentLog:
     def keep_output(self, attempt: int, file: Path) -> None:
         pass
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         pass
 
     def end(self, *, succeeded: bool, message: str) -> None:
@@ -128,7 +128,7 @@ class LocalRig:
         now = time.time()
         pool = PoolClock(PoolPlan("pool", nodes=4), now, now)
         self.backend = LocalBackend(
-            job, machine, {"spot-a": pool, "spot-b": pool}, SilentLog(), clock=time.time, tell=lambda _record: None
+            job, machine, {"spot-a": pool, "spot-b": pool}, SilentLog(), clock=time.time, emit=lambda _record: None
         )
 
     def until(self, met: Callable[[Observation], bool]) -> Observation:

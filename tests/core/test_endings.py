@@ -84,7 +84,7 @@ def test_pods_that_disappear_after_the_program_ended_are_not_an_eviction() -> No
 
 
 def test_a_failure_is_judged_only_after_the_failure_attribution_window() -> None:
-    job = Job(spec(tier("spot-a", 1), settle=20)).running()
+    job = Job(spec(tier("spot-a", 1), attribution_window=20)).running()
     decision = job.see(whole(1, exit=Exit.FAILED), after=1)
     assert (job.state.stage, decision.wake_at) == (Stage.RUNNING, job.now + 20)
     job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), exit=Exit.FAILED), after=11)
@@ -94,7 +94,7 @@ def test_a_failure_is_judged_only_after_the_failure_attribution_window() -> None
 @pytest.mark.parametrize(("later", "reason"), [(19, Reason.INTERRUPTED), (20, Reason.APPLICATION_FAILED)])
 def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float, reason: Reason) -> None:
     """Replacement pods may be ready before the program ends because of the lost ones."""
-    job = Job(spec(tier("spot-a", 1), settle=20)).running()
+    job = Job(spec(tier("spot-a", 1), attribution_window=20)).running()
     job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("w1-2"), worker("w1-1")), after=15)
     assert job.state.stage is Stage.RUNNING
@@ -106,7 +106,7 @@ def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float,
 
 
 def test_a_failure_without_a_loss_is_an_application_failure_after_the_window() -> None:
-    job = Job(spec(tier("spot-a", 1), settle=20)).running()
+    job = Job(spec(tier("spot-a", 1), attribution_window=20)).running()
     job.see(whole(1, exit=Exit.FAILED), after=1)
     job.see(whole(1, exit=Exit.FAILED), after=20)
     assert job.state.reason is Reason.APPLICATION_FAILED

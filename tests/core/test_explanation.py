@@ -20,7 +20,7 @@ KUEUE = "Kueue holds the attempt in queue team: insufficient unused quota for cp
 
 
 def job(**more: Any) -> Job:
-    limits = {"settle": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "recovery_timeout": 90.0}
+    limits = {"attribution_window": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "recovery_timeout": 90.0}
     return Job(spec(tier("spot-a", 2, PROVISION), tier("on-demand", -1), **{**limits, **more}))
 
 

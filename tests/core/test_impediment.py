@@ -26,7 +26,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
 from tests.core.builders import Job, attempt, head, pending, spec, tier, whole, worker
 
-LIMITS = {"settle": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
+LIMITS = {"attribution_window": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
 PROVISION, QUEUE = 300.0, 1000.0
 Facts = dict[str, Any]
 
@@ -89,7 +89,7 @@ class Row:
 ROWS = {
     Reason.PROGRAM_ENDED: Row(
         trains(exit=Exit.FAILED, message="exit code 1"), "has ended (exit code 1)",
-        Reason.APPLICATION_FAILED, LIMITS["settle"], running,
+        Reason.APPLICATION_FAILED, LIMITS["attribution_window"], running,
     ),
     Reason.CLUSTER_UNREACHABLE: Row(
         lambda job: job.see(unavailable={"spot-a": "cluster b does not answer"}, after=1) and None,

@@ -14,7 +14,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.transitions import TRANSITIONS
-from spotladder.display.narrate import Tone, tell
+from spotladder.display.narrate import Tone, describe
 from spotladder.display.timeline import (
     Beat,
     Began,
@@ -76,7 +76,7 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
     ],
 )
 def test_a_record_is_described_in_a_sentence(record: Record, tone: Tone, text: str) -> None:
-    told = tell(record, SPEC)
+    told = describe(record, SPEC)
     assert told is not None
     assert (told.tone, told.text) == (tone, text)
 
@@ -95,7 +95,7 @@ def test_a_record_is_described_in_a_sentence(record: Record, tone: Tone, text: s
     ],
 )
 def test_a_record_is_not_described_when_another_one_reports_the_same_fact(record: Record) -> None:
-    assert tell(record, SPEC) is None
+    assert describe(record, SPEC) is None
 
 
 SILENT = {
@@ -109,7 +109,7 @@ SILENT = {
 
 @pytest.mark.parametrize("reason", sorted(set(Reason) - SILENT))
 def test_every_reason_of_a_move_has_a_sentence(reason: Reason) -> None:
-    assert tell(moved(reason, Stage.ENDING), SPEC) is not None
+    assert describe(moved(reason, Stage.ENDING), SPEC) is not None
 
 
 def test_the_cause_of_a_failed_job_is_reported_once() -> None:

@@ -25,7 +25,7 @@ def plainly(run: Run, history: int = 0) -> list[str]:
     with PlainView(Console(file=out, width=40), run.records[:history]) as view:
         shots = iter(run.shots)
         for record in run.records[history:]:
-            view.tell(record)
+            view.add(record)
             if isinstance(record, Billed):
                 view.update(next(shots))
     return out.getvalue().splitlines()
@@ -80,7 +80,7 @@ def test_a_run_continues_after_its_terminal_was_closed(run: Run, writes: int, te
     out = Closed(writes)
     with view_on(Console(file=out, force_terminal=terminal, width=80, height=24)) as view:
         for record, shot in zip(run.records, run.shots, strict=False):
-            view.tell(record)
+            view.add(record)
             view.update(shot)
     assert out.left < 0, "at least one write failed"
 
@@ -92,7 +92,7 @@ from spotladder.display.timeline import Noted
 from spotladder.display.view import view_on
 with view_on(Console()) as view:
     for number in range(100_000):
-        view.tell(Noted(float(number), "x" * 50))
+        view.add(Noted(float(number), "x" * 50))
 sys.stderr.write("went on to its end")
 """
 
@@ -116,7 +116,7 @@ def test_the_live_view_leaves_its_last_picture_on_the_screen(run: Run) -> None:
     console = Console(file=out, force_terminal=True, width=80, height=24, color_system=None)
     with LiveView(console) as view:
         for record in run.records:
-            view.tell(record)
+            view.add(record)
         for shot in run.shots:
             view.update(shot)
     written = out.getvalue()
@@ -131,7 +131,7 @@ def test_after_a_resize_the_screen_is_cleared_and_the_picture_fits(run: Run) -> 
     console = Console(file=out, force_terminal=True, width=80, height=24, color_system=None)
     with LiveView(console) as view:
         for record in run.records:
-            view.tell(record)
+            view.add(record)
         view.update(run.shots[20])
         before = len(out.getvalue())
         console.size = (50, 20)  # type: ignore[assignment]

@@ -57,7 +57,7 @@ class FakeNode:
 @dataclass
 class FakeLog:
     progress: Progress = field(default_factory=Progress)
-    looks: int = 0
+    polls: int = 0
     current: bool = True
     gone: str = ""
     ended: list[tuple[bool, str]] = field(default_factory=list)
@@ -65,8 +65,8 @@ class FakeLog:
     def keep_output(self, attempt: int, file: Path) -> None:
         pass
 
-    def look_now(self) -> None:
-        self.looks += 1
+    def poll_now(self) -> None:
+        self.polls += 1
 
     def end(self, *, succeeded: bool, message: str) -> None:
         self.ended.append((succeeded, message))
@@ -77,7 +77,7 @@ class Rig:
         self.folder, self.now = folder, BEGAN
         self.nodes: dict[str, FakeNode] = {}
         self.submitted: list[tuple[str, Mapping[str, str]]] = []
-        self.told: list[Record] = []
+        self.records: list[Record] = []
         self.log = FakeLog()
 
         def node(name: str, *_: object, **__: object) -> FakeNode:
@@ -99,7 +99,7 @@ class Rig:
             {"spot-a": self.pool, "spot-b": self.pool},
             self.log,
             clock=lambda: self.now,
-            tell=self.told.append,
+            emit=self.records.append,
             revision=7,
         )
 
@@ -107,25 +107,25 @@ class Rig:
         for name in names:
             self.nodes[name].up = True
 
-    def look(self, number: int = 1) -> AttemptSeen:
+    def observe(self, number: int = 1) -> AttemptSeen:
         seen = self.backend.observe().attempt(number)
         assert seen is not None
         return seen
 
-    def whole(self) -> None:
+    def start_all(self) -> None:
         """Bring up attempt 1 and start its program."""
         self.backend.launch(Launch(1, "spot-a"))
         self.up("h1")
-        self.look()
+        self.observe()
         self.up("a1-w1-1", "a1-w2-1")
-        self.look()
+        self.observe()
         driver.note(self.attempt() / "started.json", pid=1, at=self.now)
 
     def attempt(self, number: int = 1) -> Path:
         return self.folder / "attempts" / f"{number:04d}"
 
     def of(self, kind: type[Record]) -> list[Record]:
-        return [record for record in self.told if isinstance(record, kind)]
+        return [record for record in self.records if isinstance(record, kind)]
 
 
 @pytest.fixture
@@ -135,23 +135,23 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 def test_an_attempt_starts_its_head_then_its_nodes_then_the_program(rig: Rig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
-    assert {pod.phase for pod in rig.look().pods} == {PodPhase.PENDING}
+    assert {pod.phase for pod in rig.observe().pods} == {PodPhase.PENDING}
     assert set(rig.nodes) == {"h1"}
     rig.up("h1")
-    rig.look()
+    rig.observe()
     assert set(rig.nodes) == {"h1", "a1-w1-1", "a1-w2-1"}
     assert rig.submitted, "submitted while the nodes come up"
     assert not (rig.attempt() / "go").exists()
     rig.up("a1-w1-1")
-    rig.look()
+    rig.observe()
     assert not (rig.attempt() / "go").exists()
     rig.up("a1-w2-1")
-    assert all(pod.ready for pod in rig.look().pods)
+    assert all(pod.ready for pod in rig.observe().pods)
     assert (rig.attempt() / "go").exists()
 
 
 def test_the_program_gets_its_environment_and_command(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     name, environment = rig.submitted[0]
     assert name == "digits-0001"
     assert environment == {
@@ -176,33 +176,33 @@ def test_revisions_continue_after_the_saved_one(rig: Rig) -> None:
 
 
 def test_a_spare_head_is_started_when_the_program_makes_progress(rig: Rig) -> None:
-    rig.whole()
-    rig.look()
+    rig.start_all()
+    rig.observe()
     assert "h2" not in rig.nodes
     driver.note(rig.attempt() / "heartbeat.json", step=1, total=9)
-    rig.look()
-    rig.look()
+    rig.observe()
+    rig.observe()
     assert "h2" in rig.nodes
     assert "h3" not in rig.nodes
     rig.up("h2")
     rig.backend.delete(Delete(1, Reason.EVICTION_NOTICE))
     assert not any(rig.nodes[name].alive for name in ("h1", "a1-w1-1", "a1-w2-1"))
     rig.backend.launch(Launch(2, "spot-b"))
-    rig.look(2)
+    rig.observe(2)
     assert "a2-w1-1" in rig.nodes, "the spare head is up already"
 
 
 def test_a_spare_head_is_started_after_a_delay_without_heartbeats(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     rig.now += SPARE_AFTER
-    rig.look()
+    rig.observe()
     assert "h2" in rig.nodes
 
 
 def test_a_dead_spare_head_is_not_used(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     rig.now += SPARE_AFTER
-    rig.look()
+    rig.observe()
     rig.nodes["h2"].alive = False
     rig.backend.delete(Delete(1, Reason.STALLED))
     rig.backend.launch(Launch(2, "spot-a"))
@@ -219,21 +219,21 @@ def test_a_failed_head_start_is_retried_and_then_an_error(rig: Rig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
     for name in ("h1", "h2"):
         rig.nodes[name].why = "Address already in use"
-        assert rig.look().exit is None
+        assert rig.observe().exit is None
     rig.nodes["h3"].why = "Address already in use"
     with pytest.raises(EnvironmentFailure, match=r"Address already in use.*--resume"):
         rig.backend.observe()
 
 
 def test_a_dead_head_is_reported_as_lost(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     rig.nodes["h1"].alive = False
-    (head,) = [pod for pod in rig.look().pods if pod.role is PodRole.HEAD]
+    (head,) = [pod for pod in rig.observe().pods if pod.role is PodRole.HEAD]
     assert head.phase is PodPhase.LOST
 
 
 def test_a_refused_submission_ends_the_run_with_its_cause(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     rig.backend._attempts[1].program.submission_error = "Ray refused the program: no"
     with pytest.raises(EnvironmentFailure, match="Ray refused the program"):
         rig.backend.observe()
@@ -241,70 +241,70 @@ def test_a_refused_submission_ends_the_run_with_its_cause(rig: Rig) -> None:
 
 @pytest.mark.parametrize(("reason", "kind"), [(Reason.EVICTION_NOTICE, "notice"), (Reason.STOP_REQUESTED, "drain")])
 def test_a_drain_writes_the_notice_file_of_the_program(rig: Rig, reason: Reason, kind: str) -> None:
-    rig.whole()
+    rig.start_all()
     rig.backend.drain(Drain(1, BEGAN + 30, reason))
     notice = json.loads((rig.attempt() / "notice.json").read_text())
     assert notice == {"kind": kind, "deadline": BEGAN + 30, "reason": reason.value}
-    assert rig.look().exit is None, "the program has time to commit"
+    assert rig.observe().exit is None, "the program has time to commit"
 
 
 def test_a_drain_before_the_program_started_ends_the_attempt_at_once(rig: Rig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
     rig.backend.drain(Drain(1, BEGAN + 30, Reason.STOP_REQUESTED))
-    assert rig.look().exit is Exit.INTERRUPTED
+    assert rig.observe().exit is Exit.INTERRUPTED
 
 
 def test_a_node_lost_during_a_drain_is_not_replaced(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     rig.backend.drain(Drain(1, BEGAN + 30, Reason.STOP_REQUESTED))
     rig.nodes["a1-w1-1"].alive = False
-    rig.look()
+    rig.observe()
     assert "a1-w3-1" not in rig.nodes
 
 
 def test_an_exit_is_observed_with_its_message_and_recorded_once(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     (rig.attempt() / "driver.log").write_text("KeyError: 'x'\n")
     driver.note(rig.attempt() / "exited.json", code=1, at=BEGAN)
-    seen = rig.look()
+    seen = rig.observe()
     assert seen.exit is Exit.FAILED
     assert seen.message.startswith("exit code 1: KeyError: 'x'")
-    rig.look()
+    rig.observe()
     rig.backend.delete(Delete(1, Reason.APPLICATION_FAILED))
     assert len(rig.of(Launched)) == len(rig.of(DriverStarted)) == 1
     assert rig.of(DriverExited) == [DriverExited(BEGAN, 1, 1)]
     assert rig.backend.last_exit == 1
-    assert rig.log.looks == 1
+    assert rig.log.polls == 1
 
 
 def test_an_exit_is_observed_together_with_the_last_commit(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     rig.log.current = False
     driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
-    assert rig.look().exit is None
+    assert rig.observe().exit is None
     rig.log.progress, rig.log.current = Progress(2000, 2000, BEGAN, 1), True
     seen = rig.backend.observe()
     assert (seen.attempts[0].exit, seen.progress.step) == (Exit.SUCCEEDED, 2000)
 
 
 def test_the_wait_for_the_last_commit_is_limited_during_a_bucket_outage(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     rig.log.current = False
     driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
-    assert rig.look().exit is None
+    assert rig.observe().exit is None
     rig.now += LAST_COMMIT_LIMIT
-    assert rig.look().exit is Exit.SUCCEEDED
+    assert rig.observe().exit is Exit.SUCCEEDED
 
 
 def test_the_program_of_a_deleted_attempt_is_recorded_as_killed(rig: Rig) -> None:
-    rig.whole()
-    rig.look()
+    rig.start_all()
+    rig.observe()
     rig.backend.delete(Delete(1, Reason.STALLED))
     assert rig.of(DriverExited) == [DriverExited(BEGAN, 1, None)]
 
 
 def test_finishing_ends_all_attempts_and_records_the_outcome(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     rig.backend.finish(Finish(succeeded=False, reason=Reason.TIERS_EXHAUSTED))
     assert rig.backend.observe().attempts == ()
     assert rig.log.ended == [(False, "TiersExhausted")]
@@ -324,17 +324,17 @@ def test_changes_of_a_pools_availability_are_recorded(tmp_path: Path, monkeypatc
 
 
 def test_heartbeats_of_the_program_are_timestamped_with_the_runners_clock(rig: Rig) -> None:
-    rig.whole()
-    assert rig.look().moved_at is None
+    rig.start_all()
+    assert rig.observe().moved_at is None
     driver.note(rig.attempt() / "heartbeat.json", step=3, total=9, loss=0.5, at=1.0)
     rig.now += 5
-    assert rig.look().moved_at == BEGAN + 5
+    assert rig.observe().moved_at == BEGAN + 5
     (beat,) = rig.backend.beats()
     assert (beat.step, beat.total, beat.metrics) == (3, 9, {"loss": 0.5})
 
 
 def test_temporary_files_are_deleted_with_the_attempt(rig: Rig) -> None:
-    rig.whole()
+    rig.start_all()
     (rig.folder / "tmp" / "a1" / "left.pb").touch()
     rig.backend.delete(Delete(1, Reason.STALLED))
     assert not (rig.folder / "tmp" / "a1").exists()
@@ -344,23 +344,23 @@ def plain(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Start a program that does not use Ray. The returned list grows when the program is killed with its node."""
     killed: list[str] = []
     monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
-    rig.whole()
+    rig.start_all()
     rig.nodes["h1"].used = False
     driver.note(rig.attempt() / "heartbeat.json", step=1, total=9)
-    rig.look()
+    rig.observe()
     return killed
 
 
 def test_a_program_that_does_not_use_ray_is_killed_with_a_lost_node(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = plain(rig, monkeypatch)
-    (told,) = rig.of(Noted)
-    assert "counts as running on a1-w1, a1-w2" in str(told)
+    (noted,) = rig.of(Noted)
+    assert "counts as running on a1-w1, a1-w2" in str(noted)
     rig.nodes["a1-w2-1"].alive = False
-    rig.look()
+    rig.observe()
     assert killed == ["0001"]
     assert "a1-w3-1" not in rig.nodes, "there is no program left to recover in place"
     driver.note(rig.attempt() / "exited.json", code=-9, at=BEGAN)
-    seen = rig.look()
+    seen = rig.observe()
     assert (seen.exit, seen.message) == (Exit.FAILED, "the program ran on a1-w2, which is lost")
 
 
@@ -370,14 +370,14 @@ def test_a_program_that_uses_ray_or_may_still_connect_is_not_killed_with_a_lost_
 ) -> None:
     killed: list[str] = []
     monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
-    rig.whole()
+    rig.start_all()
     rig.nodes["h1"].used = beats
     if beats:
         driver.note(rig.attempt() / "heartbeat.json", step=1, total=9)
-    rig.look()
+    rig.observe()
     rig.nodes["a1-w2-1"].alive = False
-    rig.look()
-    rig.look()
+    rig.observe()
+    rig.observe()
     assert killed == []
     assert "a1-w3-1" in rig.nodes
     assert rig.of(Noted) == []
@@ -388,19 +388,19 @@ def test_a_node_loss_before_the_program_counts_as_without_ray_does_not_kill_it_l
 ) -> None:
     killed: list[str] = []
     monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
-    rig.whole()
+    rig.start_all()
     rig.nodes["h1"].used = False
     rig.nodes["a1-w1-1"].alive = False
-    rig.look()
-    rig.look()
+    rig.observe()
+    rig.observe()
     rig.up("a1-w3-1")
     rig.now += CONNECTS_WITHIN
-    rig.look()
-    rig.look()
+    rig.observe()
+    rig.observe()
     assert rig.of(Noted), "the program counts as without Ray now"
     assert killed == []
     rig.nodes["a1-w3-1"].alive = False
-    rig.look()
+    rig.observe()
     assert killed == ["0001"]
 
 
@@ -409,14 +409,14 @@ def test_a_program_that_does_not_use_ray_runs_until_the_notice_ends(rig: Rig, mo
     rig.pool.plan = replace(rig.pool.plan, taken_at=(10.0,), notice=20.0)
     killed = plain(rig, monkeypatch)
     rig.now += 11
-    rig.look()
+    rig.observe()
     rig.nodes["a1-w1-1"].alive = False  # drained
     rig.backend.drain(Drain(1, rig.now + 20, Reason.EVICTION_NOTICE))
     rig.now += 19
-    noticed = next(pod for pod in rig.look().pods if pod.uid == "a1-w1")
+    noticed = next(pod for pod in rig.observe().pods if pod.uid == "a1-w1")
     assert (noticed.phase, noticed.noticed, killed) == (PodPhase.RUNNING, True, [])
     rig.now += 1
-    rig.look()
+    rig.observe()
     assert killed == ["0001"]
 
 
@@ -424,25 +424,25 @@ def test_the_phase_of_a_start_is_reported_until_the_first_step_is_done(rig: Rig)
     """Regression: no output during the 30 s in which a framework started."""
     said: list[str] = []
 
-    def look() -> None:
-        rig.look()
+    def observe() -> None:
+        rig.observe()
         said.append(rig.backend.doing())
 
     assert rig.backend.doing() == ""
     rig.backend.launch(Launch(1, "spot-a"))
-    look()
+    observe()
     rig.up("h1")
     rig.nodes["h1"].used = False
-    look()
+    observe()
     rig.up("a1-w1-1", "a1-w2-1")
-    look()
+    observe()
     driver.note(rig.attempt() / "started.json", pid=1, at=rig.now)
-    look()
+    observe()
     rig.nodes["h1"].used = True
-    look()
+    observe()
     for words in ({"phase": "joined"}, {"step": 0, "total": 9, "phase": "first step"}, {"step": 1, "total": 9}):
         driver.note(rig.attempt() / "heartbeat.json", **words)
-        look()
+        observe()
     assert said == [
         "Ray starts",
         "Ray has started, its nodes are starting",

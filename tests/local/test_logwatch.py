@@ -74,20 +74,20 @@ def test_a_bucket_outage_is_reported_once_and_keeps_the_progress(
     follow = CommitLog.follow
 
     def away(*_: object) -> object:
-        raise StoreUnavailable("the bucket is away")
+        raise StoreUnavailable("the bucket does not answer")
 
     monkeypatch.setattr(CommitLog, "follow", away)
-    troubles: list[str] = []
+    errors: list[str] = []
 
-    def told() -> bool:
-        trouble = watch.take_trouble()
-        troubles.extend([trouble] if trouble else [])
-        return bool(troubles)
+    def has_error() -> bool:
+        error = watch.take_error()
+        errors.extend([error] if error else [])
+        return bool(errors)
 
-    assert eventually(told)
+    assert eventually(has_error)
     time.sleep(0.1)
-    told()
-    assert troubles == ["the bucket is away"]
+    has_error()
+    assert errors == ["the bucket does not answer"]
     assert watch.progress.step == 10
     monkeypatch.setattr(CommitLog, "follow", follow)
     bucket.commit(20)
@@ -108,7 +108,7 @@ def test_deleted_commits_are_reported_and_keep_the_known_progress(watch: LogWatc
     bucket.store.objects.clear()
     assert eventually(lambda: bool(watch.gone))
     assert watch.progress.step == 10
-    assert "step 10 was committed" in (watch.take_trouble() or "")
+    assert "step 10 was committed" in (watch.take_error() or "")
     bucket.store.objects.update(objects)
     assert eventually(lambda: not watch.gone)
 
@@ -157,13 +157,13 @@ def test_the_log_is_current_after_a_requested_read_even_if_it_failed(
 ) -> None:
     assert watch.current
     bucket.commit(20)
-    watch.look_now()
+    watch.poll_now()
     assert eventually(lambda: watch.current)
     assert watch.progress.step == 20
 
     def away(*_: object) -> object:
-        raise StoreUnavailable("the bucket is away")
+        raise StoreUnavailable("the bucket does not answer")
 
     monkeypatch.setattr(CommitLog, "follow", away)
-    watch.look_now()
+    watch.poll_now()
     assert eventually(lambda: watch.current)

@@ -34,7 +34,7 @@ def test_program_output_and_view_lines_are_interleaved_in_order(tmp_path: Path) 
     console = Console(file=(tmp_path / "out").open("w"), width=80)
     with WithOutput(PlainView(console), console, tmp_path) as view:
         write(2, "step 1 [of 2]\nste")
-        view.tell(Noted(0.0, "something"))
+        view.add(Noted(0.0, "something"))
         write(2, "p 2\nthe end")
     console.file.flush()
     assert (tmp_path / "out").read_text().splitlines() == [

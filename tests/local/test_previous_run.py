@@ -74,17 +74,17 @@ def test_without_a_previous_run_every_mode_starts_a_new_run(place: Place, begin:
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "expected"),
     [
         (SUSPENDED, r"unfinished \(Suspended\); --resume continues from .*, --fresh "),
         (EXHAUSTED, r"failed \(TiersExhausted\); --resume retries from .*, --fresh "),
         (SUCCEEDED, r"it has succeeded; --fresh (?!.*--resume)"),
     ],
 )
-def test_without_an_option_a_previous_run_is_not_touched(place: Place, state: JobState, told: str) -> None:
+def test_without_an_option_a_previous_run_is_not_touched(place: Place, state: JobState, expected: str) -> None:
     place.left(state)
     place.commit(40)
-    with pytest.raises(InvalidSpec, match=told):
+    with pytest.raises(InvalidSpec, match=expected):
         start_from(StartMode.NEW, place.folder, place.log, NOW)
     assert place.folder.load() == state
     assert place.log.newest() is not None
@@ -245,8 +245,8 @@ def test_the_attempt_of_a_killed_runner_ends_at_the_runners_last_record(place: P
     attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, whole_at=12.0, known_pods=("w1",))
     place.left(JobState(stage=Stage.RUNNING, attempt=attempt, last_number=2, tier="spot-a", clock=20.0, nodes=1))
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
-    told = (Billed(24.0, 4.0, 4.0, 1), Committed(25.0, 2, "spot-a", 40))
-    start, moves = close_interrupted_attempt(start, spec, place.log, told)
+    history = (Billed(24.0, 4.0, 4.0, 1), Committed(25.0, 2, "spot-a", 40))
+    start, moves = close_interrupted_attempt(start, spec, place.log, history)
     assert start.state.stage is Stage.IDLE
     assert start.state.failures == 0
     assert start.state.spent_usd == pytest.approx(4.0), "until the last record, not until now"

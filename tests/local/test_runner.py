@@ -62,11 +62,11 @@ class Rig:
     script: list[tuple[float, Callable[[Rig], None]]] = field(default_factory=list)
     backend: LiveFake = field(default_factory=LiveFake)
     saved: list[JobState] = field(default_factory=list)
-    told: list[Record] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     shown: list[ViewSnapshot] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
     new_commits: list[Committed] = field(default_factory=list)
-    trouble: str | None = None
+    error: str | None = None
     now: float = BEGAN
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Rig:
             self.backend,
             commits=self,
             keep=self,
-            tell=self.told.append,
+            emit=self.records.append,
             view=self,  # type: ignore[arg-type]
             clock=lambda: self.now,
             wait=self.wait,
@@ -100,18 +100,18 @@ class Rig:
         new, self.new_commits = self.new_commits, []
         return new
 
-    def take_trouble(self) -> str | None:
-        trouble, self.trouble = self.trouble, None
-        return trouble
+    def take_error(self) -> str | None:
+        error, self.error = self.error, None
+        return error
 
-    def tell(self, record: Record) -> None:
+    def emit(self, record: Record) -> None:
         raise AssertionError(f"the runner tells through one way only: {record}")
 
     def update(self, snapshot: ViewSnapshot) -> None:
         self.shown.append(snapshot)
 
     def of(self, kind: type[Record]) -> list[Record]:
-        return [record for record in self.told if isinstance(record, kind)]
+        return [record for record in self.records if isinstance(record, kind)]
 
 
 def comes_up(number: int) -> Callable[[Rig], None]:
@@ -132,7 +132,7 @@ def test_a_job_runs_to_its_end() -> None:
     assert rig.runner.state.stage is Stage.SUCCEEDED
     assert rig.backend.finished == Finish(succeeded=True, reason=Reason.COMPLETED)
     assert rig.saved[-1] == rig.runner.state
-    ended = rig.told[-1]
+    ended = rig.records[-1]
     assert isinstance(ended, Ended)
     assert (ended.exit_code, ended.reason) == (0, Reason.COMPLETED)
 
@@ -234,14 +234,16 @@ def test_every_move_and_loss_is_recorded_once_with_its_count() -> None:
 def test_heartbeats_commits_costs_and_errors_are_recorded() -> None:
     commit = Committed(BEGAN, 1, "spot-a", 20)
     rig = Rig(
-        script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))], new_commits=[commit], trouble="the bucket is away"
+        script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))],
+        new_commits=[commit],
+        error="the bucket is unavailable",
     )
     rig.run()
     assert rig.of(Committed) == [commit]
     assert rig.of(Beat) == [Beat(BEGAN, 1, 7)], "an unchanged heartbeat is recorded once"
     (noted,) = rig.of(Noted)
     assert isinstance(noted, Noted)
-    assert "the bucket is away" in noted.text
+    assert "the bucket is unavailable" in noted.text
     bill = rig.of(Billed)[-1]
     assert isinstance(bill, Billed)
     assert bill.spent == pytest.approx(8, abs=0.5), "two nodes for four seconds"
@@ -257,7 +259,7 @@ def test_a_bucket_outage_and_its_end_are_recorded() -> None:
 
     rig = Rig(script=[(1, comes_up(1)), (5, away), (105, back), (110, ends(1, Exit.SUCCEEDED))])
     assert rig.run() == 0
-    texts = [record.text for record in rig.told if isinstance(record, Noted)]
+    texts = [record.text for record in rig.records if isinstance(record, Noted)]
     assert texts == [
         "the checkpoint store does not answer: training goes on and commits later",
         "the checkpoint store answers again, after 1m 40s",
@@ -272,7 +274,7 @@ def test_skipped_commits_are_recorded_once() -> None:
 
     rig = Rig(script=[(1, comes_up(1)), (2, committed(10)), (3, committed(11)), (5, ends(1, Exit.SUCCEEDED))])
     rig.run()
-    assert [record.text for record in rig.told if isinstance(record, Noted)] == [skipped]
+    assert [record.text for record in rig.records if isinstance(record, Noted)] == [skipped]
 
 
 def test_the_end_of_a_job_without_commits_says_so() -> None:
@@ -321,8 +323,8 @@ def test_the_last_commit_is_recorded_before_the_end_of_the_job() -> None:
 
     rig = Rig(script=[(1, comes_up(1)), (5, finishes)])
     rig.run()
-    ended = next(record for record in rig.told if isinstance(record, Moved) and record.move.reason is Reason.COMPLETED)
-    assert rig.told.index(commit) < rig.told.index(ended)
+    ended = next(each for each in rig.records if isinstance(each, Moved) and each.move.reason is Reason.COMPLETED)
+    assert rig.records.index(commit) < rig.records.index(ended)
 
 
 def test_a_bucket_outage_at_the_end_does_not_change_the_exit_code() -> None:
@@ -331,11 +333,11 @@ def test_a_bucket_outage_at_the_end_does_not_change_the_exit_code() -> None:
 
     def finish(action: Finish) -> None:
         forget(action)
-        raise StoreUnavailable("the bucket is away")
+        raise StoreUnavailable("the bucket is unavailable")
 
     rig.backend.finish = finish  # type: ignore[method-assign]
     assert rig.run() == 0
-    assert any(isinstance(record, Noted) and "the bucket is away" in record.text for record in rig.told)
+    assert any(isinstance(record, Noted) and "the bucket is unavailable" in record.text for record in rig.records)
 
 
 def test_the_first_ctrl_c_drains_and_the_run_can_be_resumed() -> None:
@@ -360,7 +362,7 @@ def test_the_second_ctrl_c_ends_the_run_at_once() -> None:
         rig.run()
     assert rig.now < BEGAN + 4
     assert rig.saved[-1].stage is Stage.DRAINING
-    ended = rig.told[-1]
+    ended = rig.records[-1]
     assert isinstance(ended, Ended)
     assert (ended.exit_code, ended.reason) == (75, Reason.INTERRUPTED), "not the reason of the last move"
 
@@ -373,21 +375,21 @@ def test_an_environment_failure_ends_the_run_as_interrupted() -> None:
 
     with pytest.raises(EnvironmentFailure):
         rig.run()
-    ended = rig.told[-1]
+    ended = rig.records[-1]
     assert isinstance(ended, Ended)
     assert (ended.exit_code, ended.reason, ended.message) == (5, Reason.INTERRUPTED, "the disk is full")
 
 
 def test_a_timeline_that_cannot_be_written_does_not_hide_the_cause_of_the_end() -> None:
     rig = Rig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
-    tell = rig.runner._tell
+    emit = rig.runner._emit
 
     def refuse(record: Record) -> None:
         if isinstance(record, Ended):
             raise EnvironmentFailure("the disk is full")
-        tell(record)
+        emit(record)
 
-    rig.runner._tell = refuse  # type: ignore[method-assign]
+    rig.runner._emit = refuse  # type: ignore[method-assign]
     with pytest.raises(Killed):
         rig.run()
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from spotladder.train.notice import (
-    CONTROLLER_PATIENCE,
+    CONTROLLER_GRACE_PERIOD,
     Listener,
     Notice,
     NoticeFile,
@@ -50,31 +50,31 @@ def test_unreadable_text_is_a_notice(text: str, caplog: pytest.LogCaptureFixture
 def test_a_missing_or_empty_file_is_no_notice(tmp_path: Path) -> None:
     clock = Clock()
     file = NoticeFile(tmp_path / "notice", clock)
-    assert file.look() is None
+    assert file.poll() is None
     (tmp_path / "notice").touch()
     clock.now += 1
-    assert file.look() is None
+    assert file.poll() is None
 
 
 def test_the_file_is_read_at_most_once_per_interval(tmp_path: Path) -> None:
     clock = Clock()
     file = NoticeFile(tmp_path / "notice", clock)
-    assert file.look() is None
+    assert file.poll() is None
     (tmp_path / "notice").write_text('{"kind": "drain"}')
-    assert file.look() is None
+    assert file.poll() is None
     clock.now += 1
-    assert file.look() == Notice("drain", "EvictionNotice")
+    assert file.poll() == Notice("drain", "EvictionNotice")
 
 
 def test_a_folder_in_place_of_the_file_is_ignored(tmp_path: Path) -> None:
-    assert NoticeFile(tmp_path).look() is None
+    assert NoticeFile(tmp_path).poll() is None
 
 
 class FakeSource:
     def __init__(self, *notices: Notice | None) -> None:
         self.notices = list(notices)
 
-    def look(self) -> Notice | None:
+    def poll(self) -> Notice | None:
         return self.notices.pop(0)
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class FakeSource:
 def test_the_first_notice_is_kept() -> None:
     drain, other = Notice("drain", "a"), Notice("notice", "b")
     listener = Listener([FakeSource(None, drain), FakeSource(None, other)])
-    assert [listener.look() for _ in range(3)] == [None, drain, drain]
+    assert [listener.poll() for _ in range(3)] == [None, drain, drain]
 
 
 @contextmanager
@@ -117,9 +117,9 @@ def test_a_url_is_polled_until_it_has_a_notice() -> None:
     with served((404, "no"), (200, ""), (200, '{"kind": "notice", "reason": "Interruption"}')) as url:
         source = NoticeURL(url, spacing=0.01)
         end = time.monotonic() + 10
-        while source.look() is None and time.monotonic() < end:
+        while source.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
-        assert source.look() == Notice("notice", "Interruption")
+        assert source.poll() == Notice("notice", "Interruption")
         source.close()
 
 
@@ -135,12 +135,12 @@ def test_rays_preemption_info_is_a_notice(info: Any, notice: Notice | None, monk
     context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=info))
     module = SimpleNamespace(get_train_context=lambda: context)
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
-    assert RayPreemption().look() == notice
+    assert RayPreemption().poll() == notice
 
 
 def test_an_unknown_version_of_ray_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", SimpleNamespace())
-    assert RayPreemption().look() is None
+    assert RayPreemption().poll() is None
 
 
 def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
     for words, heard in (("handover", "handover"), ("drain", "drain"), ("notice", "drain")):
         file.write_text(f'{{"kind": "{words}", "reason": "{words} {len(words)}"}}')
         clock.now += 1
-        found = listener.look()
+        found = listener.poll()
         assert found is not None
         assert found.kind == heard
 
@@ -159,7 +159,7 @@ def test_the_controllers_notice_precedes_rays(monkeypatch: pytest.MonkeyPatch) -
     context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=SimpleNamespace(deadline_ms=0)))
     module = SimpleNamespace(get_train_context=lambda: context)
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)  # type: ignore[arg-type]
-    source = RayPreemption(CONTROLLER_PATIENCE, clock)
-    assert source.look() is None
-    clock.now += CONTROLLER_PATIENCE
-    assert source.look() == Notice()
+    source = RayPreemption(CONTROLLER_GRACE_PERIOD, clock)
+    assert source.poll() is None
+    clock.now += CONTROLLER_GRACE_PERIOD
+    assert source.poll() == Notice()

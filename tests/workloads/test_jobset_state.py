@@ -178,7 +178,7 @@ def test_an_orderly_stop_of_all_ranks_is_no_loss_of_each() -> None:
 @pytest.mark.parametrize("code", [1, 5], ids=["a collective's error", "spotladder.train: a peer is lost"])
 def test_ranks_that_fail_because_a_peer_is_lost_end_the_attempt_by_one_failure(code: int) -> None:
     """The set does not restart then: a survivor's exit code is a program's own word, and it comes before the loss."""
-    job = Job(spec(tier("spot-a", 1), settle=60.0))
+    job = Job(spec(tier("spot-a", 1), attribution_window=60.0))
     job.see()
     job.see(seen(jobset(), member(0), member(1)), after=1)
     assert job.state.stage is Stage.RUNNING

@@ -110,7 +110,7 @@ def _had_just_recovered(draft: Draft) -> bool:
     attempt = draft.here.attempt
     if attempt.exited_at is None or attempt.whole_at is None or attempt.whole_at == attempt.running_at:
         return False
-    return attempt.exited_at - attempt.whole_at < draft.spec.settle
+    return attempt.exited_at - attempt.whole_at < draft.spec.attribution_window
 
 
 # --- failed starts ---

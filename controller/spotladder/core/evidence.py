@@ -25,7 +25,7 @@ def program_ended(here: Situation) -> str:
     if here.state.stage not in LIVE or seen is None or seen.exit is not Exit.FAILED:
         return ""
     message = seen.message or "it failed"
-    window = format_duration(here.spec.settle) if here.spec.settle else "a moment"
+    window = format_duration(here.spec.attribution_window) if here.spec.attribution_window else "a moment"
     return f"the program has ended ({message}); a pod that is lost within {window} may still explain it"
 
 

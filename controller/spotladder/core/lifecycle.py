@@ -59,7 +59,7 @@ from spotladder.core.observing import take_in
 from spotladder.core.policies import Policy
 from spotladder.core.queueing import queue_timed_out
 from spotladder.core.reasons import Reason
-from spotladder.core.replacing import go_on, started
+from spotladder.core.replacing import advance, started
 from spotladder.errors import InvalidSpec
 
 
@@ -184,7 +184,7 @@ def _replacing(draft: Draft) -> None:
             return draft.move(Reason.EVICTION_NOTICE, _pods(notices))
     if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
-    go_on(draft)
+    advance(draft)
     return stalled(draft) if draft.state.stage is Stage.REPLACING else None
 
 

@@ -36,7 +36,7 @@ def started(draft: Draft, notices: list[PodSeen]) -> bool:
     return True
 
 
-def go_on(draft: Draft) -> None:
+def advance(draft: Draft) -> None:
     """Make the next step of a replacement that is under way, if one is due."""
     here = draft.here
     attempt = here.attempt
@@ -57,7 +57,7 @@ def hand_over(draft: Draft) -> None:
     draft.replanned = True
 
 
-def settled(draft: Draft) -> None:
+def forget_finished(draft: Draft) -> None:
     """Forget a replacement once its pods are gone and no worker is left over."""
     attempt, seen = draft.state.attempt, draft.here.attempt_seen
     if attempt is None or not attempt.leaving or seen is None or not seen.reachable:

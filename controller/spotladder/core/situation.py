@@ -242,7 +242,7 @@ class Situation:
     def attribution_deadline(self) -> Instant | None:
         """The end of the failure attribution window: after it, a failure of the program counts as its own."""
         exited_at = self.state.attempt.exited_at if self.state.attempt else None
-        return None if exited_at is None else exited_at + self.spec.settle
+        return None if exited_at is None else exited_at + self.spec.attribution_window
 
     @property
     def handover_deadline(self) -> Instant | None:

@@ -52,15 +52,15 @@ class Narrator:
     transition."""
 
     def __init__(self) -> None:
-        self._reason_told = ""
+        self._last_reason = ""
 
-    def tell(self, record: Record, spec: JobSpec | None = None) -> Sentence | None:
-        """Like the function `tell`, without a reason that the last transition has given already."""
+    def describe(self, record: Record, spec: JobSpec | None = None) -> Sentence | None:
+        """Like the function `describe`, but omits a reason that the last transition already had."""
         if isinstance(record, Moved):
-            self._reason_told = record.move.message
-        elif isinstance(record, Ended) and record.message == self._reason_told:
+            self._last_reason = record.move.message
+        elif isinstance(record, Ended) and record.message == self._last_reason:
             record = replace(record, message="")
-        return tell(record, spec)
+        return describe(record, spec)
 
 
 def plan_of(spec: JobSpec) -> str:
@@ -68,7 +68,7 @@ def plan_of(spec: JobSpec) -> str:
     return f"{_plural(spec.workers, 'worker')} on {' → '.join(tier.name for tier in spec.tiers)}"
 
 
-def tell(record: Record, spec: JobSpec | None = None) -> Sentence | None:
+def describe(record: Record, spec: JobSpec | None = None) -> Sentence | None:
     """The record as a sentence, or None if it has none. `spec` adds how many failures the tier tolerates."""
     said = _say(record, spec)
     return Sentence(record.at, *said) if said else None

@@ -1,6 +1,6 @@
 """The live view of a job: one picture that is updated in place on a terminal, plain lines anywhere else.
 
-A view gets every timeline record (`tell`) and every snapshot (`update`). It reads no clock and no file: the picture
+A view gets every timeline record (`add`) and every snapshot (`update`). It reads no clock and no file: the picture
 depends only on these and on the size of the terminal.
 """
 
@@ -27,9 +27,9 @@ PLAIN_INTERVAL = 10.0
 
 
 class View(Protocol):
-    """A display of a run. `tell` and `update` return at once."""
+    """A display of a run. `add` and `update` return at once."""
 
-    def tell(self, record: Record) -> None:
+    def add(self, record: Record) -> None:
         """Add a record of the timeline."""
 
     def update(self, snapshot: ViewSnapshot) -> None:
@@ -53,7 +53,7 @@ class PlainView:
         for record in history:
             self._summary.add(record)
 
-    def tell(self, record: Record) -> None:
+    def add(self, record: Record) -> None:
         """Print the record's sentence, if it has one."""
         told = self._summary.add(record)
         if told:
@@ -112,7 +112,7 @@ class LiveView:
         for record in history:
             self._summary.add(record)
 
-    def tell(self, record: Record) -> None:
+    def add(self, record: Record) -> None:
         """Add a record; the next `update` shows it."""
         self._summary.add(record)
 
@@ -148,9 +148,9 @@ class Shielded:
         self._stack = ExitStack()
         self._gone = False
 
-    def tell(self, record: Record) -> None:
-        """Like the wrapped view's `tell`."""
-        self._try(lambda: self.view.tell(record))
+    def add(self, record: Record) -> None:
+        """Like the wrapped view's `add`."""
+        self._try(lambda: self.view.add(record))
 
     def update(self, snapshot: ViewSnapshot) -> None:
         """Like the wrapped view's `update`."""

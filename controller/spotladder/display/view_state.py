@@ -52,7 +52,7 @@ class RunSummary:
                 self._add_beat(record)
             case Committed():
                 self.loss = record.metrics.get("loss", self.loss)
-        told = self._narrator.tell(record, self._spec)
+        told = self._narrator.describe(record, self._spec)
         if told:
             self.events.append(told)
         return told

@@ -99,12 +99,12 @@ class CommitLogSeen(Protocol):
     def gone(self) -> str:
         """Commits that have disappeared from the log; "" if none has."""
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Poll soon: a process has just ended."""
 
     @property
     def current(self) -> bool:
-        """Whether the log has been polled since the last call of `look_now`."""
+        """Whether the log has been polled since the last call of `poll_now`."""
 
     def end(self, *, succeeded: bool, message: str) -> None:
         """Record the job's outcome in the commit log."""
@@ -140,11 +140,11 @@ class LocalBackend:
         log: CommitLogSeen,
         *,
         clock: Callable[[], Instant],
-        tell: Callable[[timeline.Record], None],
+        emit: Callable[[timeline.Record], None],
         revision: int = 0,
     ) -> None:
         self._job, self._machine, self._pools, self._log = job, machine, pools, log
-        self._clock, self._tell = clock, tell
+        self._clock, self._emit = clock, emit
         self._revision = revision
         self._attempts: dict[int, _Attempt] = {}
         self._spare: Head | None = None
@@ -170,13 +170,13 @@ class LocalBackend:
         def start(name: str) -> WorkerNode | None:
             return self._start_worker(name, action)
 
-        fleet = WorkerGroup(action, self._job.workers, pool, start, self._tell)
+        fleet = WorkerGroup(action, self._job.workers, pool, start, self._emit)
         folder = self._machine.folder / "attempts" / f"{action.attempt:04d}"
         program = Program(folder, tier.entrypoint, self._job.cwd)
         self._machine.temporary(action.attempt).mkdir(parents=True, exist_ok=True)
         attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head())
         self._attempts[action.attempt] = attempt
-        self._tell(timeline.Launched(self._clock(), action.attempt, action.tier))
+        self._emit(timeline.Launched(self._clock(), action.attempt, action.tier))
 
     def drain(self, action: Drain) -> None:
         """Write the notice that makes the program commit and stop."""
@@ -259,7 +259,7 @@ class LocalBackend:
             program.go_with_node()
         if stopping and not program.released:
             ended = ended or Exit.INTERRUPTED  # The program never started: there is nothing to commit.
-        elif fleet.whole and not program.released:
+        elif fleet.all_ready and not program.released:
             program.release()
         self._note_start(attempt)
         if ended is not None:
@@ -299,7 +299,7 @@ class LocalBackend:
     def _note_start(self, attempt: _Attempt) -> None:
         if not attempt.noted_start and (at := attempt.program.started_at) is not None:
             attempt.noted_start = True
-            self._tell(timeline.DriverStarted(at, attempt.number))
+            self._emit(timeline.DriverStarted(at, attempt.number))
 
     def _note_placement(self, attempt: _Attempt, now: Instant) -> None:
         """Find out whether the program uses Ray; report once that a program without Ray ends with its nodes."""
@@ -314,14 +314,14 @@ class LocalBackend:
                 self._told_placement = True
                 nodes = ", ".join(pod.node for pod in attempt.fleet.seen() if pod.phase is not PodPhase.LOST)
                 text = f"the program does not use Ray: it counts as running on {nodes}, and ends when a node is lost"
-                self._tell(timeline.Noted(now, text, attempt.number))
+                self._emit(timeline.Noted(now, text, attempt.number))
 
     def _note_exit(self, attempt: _Attempt) -> None:
         if attempt.noted_start and attempt.exited_at is None:
             attempt.exited_at = self._clock()
             self.last_exit = attempt.program.exit_code
-            self._tell(timeline.DriverExited(self._clock(), attempt.number, self.last_exit))
-            self._log.look_now()
+            self._emit(timeline.DriverExited(self._clock(), attempt.number, self.last_exit))
+            self._log.poll_now()
 
     # --- head and workers ---
 
@@ -375,7 +375,7 @@ class LocalBackend:
         for tier, pool in self._pools.items():
             available = pool.available(now)
             if self._available.get(tier, True) is not available:
-                self._tell(timeline.PoolChanged(now, tier, available))
+                self._emit(timeline.PoolChanged(now, tier, available))
             self._available[tier] = available
 
 

@@ -40,11 +40,11 @@ class LogWatch:
         self._new: list[Commit] = []
         self._ended: list[tuple[int, Path]] = []
         self._seen_to = -1
-        self._trouble: str | None = None
+        self._error: str | None = None
         self.progress = Progress()
         self.gone = ""
         """Commits that have disappeared from the log."""
-        self._look()
+        self._poll()
         self._thread = threading.Thread(target=self._follow, name="spotladder-log", daemon=True)
 
     def start(self) -> None:
@@ -52,14 +52,14 @@ class LogWatch:
         self._new.clear()
         self._thread.start()
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Poll at once."""
         self._asked += 1
         self._wake.set()
 
     @property
     def current(self) -> bool:
-        """Whether the log has been polled since the last call of `look_now`."""
+        """Whether the log has been polled since the last call of `poll_now`."""
         return self._answered == self._asked
 
     def take_new(self) -> list[Commit]:
@@ -68,11 +68,11 @@ class LogWatch:
             new, self._new = self._new, []
         return new
 
-    def take_trouble(self) -> str | None:
+    def take_error(self) -> str | None:
         """The error of the last poll; each kind of error is returned once."""
         with self._lock:
-            trouble, self._trouble = self._trouble, None
-        return trouble
+            error, self._error = self._error, None
+        return error
 
     def end(self, *, succeeded: bool, message: str) -> None:
         """Append the job's outcome, unless the log has it, and delete the checkpoints that are no longer needed.
@@ -98,20 +98,20 @@ class LogWatch:
             self._thread.join(timeout=10.0)
 
     def _follow(self) -> None:
-        last_trouble = ""
+        last_error = ""
         while not self._over:
             self._wake.wait(self._spacing)
             self._wake.clear()
             asked = self._asked
             try:
-                self._look()
+                self._poll()
                 self._keep_outputs()
-                last_trouble = ""
+                last_error = ""
             except SpotladderError as error:
-                if str(error) != last_trouble:
-                    last_trouble = str(error)
+                if str(error) != last_error:
+                    last_error = str(error)
                     with self._lock:
-                        self._trouble = last_trouble
+                        self._error = last_error
             self._answered = asked
 
     def _keep_outputs(self) -> None:
@@ -123,7 +123,7 @@ class LogWatch:
             with self._lock:
                 del self._ended[0]
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         progress = self._follower.progress()
         self.gone = went_back(self.progress, progress)
         if self.gone:

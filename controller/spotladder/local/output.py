@@ -70,10 +70,10 @@ class WithOutput:
         self._view, self._console, self._folder = view, console, folder
         self._readers = {log: LogReader(log, log.stat().st_size) for log in self._logs()}
 
-    def tell(self, record: Record) -> None:
+    def add(self, record: Record) -> None:
         """Print new output of the programs, then call the view."""
         self._print_new()
-        self._view.tell(record)
+        self._view.add(record)
 
     def update(self, snapshot: ViewSnapshot) -> None:
         """Print new output of the programs, then call the view."""

@@ -51,12 +51,12 @@ class Reaper:
     def adopt(self, session: int) -> None:
         """Register a session, whose processes then end with the run."""
         self._sessions.add(session)
-        self._tell(session)
+        self._send(session)
 
     def forget(self, session: int) -> None:
         """Remove a session that has no processes: its number may soon be reused."""
         self._sessions.discard(session)
-        self._tell(-session)
+        self._send(-session)
 
     def ensure(self) -> None:
         """Restart the watchdog if it was killed."""
@@ -65,7 +65,7 @@ class Reaper:
                 self._watchdog.stdin.close()
             self._watchdog = self._start()
             for session in self._sessions:
-                self._tell(session)
+                self._send(session)
 
     def close(self) -> None:
         """Kill all processes of the run and wait until they are gone."""
@@ -86,7 +86,7 @@ class Reaper:
             cwd="/",
         )
 
-    def _tell(self, session: int) -> None:
+    def _send(self, session: int) -> None:
         if self._watchdog.stdin:
             # The watchdog was killed at this moment; `ensure` registers the session with the next one.
             with contextlib.suppress(BrokenPipeError):

@@ -95,20 +95,20 @@ def run_locally(
             start, moves = close_interrupted_attempt(start, spec, log, history)
             with view_on(history) as view:
 
-                def tell(record: timeline.Record) -> None:
+                def emit(record: timeline.Record) -> None:
                     lines.append(record)
-                    view.tell(record)
+                    view.add(record)
 
                 watch = LogWatch(log, request.job.spec.checkpoints.keep)
                 for commit in unrecorded_commits(_Commits(watch).take_new(), history):
-                    tell(commit)
+                    emit(commit)
                 for move in moves:
-                    tell(move)
+                    emit(move)
                 meta = request.job.metadata
-                tell(timeline.Began(time.time(), meta.name, meta.namespace, spec, start.resumed))
+                emit(timeline.Began(time.time(), meta.name, meta.namespace, spec, start.resumed))
                 for text in (*plan.warnings, *_nothing_to_resume(request, start)):
-                    tell(timeline.Noted(time.time(), text))
-                return _run(replace(plan, spec=spec), start, folder, watch, (tell, view), stopping=stopping)
+                    emit(timeline.Noted(time.time(), text))
+                return _run(replace(plan, spec=spec), start, folder, watch, (emit, view), stopping=stopping)
 
 
 def _run(
@@ -121,7 +121,7 @@ def _run(
     stopping: Stopping,
 ) -> RunOutcome:
     """The run itself: all of its processes have ended when this returns or raises."""
-    tell, view = shown
+    emit, view = shown
     with ExitStack() as stack:
         scratch = new_scratch(start.run.mark)
         stack.callback(scratch.close)
@@ -139,10 +139,10 @@ def _run(
             {name: pools[tier.pool] for name, tier in plan.job.tiers.items()},
             watch,
             clock=time.time,
-            tell=tell,
+            emit=emit,
             revision=start.state.revision + 1,
         )
-        runner = Runner(plan.spec, plan.policy, backend, commits=_Commits(watch), keep=folder, tell=tell, view=view)
+        runner = Runner(plan.spec, plan.policy, backend, commits=_Commits(watch), keep=folder, emit=emit, view=view)
         stopping.hand_to(runner.ask_to_stop)
         try:
             code = runner.run(start.state)
@@ -190,7 +190,7 @@ def _plan(request: Request) -> _Plan:
 def _spec(request: Request, began: float) -> JobSpec:
     from spotladder.api.resolve import capacity_of, job_spec
 
-    return replace(job_spec(request.job, capacity_of(request.world), submitted_at=began), settle=SETTLE)
+    return replace(job_spec(request.job, capacity_of(request.world), submitted_at=began), attribution_window=SETTLE)
 
 
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:
@@ -251,6 +251,6 @@ class _Commits:
         """The records since the last call."""
         return [timeline.Committed.of(commit) for commit in self._watch.take_new()]
 
-    def take_trouble(self) -> str | None:
+    def take_error(self) -> str | None:
         """The error of the last poll of the log."""
-        return self._watch.take_trouble()
+        return self._watch.take_error()

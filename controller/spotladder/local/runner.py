@@ -81,7 +81,7 @@ class CommitSource(Protocol):
     """New commits and errors of the commit log."""
 
     def take_new(self) -> list[Committed]: ...
-    def take_trouble(self) -> str | None: ...
+    def take_error(self) -> str | None: ...
 
 
 class Keep(Protocol):
@@ -101,13 +101,13 @@ class Runner:
         *,
         commits: CommitSource,
         keep: Keep,
-        tell: Callable[[Record], None],
+        emit: Callable[[Record], None],
         view: View,
         clock: Callable[[], Instant] = time.time,
         wait: Callable[[Seconds], None] = time.sleep,
     ) -> None:
         self._spec, self._policy, self._backend = spec, policy, backend
-        self._commits, self._keep, self._tell, self._view = commits, keep, tell, view
+        self._commits, self._keep, self._emit, self._view = commits, keep, emit, view
         self._clock, self._wait = clock, wait
         self._asked = 0
         self._saved_at = self._drawn_at = -math.inf
@@ -128,7 +128,7 @@ class Runner:
         try:
             return self._until_ended()
         except SpotladderError as error:
-            self._tell_cut_short(error)
+            self._emit_cut_short(error)
             raise
 
     def _until_ended(self) -> int:
@@ -164,36 +164,36 @@ class Runner:
 
     def _narrate(self, decision: Decision, now: Instant) -> None:
         for commit in self._commits.take_new():  # First: the decision must take these commits into account.
-            self._tell(commit)
+            self._emit(commit)
         self._narrate_store(now)
         for loss in decision.losses:
-            self._tell(Lost(now, loss, self.state.record(loss.tier).failures))
+            self._emit(Lost(now, loss, self.state.record(loss.tier).failures))
         # After a notice the program still commits: the next attempt may resume from that commit.
         gone = any(not loss.noticed for loss in decision.losses)
         if gone and self.state.progress.committed_at is None:
-            self._tell(Noted(now, "nothing was committed before this loss: the job restarts at step 0"))
+            self._emit(Noted(now, "nothing was committed before this loss: the job restarts at step 0"))
         for move in decision.moves:
-            self._tell(Moved(now, move))
+            self._emit(Moved(now, move))
         for beat in self._backend.beats():
             if self._beats.get(beat.attempt) != (beat.step, beat.at):
                 self._beats[beat.attempt] = (beat.step, beat.at)
-                self._tell(beat)
-        if trouble := self._commits.take_trouble():
-            self._tell(Noted(now, f"cannot read the commit log: {trouble}"))
+                self._emit(beat)
+        if error := self._commits.take_error():
+            self._emit(Noted(now, f"cannot read the commit log: {error}"))
         spent, on_demand = self.state.spent_usd, self.state.on_demand_usd
-        self._tell(Billed(now, spent, on_demand, self.state.nodes))
+        self._emit(Billed(now, spent, on_demand, self.state.nodes))
 
     def _narrate_store(self, now: Instant) -> None:
         """Record an outage of the checkpoint store, its end, and commits that could not be resumed from."""
         skipped, impeded = self.state.progress.skipped, self.state.impeded
         if skipped and skipped != self._skipped:
-            self._tell(Noted(now, skipped))
+            self._emit(Noted(now, skipped))
         self._skipped = skipped
         since = impeded.since if impeded is not None and impeded.impediment is Impediment.STORE else None
         if since is not None and self._away_since is None:
-            self._tell(Noted(now, "the checkpoint store does not answer: training goes on and commits later"))
+            self._emit(Noted(now, "the checkpoint store does not answer: training goes on and commits later"))
         elif since is None and self._away_since is not None:
-            self._tell(Noted(now, f"the checkpoint store answers again, after {span(now - self._away_since)}"))
+            self._emit(Noted(now, f"the checkpoint store answers again, after {span(now - self._away_since)}"))
         self._away_since = since
 
     def _apply(self, action: Action) -> None:
@@ -210,7 +210,7 @@ class Runner:
                 try:
                     self._backend.finish(action)
                 except SpotladderError as error:  # An error here does not change that the job has ended.
-                    self._tell(Noted(self._clock(), f"the commit log was not closed: {error}"))
+                    self._emit(Noted(self._clock(), f"the commit log was not closed: {error}"))
 
     def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
         if now - self._drawn_at < DRAW_INTERVAL and self.state.stage not in (*TERMINAL, Stage.SUSPENDED):
@@ -223,15 +223,15 @@ class Runner:
         self._keep.save(self.state)
         reason = Reason.INTERRUPTED if code == ExitCode.INTERRUPTED else self.state.reason
         nothing = "" if self.state.progress.committed_at is not None else "nothing was committed"
-        self._tell(Ended(now, code, reason, "; ".join(filter(None, (self.state.message, nothing)))))
+        self._emit(Ended(now, code, reason, "; ".join(filter(None, (self.state.message, nothing)))))
         return code
 
-    def _tell_cut_short(self, error: SpotladderError) -> None:
+    def _emit_cut_short(self, error: SpotladderError) -> None:
         """The reason why the run ends before the job does; the state's own reason is that of the last transition."""
         resumable = isinstance(error, Killed | EnvironmentFailure)
         reason = Reason.INTERRUPTED if resumable else self.state.reason
         with suppress(SpotladderError):  # The disk may be full.
-            self._tell(Ended(self._clock(), error.exit_code, reason, str(error)))
+            self._emit(Ended(self._clock(), error.exit_code, reason, str(error)))
 
     def _exit_code(self) -> int:
         if self.state.stage is Stage.SUCCEEDED:

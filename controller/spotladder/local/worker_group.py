@@ -76,10 +76,10 @@ class WorkerGroup:
     """The workers of one attempt."""
 
     def __init__(
-        self, attempt: Launch, size: int, pool: PoolClock, start: StartNode, tell: Callable[[Record], None]
+        self, attempt: Launch, size: int, pool: PoolClock, start: StartNode, emit: Callable[[Record], None]
     ) -> None:
         self._attempt, self._tier = attempt.attempt, attempt.tier
-        self._pool, self._start, self._tell = pool, start, tell
+        self._pool, self._start, self._emit = pool, start, emit
         self._pods: list[_Pod] = []
         self._closed = False
         for _ in range(size):
@@ -99,7 +99,7 @@ class WorkerGroup:
         return tuple(self._seen(pod) for pod in self._pods)
 
     @property
-    def whole(self) -> bool:
+    def all_ready(self) -> bool:
         """Whether every pod is ready."""
         return all(pod.stage in _READY for pod in self._pods if pod.stage is not NodeStage.GONE)
 
@@ -192,7 +192,7 @@ class WorkerGroup:
     def _note(
         self, pod: _Pod, now: Instant, change: NodeChange, cause: Cause | None = None, until: Instant | None = None
     ) -> None:
-        self._tell(NodeChanged(now, pod.uid, self._attempt, self._tier, change, cause, until))
+        self._emit(NodeChanged(now, pod.uid, self._attempt, self._tier, change, cause, until))
 
     def _seen(self, pod: _Pod) -> PodSeen:
         phase = {NodeStage.UP: PodPhase.RUNNING, NodeStage.NOTICED: PodPhase.RUNNING, NodeStage.GONE: PodPhase.LOST}

@@ -5,7 +5,7 @@ they know the attempt's token (HMAC over a fresh challenge). Frames are JSON wit
 operations:
 
 `exchange`   every rank gives a value under a topic; rank 0 decides from all of them; every rank gets the decision.
-`agree`      rank 0 settles the step of the next commit with all ranks (see `agreement`).
+`agree`      rank 0 agrees with all ranks on the step of the next commit (see `agreement`).
 
 When a rank is lost, every exchange raises `RankLost` on all ranks.
 """
@@ -42,9 +42,9 @@ class Channel(Protocol):
         """
 
     def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
-        """Rank 0 only: settle a commit at a step after `step`."""
+        """Rank 0 only: agree with all ranks on a commit at a step after `step`."""
 
-    def tell(self, notice: dict[str, Any]) -> None:
+    def report(self, notice: dict[str, Any]) -> None:
         """Report to rank 0 an eviction notice that this rank received."""
 
     def close(self) -> None: ...
@@ -60,9 +60,9 @@ class Alone:
         return decide([mine])
 
     def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
-        self._agreement.settle(step, stop, leaving)
+        self._agreement.set_step(step, stop, leaving)
 
-    def tell(self, notice: dict[str, Any]) -> None:
+    def report(self, notice: dict[str, Any]) -> None:
         """Do nothing: there are no other ranks."""
 
     def close(self) -> None:
@@ -116,9 +116,9 @@ class Hub:
         self._send_all({"say": "hold"})
         self._wait(lambda: len(self._held) == self._size - 1, "the step of the next commit")
         with self._changed:
-            settled = max([step, *self._held.values()]) + 1
-        self._send_all({"say": "settle", "step": settled, "stop": stop, "leaving": leaving})
-        self._agreement.settle(settled, stop, leaving)
+            agreed = max([step, *self._held.values()]) + 1
+        self._send_all({"say": "settle", "step": agreed, "stop": stop, "leaving": leaving})
+        self._agreement.set_step(agreed, stop, leaving)
 
     def complete(self) -> None:
         """Wait until every rank is connected. Raises RankLost.
@@ -128,7 +128,7 @@ class Hub:
         """
         self._wait(lambda: len(self._peers) == self._size - 1, "joining")
 
-    def tell(self, notice: dict[str, Any]) -> None:
+    def report(self, notice: dict[str, Any]) -> None:
         self._heard(notice)
 
     def close(self) -> None:
@@ -247,7 +247,7 @@ class Hub:
 
 
 class Spoke:
-    """Handle a message that every other rank can send."""
+    """The end of every other rank: one connection to rank 0."""
 
     def __init__(self, address: Address, rank: int, size: int, agreement: Agreement, *, group: str = "") -> None:
         self._agreement = agreement
@@ -283,9 +283,9 @@ class Spoke:
 
     def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
         what = f"step {step}, stop {stop}, leaving {leaving}"
-        raise AssertionError(f"rank {self._rank} is not rank 0 and cannot settle a commit ({what})")
+        raise AssertionError(f"rank {self._rank} is not rank 0 and cannot agree on a commit ({what})")
 
-    def tell(self, notice: dict[str, Any]) -> None:
+    def report(self, notice: dict[str, Any]) -> None:
         with suppress(OSError):
             self._link.send({"say": "notice", "notice": notice})
 
@@ -316,7 +316,7 @@ class Spoke:
                         self._link.send({"say": "held", "asked": self._agreement.hold()})
                     case "settle":
                         leaving = tuple(map(str, frame["leaving"]))
-                        self._agreement.settle(int(frame["step"]), bool(frame["stop"]), leaving)
+                        self._agreement.set_step(int(frame["step"]), bool(frame["stop"]), leaving)
                     case "decided":
                         with self._changed:
                             self._decided[frame["topic"]] = frame

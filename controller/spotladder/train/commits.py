@@ -137,7 +137,7 @@ class Commits:
         self.make_room()
         self._put(Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder))
 
-    def settle(self) -> bool:
+    def copy_uncommitted(self) -> bool:
         """Wait as `make_room` does, then copy the files that are not committed, so that the program can reuse its
         folders.
 
@@ -191,7 +191,7 @@ class Commits:
             except BaseException as error:  # noqa: BLE001 – raised again in the program's thread
                 self._failed(error)
             else:
-                self._let_go()
+                self._release()
 
     def _take(self) -> None:
         """Wait for a pending checkpoint and make it the current one."""
@@ -199,7 +199,7 @@ class Commits:
             self._wait(self._changed, lambda: self._waiting is not None, None)
             self._current, self._waiting = self._waiting, None
 
-    def _let_go(self, *, skipped: bool = False) -> None:
+    def _release(self, *, skipped: bool = False) -> None:
         """Finish the current checkpoint: it is committed, or a newer one replaces it (`skipped`)."""
         with self._changed:
             self._on_its_way.release()
@@ -235,7 +235,7 @@ class Commits:
             if self._committed(self._count, path):
                 break
             self._orphans.append(path)
-            self._let_go(skipped=True)
+            self._release(skipped=True)
             self._take()
         if not self._on_its_way.checkpoint.last:
             self._collect()
@@ -256,7 +256,7 @@ class Commits:
             if agreed["path"]:
                 return str(agreed["path"])
             if pending.checkpoint.step < agreed["step"]:
-                self._let_go(skipped=True)
+                self._release(skipped=True)
                 self._take()
         raise AssertionError("unreachable")
 

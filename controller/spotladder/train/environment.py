@@ -107,7 +107,7 @@ class Environment:
 
     def exported(self) -> dict[str, str]:
         """All variables, with defaults filled in, for another process that works on the same job."""
-        settled = {
+        resolved = {
             Variable.JOB: self.job,
             Variable.NAMESPACE: self.namespace,
             "SPOTLADDER_ATTEMPT": str(self.attempt),
@@ -115,7 +115,7 @@ class Environment:
             Variable.URI: self.uri,
         }
         given = {key: value for key, value in self.variables.items() if key.startswith("SPOTLADDER_")}
-        return {**given, **settled}
+        return {**given, **resolved}
 
     def _get(self, name: str) -> str:
         return self.variables.get(name, "").strip()

@@ -103,7 +103,7 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
     while True:
         tries += 1
         mine = _newest(log, folder, corrupt, retry, skipped) if world.rank == 0 else None
-        chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _settled(mine))  # noqa: B023 – used at once
+        chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _described(mine))  # noqa: B023 – used at once
         if chosen is None:
             return None
         commit = decode(json.dumps(chosen).encode(), log.uri, chosen["seq"])
@@ -130,12 +130,12 @@ def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) ->
     the same commit.
     """
 
-    def look() -> Resumed | None:
+    def read() -> Resumed | None:
         commits = log.commits()
         later = {commit.path: "This group made the commit itself." for commit in commits if commit.seq > started}
         return log.resume(folder, without=later) if len(later) < len(commits) else None
 
-    resumed = retry.until_answered(look)
+    resumed = retry.until_answered(read)
     if resumed is None:
         return None
     skipped = tuple(_skipped(commit, why) for commit, why in resumed.skipped if commit.seq <= started)
@@ -164,7 +164,7 @@ def _newest(
     return resumed.commit
 
 
-def _settled(chosen: Commit | Exception | None) -> dict[str, Any] | None:
+def _described(chosen: Commit | Exception | None) -> dict[str, Any] | None:
     if isinstance(chosen, Exception):
         raise chosen
     if chosen is None:

@@ -42,7 +42,7 @@ class Heartbeat:
         """Add metrics to every later heartbeat."""
         self._metrics.update(metrics_of(metrics))
 
-    def tell(self, outage: Outage | None) -> None:
+    def report_outage(self, outage: Outage | None) -> None:
         """Report in every later heartbeat that the store is unavailable, or (None) that it is available."""
         self._outage = outage
         self._write()

@@ -76,7 +76,7 @@ def join(
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
-    retry = StoreRetry(log.store, on_change=heartbeat.tell)
+    retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
     start = partial(_started, environment, log, retry, hands_over=bool(node))
     writer, channel, started = _meet(environment, world, log, agreement, warned.append, retry=retry, start=start)
     heartbeat.enter("joined")

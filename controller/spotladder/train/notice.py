@@ -30,7 +30,7 @@ URL_POLL_INTERVAL = 2.0
 
 URL_TIMEOUT = 1.0
 
-CONTROLLER_PATIENCE = 3.0
+CONTROLLER_GRACE_PERIOD = 3.0
 """Seconds for which Ray's preemption information waits for the controller's notice."""
 
 URL_LIMIT = 64 * 1024
@@ -40,7 +40,7 @@ URL_LIMIT = 64 * 1024
 class NoticeSource(Protocol):
     """A source of eviction notices. It is polled before every step, so it must return at once."""
 
-    def look(self) -> Notice | None: ...
+    def poll(self) -> Notice | None: ...
 
     def close(self) -> None: ...
 
@@ -52,9 +52,9 @@ class Listener:
         self._sources = sources
         self._heard: Notice | None = None
 
-    def look(self) -> Notice | None:
+    def poll(self) -> Notice | None:
         if self._heard is None or self._heard.kind == NoticeKind.HANDOVER:
-            found = next((notice for source in self._sources if (notice := source.look())), None)
+            found = next((notice for source in self._sources if (notice := source.poll())), None)
             if found is not None:
                 self._heard = found
                 _log.warning("%s (%s): committing and stopping", found.reason, found.kind)
@@ -83,7 +83,7 @@ class NoticeFile:
         self._next = float("-inf")
         self._seen: tuple[int, int, int] | None = None
 
-    def look(self) -> Notice | None:
+    def poll(self) -> Notice | None:
         now = self._clock()
         if now < self._next:
             return None
@@ -113,7 +113,7 @@ class NoticeURL:
         self._over = threading.Event()
         threading.Thread(target=self._ask, name="spotladder-notice", daemon=True).start()
 
-    def look(self) -> Notice | None:
+    def poll(self) -> Notice | None:
         return self._heard
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class Terminate:
         self._set = False
         self._heard: Notice | None = None
 
-    def look(self) -> Notice | None:
+    def poll(self) -> Notice | None:
         if not self._set and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGTERM, self._handle)
             self._set = True
@@ -174,7 +174,7 @@ class RayPreemption:
         self._clock = clock
         self._since: float | None = None
 
-    def look(self) -> Notice | None:
+    def poll(self) -> Notice | None:
         module = sys.modules.get("ray.train.v2._internal.execution.context")
         try:
             context = module.get_train_context() if module else None
@@ -213,7 +213,7 @@ def listen(path: Path | None, url: str) -> Listener:
     sources: list[NoticeSource] = [Terminate()]
     if path is not None:
         sources.append(NoticeFile(path))
-    sources.append(RayPreemption(CONTROLLER_PATIENCE if path is not None or url else 0.0))
+    sources.append(RayPreemption(CONTROLLER_GRACE_PERIOD if path is not None or url else 0.0))
     if url:
         sources.append(NoticeURL(url))
     return Listener(sources)

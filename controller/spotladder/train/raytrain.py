@@ -122,7 +122,7 @@ def wait_for_store(here: environment.Environment) -> None:
     from spotladder.train.store_retry import StoreRetry
 
     log = CommitLog(open_store(here.uri), here.job, namespace=here.namespace, uid=here.uid)
-    retry = StoreRetry(log.store, on_change=Heartbeat(here.heartbeat_file).tell)
+    retry = StoreRetry(log.store, on_change=Heartbeat(here.heartbeat_file).report_outage)
     retry.until_answered(log.read, starting=True)
 
 

@@ -60,7 +60,7 @@ class StateCommits(Callback):  # type: ignore[misc]
             return
         _sweep.member.commits.check()
         state = _new_state(_sweep, trials)
-        notice = _sweep.member.listener.look()
+        notice = _sweep.member.listener.poll()
         if state is None:
             return
         now = time.monotonic()

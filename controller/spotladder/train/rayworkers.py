@@ -216,7 +216,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         """The newest commit; at the start of an attempt, the newest commit of earlier attempts."""
         if self._reported is not None:
             return self._reported
-        found = self._look()
+        found = self._find()
         return Checkpoint.from_directory(str(found.merged())) if found else None
 
     def report(  # noqa: PLR0917 – Ray's signature
@@ -237,13 +237,13 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             member.commits.wait()
             raise interrupted(said["step"], tuple(said["leaving"]))
         at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
-        if at_once and not member.commits.settle():
+        if at_once and not member.commits.copy_uncommitted():
             committed = checkpoint = None  # Report to Ray only checkpoints that exist.
         member.heartbeat.learned(metrics)
         member.heartbeat.beat(said["step"], said["total"], at_once=said["commit"])
 
         def uploaded(_: Any, __: str) -> Any:
-            member.commits.settle()
+            member.commits.copy_uncommitted()
             return committed
 
         super().report(
@@ -259,14 +259,14 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         )
         if committed is not None:
             self._reported = committed
-            self._let_go()
+            self._release_found()
 
     def _member(self) -> Member:
         if isinstance(self._joined, Exception):
             raise self._joined
         return self._joined
 
-    def _look(self) -> Found | None:
+    def _find(self) -> Found | None:
         """The commit from which the attempt starts, read once for each process."""
         if not self._looked:
             member = self._member()
@@ -278,7 +278,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             self._committed = self._found.step if self._found else 0
         return self._found
 
-    def _let_go(self) -> None:
+    def _release_found(self) -> None:
         """Remove the files of the commit from which the attempt started. Ray kills workers, so an exit handler would
         not run."""
         if self._found is not None:
@@ -288,12 +288,12 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
     def _agree(self, member: Member, metrics: dict[str, Any], mine: bool) -> dict[str, Any]:
         """The step of this report, whether it is committed, and whether it is the last: the same on every rank."""
         self._reports += 1
-        notice = member.listener.look()
+        notice = member.listener.poll()
         goes = None if notice is None else member.goes(notice)
 
         def decide(said: list[tuple[bool, str | None]]) -> dict[str, Any]:
             commit = any(has for has, _ in said)
-            self._look()
+            self._find()
             counted = self._counted(metrics, commit)
             done = counted["total"] > 0 and counted["step"] >= counted["total"]
             going = [node for _, node in said if node is not None]

@@ -140,13 +140,13 @@ class Job:
         if step == self._asked[0]:
             return self._asked[1]
         self._listen(step)
-        settled = self._member.agreement.answer(step)
-        due = settled is not None or step == self._total or self._every(step)
+        agreed = self._member.agreement.answer(step)
+        due = agreed is not None or step == self._total or self._every(step)
         if due:
             self._last_commit_at = self._clock()
             self._base = step
-        if settled is not None and settled.stop:
-            self._stop_at, self._leaving = step, settled.leaving
+        if agreed is not None and agreed.stop:
+            self._stop_at, self._leaving = step, agreed.leaving
         self._asked = (step, due)
         return due
 
@@ -179,7 +179,7 @@ class Job:
     def flush(self) -> None:
         """Wait until everything is committed. Raises the error of a failed commit."""
         while not self._member.commits.wait(LOOK_INTERVAL):
-            self._member.listener.look()  # Attempts to store are more frequent while the attempt is being drained.
+            self._member.listener.poll()  # Attempts to store are more frequent while the attempt is being drained.
 
     def close(self) -> None:
         """Leave the job; called automatically when the process exits. Raises the error of the last commit.
@@ -189,7 +189,7 @@ class Job:
         """
         grace, commits = self._member.environment.grace, self._member.commits
         try:
-            while not (done := commits.wait(grace)) and commits.away and self._member.listener.look() is None:
+            while not (done := commits.wait(grace)) and commits.away and self._member.listener.poll() is None:
                 pass
             if not done:
                 _log.error("the last commit is lost: it was not finished after %.0f s", grace)
@@ -206,14 +206,14 @@ class Job:
         return bool(steps) and step // steps > self._base // steps
 
     def _listen(self, step: int) -> None:
-        """Poll for notices; on rank 0, also decide whether to settle a commit now."""
+        """Poll for notices; on rank 0, also decide whether to agree on a commit now."""
         member = self._member
-        notice = member.listener.look()
+        notice = member.listener.poll()
         if self.rank > 0:
             if notice is not None and notice != self._warned:
                 self._warned = notice
                 words = {"kind": notice.kind, "reason": notice.reason, "deadline": notice.deadline}
-                member.channel.tell({**words, "node": member.goes(notice)})
+                member.channel.report({**words, "node": member.goes(notice)})
             return
         if self._total and step >= self._total - (self.world_size > 1):
             return  # The last step is always committed.

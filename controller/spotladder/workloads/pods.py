@@ -105,7 +105,7 @@ def with_overlay(
     spec.setdefault("terminationGracePeriodSeconds", grace_of(overlay.tier.notice))
     programs = containers[:1] if only_first else containers
     for container in programs:
-        _tell(container, overlay)
+        _connect(container, overlay)
         # The kubelet stores the end of a failed program's log in the pod's status, which can be read without further
         # permissions.
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
@@ -161,7 +161,7 @@ def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in env.items()]
 
 
-def _tell(container: dict[str, Any], overlay: PodOverlay) -> None:
+def _connect(container: dict[str, Any], overlay: PodOverlay) -> None:
     with_env(container, variables(overlay.env))
     mount = {"name": _NOTICE_VOLUME, "mountPath": NOTICE_FOLDER, "readOnly": True}
     container["volumeMounts"] = _by_name(container.get("volumeMounts"), [mount], key="mountPath")

@@ -156,9 +156,9 @@ async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_du
     home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
     lost = Impeded(Impediment.CONTACT, Reason.CONTACT_LOST, 0.0)
     live = JobState(attempt=Attempt(1, "spot-a", 0.0), impeded=lost)
-    await applier.let_go(loaded, live)
+    await applier.remove_silent_pods(loaded, live)
     assert client.removed == []
     for state in (replace(live, impeded=None), replace(live, attempt=Attempt(2, "spot-a", 0.0))):
         client.removed.clear()
-        await applier.let_go(loaded, state)
+        await applier.remove_silent_pods(loaded, state)
         assert client.removed == [(PODS, "w-0", "p1", 0)]

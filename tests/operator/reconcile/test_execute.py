@@ -62,14 +62,14 @@ async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, Ref
     [
         ("sweep", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
         ("delete_strays", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
-        ("let_go", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
+        ("remove_silent_pods", Drain(LIVE, 30.0, Reason.EVICTION_NOTICE)),
         ("delete", Delete(LIVE - 1, Reason.LEFT_BEHIND)),
     ],
 )
 async def test_a_failed_cleanup_does_not_fail_the_reconcile(refused: str, action: Action) -> None:
     found, world = await executed(refused, action)
     assert (found.failed, found.untidy) == (None, REFUSED)
-    assert {"delete_strays", "let_go", "sweep"} - {refused} <= set(world.done)
+    assert {"delete_strays", "remove_silent_pods", "sweep"} - {refused} <= set(world.done)
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_a_state_written_by_an_older_controller_is_loaded() -> None:
 
 
 def test_running_is_false_during_the_failure_attribution_window() -> None:
-    job = Job(spec(settle=60.0)).running()
+    job = Job(spec(attribution_window=60.0)).running()
     seen = attempt(
         1, head(), lost("w1-0", Cause.UNKNOWN), lost("w1-1", Cause.UNKNOWN), exit=Exit.FAILED, message="exit code 1"
     )

@@ -34,13 +34,13 @@ NOTHING = AttemptObjects()
 
 
 class ClusterWithBucket:
-    """A cluster whose readable output is `printed`, and a bucket that first raises the errors in `troubles`."""
+    """A cluster whose readable output is `printed`, and a bucket that first raises the errors in `errors`."""
 
     def __init__(self) -> None:
         self.clock = SteppedClock()
         self.store = MemoryStore()
         self.printed: dict[Output, str] = {}
-        self.troubles: list[SpotladderError] = []
+        self.errors: list[SpotladderError] = []
         self.reads = self.writes = 0
         self.gate: asyncio.Event | None = None
         self.problem = ""
@@ -54,8 +54,8 @@ class ClusterWithBucket:
 
     async def keep(self, address: LogAddress, texts: Mapping[Output, str]) -> None:
         self.writes += 1
-        if self.troubles:
-            raise self.troubles.pop(0)
+        if self.errors:
+            raise self.errors.pop(0)
         keep_outputs(CommitLog(self.store, address.job, namespace=address.namespace, uid=address.uid), texts)
 
     async def address(self) -> LogAddress:
@@ -87,7 +87,7 @@ class ClusterWithBucket:
         return dict(zip(found, read(folder, found), strict=True))
 
 
-async def settled() -> None:
+async def run_background_tasks() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -98,7 +98,7 @@ async def test_the_output_is_stored_once_and_without_secrets_before_the_attempt_
     async with world.outputs() as outputs:
         for _ in range(3):
             await outputs.before_delete(world.loaded(), 1, world.address)
-        await settled()
+        await run_background_tasks()
         assert world.kept == {DRIVER: "key [redacted] in us-east-1\n"}
         assert world.reads == 1
 
@@ -108,15 +108,15 @@ async def test_output_read_at_the_end_of_the_program_is_stored_even_if_its_pods_
     world.printed = {DRIVER: "boom\n", Output(1, 0, "b"): "going\n"}
     async with world.outputs() as outputs:
         outputs.collect(world.loaded(), world.address)  # the program still runs
-        await settled()
+        await run_background_tasks()
         assert world.reads == 0
         for _ in range(3):
             outputs.collect(world.loaded(Exit.FAILED), world.address)
-            await settled()
+            await run_background_tasks()
         assert (world.reads, world.kept) == (1, {})
         world.printed = {Output(1, 0, "b"): "going\ngone\n"}
         await outputs.before_delete(world.loaded(Exit.FAILED), 1, world.address)
-        await settled()
+        await run_background_tasks()
         assert world.kept == {DRIVER: "boom\n", Output(1, 0, "b"): "going\ngone\n"}
 
 
@@ -128,7 +128,7 @@ async def test_a_slow_log_does_not_delay_the_deletion_and_is_stored_later(monkey
         assert await outputs.before_delete(world.loaded(), 1, world.address)
         assert world.kept == {}
         world.gate.set()
-        await settled()
+        await run_background_tasks()
         assert world.kept == {DRIVER: "x\n"}  # the late output is stored
 
 
@@ -143,7 +143,7 @@ async def test_at_the_end_of_the_job_the_deletion_waits_longer_for_the_output(mo
         assert not await outputs.before_delete(ended, 1, world.address)
         assert world.woken == []
         world.gate.set()
-        await settled()
+        await run_background_tasks()
         assert world.woken
         assert await outputs.before_delete(ended, 1, world.address)
         assert world.kept == {DRIVER: "accuracy 0.97\n"}
@@ -168,34 +168,32 @@ async def test_nothing_is_stored_without_output_or_when_it_cannot_be_read(case: 
     async with world.outputs() as outputs:
         attempt = 2 if case == "nothing there" else 1
         await outputs.before_delete(world.loaded(forced=case == "forced"), attempt, world.address)
-        await settled()
+        await run_background_tasks()
     assert (world.writes, world.kept) == (0, {})
 
 
 async def test_storing_the_output_is_retried_during_a_bucket_outage() -> None:
     world = ClusterWithBucket()
-    world.printed, world.troubles = {DRIVER: "x\n"}, [StoreUnavailable("503")] * 2
+    world.printed, world.errors = {DRIVER: "x\n"}, [StoreUnavailable("503")] * 2
     async with world.outputs() as outputs:
         await outputs.before_delete(world.loaded(), 1, world.address)
-        await settled()
+        await run_background_tasks()
         for pause in RETRY_INTERVALS[:2]:
             assert world.kept == {}
             await world.clock.advance(pause)
-            await settled()
+            await run_background_tasks()
         assert world.kept == {DRIVER: "x\n"}
 
 
-@pytest.mark.parametrize(
-    "trouble", [StoreRefused("no rights"), ForeignLog("s3://b/p", Owner("other"), Owner("digits"))]
-)
-async def test_storing_the_output_is_not_retried_after_a_refusal(trouble: SpotladderError) -> None:
+@pytest.mark.parametrize("error", [StoreRefused("no rights"), ForeignLog("s3://b/p", Owner("other"), Owner("digits"))])
+async def test_storing_the_output_is_not_retried_after_a_refusal(error: SpotladderError) -> None:
     world = ClusterWithBucket()
-    world.printed, world.troubles = {DRIVER: "x\n"}, [trouble]
+    world.printed, world.errors = {DRIVER: "x\n"}, [error]
     async with world.outputs() as outputs:
         await outputs.before_delete(world.loaded(), 1, world.address)
-        await settled()
+        await run_background_tasks()
         await world.clock.advance(1000.0)
-        await settled()
+        await run_background_tasks()
     assert (world.writes, world.kept) == (1, {})
 
 
@@ -205,7 +203,7 @@ async def test_no_output_is_stored_in_the_folder_of_another_job() -> None:
     CommitLog(world.store, "digits", namespace="ns", uid="another").start(1)
     async with world.outputs() as outputs:
         await outputs.before_delete(world.loaded(), 1, world.address)
-        await settled()
+        await run_background_tasks()
     assert world.kept == {}
 
 
@@ -247,9 +245,9 @@ async def test_the_output_of_ranks_before_a_restart_in_place_is_stored() -> None
         async def look(*pods: PodRecord, restarts: int = 0) -> None:
             loaded = world.loaded(stage=Stage.RUNNING, objects=ranks(*pods, restarts=restarts))
             outputs.collect(loaded, world.address)
-            await settled()
+            await run_background_tasks()
             outputs.collect(loaded, world.address)
-            await settled()
+            await run_background_tasks()
 
         world.printed = {of_rank(0): "killed at 7\n", of_rank(1): "step 7\n"}
         await look(member(0), member(1))
@@ -266,7 +264,7 @@ async def test_the_output_of_ranks_before_a_restart_in_place_is_stored() -> None
         await look(member(0, restart=1), member(1, restart=1), restarts=1)
         assert (world.reads, world.writes) == (2, 1)
         await outputs.before_delete(world.loaded(objects=ranks(restarts=1)), 1, world.address)
-        await settled()
+        await run_background_tasks()
         assert world.kept[of_rank(0, 1)] == "step 7 again\n"
 
 
@@ -278,13 +276,13 @@ async def test_ranks_that_stop_during_a_read_are_read_again() -> None:
         gone = world.loaded(stage=Stage.RUNNING, objects=ranks(member(0, phase="Failed"), member(1, deleted=True)))
         for loaded in (going, gone):
             outputs.collect(loaded, world.address)
-            await settled()
+            await run_background_tasks()
         assert world.reads == 1
         world.gate.set()
-        await settled()
+        await run_background_tasks()
         assert world.woken == [("ns", "digits")]
         outputs.collect(gone, world.address)
-        await settled()
+        await run_background_tasks()
         assert world.reads == 2
 
 
@@ -294,8 +292,8 @@ async def test_the_output_before_and_after_a_restart_is_stored_when_the_attempt_
         world.printed = {of_rank(0): "killed\n"}
         loaded = world.loaded(objects=ranks(member(0, phase="Failed")))
         outputs.collect(loaded, world.address)
-        await settled()
+        await run_background_tasks()
         world.printed = {of_rank(0, 1): "again\n"}
         await outputs.before_delete(loaded, 1, world.address)
-        await settled()
+        await run_background_tasks()
         assert world.kept == {of_rank(0): "killed\n", of_rank(0, 1): "again\n"}

@@ -130,18 +130,18 @@ class _JobObserver:
         if self._generation != job.generation:
             before, self._generation, self._spec = self._spec, job.generation, self._spec_of(job)
             if self._spec is not None and before is None:
-                self._view.tell(Began(job.created_at, job.name, job.namespace, self._spec))
+                self._view.add(Began(job.created_at, job.name, job.namespace, self._spec))
             elif self._spec is not None and before is not None and plan_of(before) != plan_of(self._spec):
-                self._view.tell(Noted(now, f"spec changed: {plan_of(self._spec)}"))
+                self._view.add(Noted(now, f"spec changed: {plan_of(self._spec)}"))
         for event in sorted(self._events.all(), key=lambda found: found.at or 0.0):
             at = event.at or now
             if event.about_uid in ("", job.uid) and self._reported.get(event.uid, 0.0) < at:
                 self._reported[event.uid] = at
-                self._view.tell(Noted(at, f"{event.reason}: {event.message}", warning=not event.normal))
+                self._view.add(Noted(at, f"{event.reason}: {event.message}", warning=not event.normal))
         progress = state.progress
         if progress.committed_at is not None and progress.step > self._step:
             self._step = progress.step
-            self._view.tell(
+            self._view.add(
                 Committed(progress.committed_at, progress.attempt, state.tier, progress.step, progress.total)
             )
         silent = self._clock.ticks() - self._jobs.heard_at
@@ -150,7 +150,7 @@ class _JobObserver:
         )
         warning_text = warning_text or ("" if self._spec else held.message)
         if warning_text and warning_text != self._warning_text:
-            self._view.tell(Noted(now, warning_text))
+            self._view.add(Noted(now, warning_text))
         self._warning_text = warning_text
         if self._spec is not None:
             hint = warning_text or "Ctrl-C ends the view, not the job"

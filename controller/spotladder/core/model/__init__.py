@@ -41,7 +41,6 @@ from spotladder.core.model.spec import (
 from spotladder.core.model.state import (
     PHASE_OF,
     TERMINAL,
-    WIRE_NAME,
     Attempt,
     AttemptRecord,
     Impeded,
@@ -57,6 +56,7 @@ from spotladder.core.model.units import (
     Instant,
     Seconds,
 )
+from spotladder.core.model.wire import WIRE_NAME
 
 __all__ = [
     "FOR_EVER",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from spotladder.core.model.units import Instant, Seconds
+from spotladder.core.model.wire import WIRE_NAME
 from spotladder.core.reasons import Reason
 
 FOR_EVER = -1
@@ -91,11 +92,11 @@ class JobSpec:
     """The user's spec, resolved: tiers with their prices, all defaults filled in.
 
     `workers` is the number of worker pods of a new attempt. `submitted_at` is when the job was created; `max_duration`
-    counts from there. `budget` is in USD. `settle` is the failure attribution window: how long after a program's
-    failure the loss of a pod may still explain it. `contact_timeout` is how long pods on silent nodes do not count as
-    lost while a loss of contact is more likely than the loss of the nodes. `start_timeout` is how long an attempt may
-    take to be ready once every pod has its node and its image. `suspend_reason` is the reason of the transitions that
-    `suspend` causes.
+    counts from there. `budget` is in USD. `attribution_window` is how long after a program's failure the loss of a pod
+    may still explain it. `contact_timeout` is how long pods on silent nodes do not count as lost while a loss of
+    contact is more likely than the loss of the nodes. `start_timeout` is how long an attempt may take to be ready once
+    every pod has its node and its image. `suspend_reason` is the reason of the transitions that `suspend`
+    causes.
 
     `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
     attempt needs until it makes progress, without the wait for capacity. `decision_interval` is the longest time
@@ -108,7 +109,7 @@ class JobSpec:
     recovery_timeout: Seconds = 90.0
     stall_timeout: Seconds = 600.0
     grace: Seconds = 90.0
-    settle: Seconds = 0.0
+    attribution_window: Seconds = field(default=0.0, metadata={WIRE_NAME: "settle"})
     contact_timeout: Seconds = 100.0
     start_timeout: Seconds = 1800.0
     handover: Handover = Handover.FENCED

@@ -9,10 +9,8 @@ from types import MappingProxyType
 
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.units import Instant, Seconds
+from spotladder.core.model.wire import WIRE_NAME
 from spotladder.core.reasons import Reason
-
-WIRE_NAME = "wire_name"
-"""Key of a dataclass field's metadata: the field's name in stored states, if it differs from the field's own name."""
 
 
 class Impediment(StrEnum):

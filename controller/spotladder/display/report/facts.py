@@ -146,7 +146,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         raise EnvironmentFailure("the timeline has no beginning, so it cannot be reported; run the job first")
     clock = _RunClock(records)
     told = Narrator()
-    story = tuple((clock.of(each.at), said) for each in records if (said := told.tell(each, began[-1].spec)))
+    story = tuple((clock.of(each.at), said) for each in records if (said := told.describe(each, began[-1].spec)))
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     start_steps = {attempt.number: attempt.start_step for attempt in state.history}
     if state.attempt:

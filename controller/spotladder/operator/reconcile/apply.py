@@ -185,10 +185,10 @@ class Applier:
         reach(Point.BEFORE_DRAIN)
         found = loaded.found.attempts.get(action.attempt)
         if found is not None and not found.cluster.problem:
-            await self._tell(found, found.objects.pods, Notice.of(action.reason, action.deadline))
+            await self._notify(found, found.objects.pods, Notice.of(action.reason, action.deadline))
         reach(Point.AFTER_DRAIN)
 
-    async def _tell(self, found: Located, pods: Sequence[PodRecord], notice: Notice) -> None:
+    async def _notify(self, found: Located, pods: Sequence[PodRecord], notice: Notice) -> None:
         text = notice.encode()
         with found.cluster.turn():
             for pod in pods:
@@ -201,14 +201,14 @@ class Applier:
                     found.cluster.inventory.written(PODS, told)
 
     async def replace(self, loaded: Loaded, action: Replace) -> None:
-        """Run replacements beside pods that go. To hand over, tell these pods first, and have them removed when the
+        """Run replacements beside pods that go. To hand over, notify these pods first, and remove them when the
         program has had the time to hear it."""
         found = loaded.found.attempts.get(action.attempt)
         if found is None or found.cluster.problem:
             return
         if action.hand_over:
             going = [pod for pod in found.objects.pods if pod.uid in action.pods]
-            await self._tell(found, going, Notice.of_handover(action.deadline))
+            await self._notify(found, going, Notice.of_handover(action.deadline))
         change = loaded.workload.replacing(found.objects, action.pods, remove=action.remove)
         if change is None:
             return
@@ -301,7 +301,7 @@ class Applier:
         except (NotFound, Conflict):
             return  # It is gone or was replaced.
 
-    async def let_go(self, loaded: Loaded, state: JobState) -> None:
+    async def remove_silent_pods(self, loaded: Loaded, state: JobState) -> None:
         """Remove the pods on nodes that are gone or silent.
 
         They are lost already, but KubeRay does not replace them while they exist, and Kubernetes removes them only

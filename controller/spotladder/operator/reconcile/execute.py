@@ -88,7 +88,7 @@ class Executor:
         ]
         chores += [
             (False, partial(self._applier.delete_strays, loaded)),
-            (False, partial(self._applier.let_go, loaded, decision.state)),
+            (False, partial(self._applier.remove_silent_pods, loaded, decision.state)),
             (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
         ]
         for waited_for, chore in chores:

@@ -93,7 +93,7 @@ def spec_of(
     return replace(
         spec,
         tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
-        settle=attribution_window,
+        attribution_window=attribution_window,
         stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
     )
 

@@ -74,9 +74,9 @@ class Persistence:
         record = await self._write(loaded.record, wanted)
         self._observer.decided(loaded, before, decision)
         for note in notes_of(decision, deleting=loaded.record.deleting):
-            self._events.tell(record, note)
+            self._events.emit(record, note)
         if after.progress.skipped and after.progress.skipped != before.progress.skipped:
-            self._events.tell(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
+            self._events.emit(record, Note(COMMIT_SKIPPED, "Resume", after.progress.skipped))
         if problems and _reason(loaded.status, ConditionType.DEGRADED) != problems[0].reason:
             self._announce(record, problems[0])
         reach(Point.AFTER_EVENTS)
@@ -131,7 +131,7 @@ class Persistence:
 
     def _announce(self, record: JobRecord, problem: Diagnosis) -> None:
         self._observer.degraded(record, problem)
-        self._events.tell(record, note_of(problem))
+        self._events.emit(record, note_of(problem))
 
 
 def _reason(held: TieredJobStatus, kind: ConditionType) -> str:

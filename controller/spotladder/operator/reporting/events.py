@@ -94,7 +94,7 @@ class Events:
         self._order = itertools.count()
         self._pending: asyncio.Queue[tuple[JobRecord, Note]] = asyncio.Queue(MOST_PENDING)
 
-    def tell(self, job: JobRecord, note: Note) -> None:
+    def emit(self, job: JobRecord, note: Note) -> None:
         """Queue the Event."""
         with suppress(asyncio.QueueFull):
             self._pending.put_nowait((job, note))
