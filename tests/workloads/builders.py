@@ -1,4 +1,4 @@
-"""Kubernetes objects as an API server sends them, and the records made from them."""
+"""Builders for Kubernetes objects as an API server sends them, and for their records."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def jobset_template() -> dict[str, Any]:
 
 
 def worker_spec(template: dict[str, Any]) -> dict[str, Any]:
-    """The pod spec of the first workers in a template, of either kind."""
+    """The pod spec of the first worker group or replicated job of a template."""
     spec = template["spec"]
     if "rayClusterSpec" in spec:
         return spec["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What the tests of rendering share: an attempt as it is rendered, and parts of it."""
+"""Renders attempts, and returns parts of the rendered objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rendered(of: TieredJob, env: dict[str, str] | None = None, **capacity: Any) 
 
 
 def workers(of: TieredJob, env: dict[str, str] | None = None, **capacity: Any) -> dict[str, Any]:
-    """The workers' pod spec as rendered."""
+    """The rendered pod spec of the workers."""
     return worker_spec(rendered(of, env, **capacity))
 
 
@@ -35,7 +35,7 @@ def env_of(container: dict[str, Any]) -> dict[str, Any]:
     return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container["env"]}
 
 
-def refusal(of: TieredJob, **capacity: Any) -> InvalidSpec:
+def rejection(of: TieredJob, **capacity: Any) -> InvalidSpec:
     with pytest.raises(InvalidSpec) as error:
         rendered(of, **capacity)
     return error.value

@@ -1,4 +1,4 @@
-"""Why a pod does not run yet: capacity, or something that no tier cures."""
+"""Why a pod does not run yet: a lack of capacity, or a cause that is the same on every tier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOMINATED = "Pod should schedule on: nodeclaim/spot-nnjb2"
 EARLIER, LATER = "2026-11-21T12:00:01Z", "2026-11-21T12:00:02Z"
 
 
-def no_machine(claim: str = "spot-nnjb2") -> EventRecord:
+def insufficient_capacity(claim: str = "spot-nnjb2") -> EventRecord:
     return event("InsufficientCapacityError", "insufficient capacity", about="c", kind="NodeClaim", name=claim)
 
 
@@ -40,9 +40,9 @@ def no_machine(claim: str = "spot-nnjb2") -> EventRecord:
         ([WAITS], [event("FailedScheduling", NONE, about="uid-other")], False),
         ([pod("w-0")], [event("FailedScheduling", NONE)], False),
         ([WAITS], [event("Nominated", NOMINATED)], False),
-        ([WAITS], [event("Nominated", NOMINATED), no_machine()], True),
-        ([WAITS], [event("Nominated", NOMINATED), no_machine("spot-other")], False),
-        ([WAITS], [no_machine()], False),
+        ([WAITS], [event("Nominated", NOMINATED), insufficient_capacity()], True),
+        ([WAITS], [event("Nominated", NOMINATED), insufficient_capacity("spot-other")], False),
+        ([WAITS], [insufficient_capacity()], False),
         ([WAITS], [event("FailedScheduling", NONE, at=EARLIER), event("Nominated", NOMINATED, at=LATER)], False),
         ([WAITS], [event("Nominated", NOMINATED, at=LATER), event("FailedScheduling", NONE, at=EARLIER)], False),
         ([WAITS], [event("Nominated", NOMINATED, version="9"), event("FailedScheduling", NONE, version="10")], True),
@@ -54,17 +54,17 @@ def no_machine(claim: str = "spot-nnjb2") -> EventRecord:
         ([WAITS], [event("NotTriggerScaleUp", "pod didn't trigger scale-up")], False),
     ],
 )  # fmt: skip
-def test_refused(pods: list[PodRecord], events: list[EventRecord], expected: bool) -> None:
+def test_a_lack_of_capacity_is_detected(pods: list[PodRecord], events: list[EventRecord], expected: bool) -> None:
     assert capacity.refused(pods, events) is expected
 
 
 @pytest.mark.parametrize("reason", sorted(capacity.WAITING))
-def test_a_container_that_waits_in_vain(reason: str) -> None:
+def test_container_waiting_reasons_that_block(reason: str) -> None:
     found = pod("w-0", phase="Pending", waiting=reason, waiting_message="manifest unknown")
     assert capacity.blocked([found], (), (), "digits-a001", 1) == f"w-0: {reason}: manifest unknown"
 
 
-def test_a_container_that_is_being_made_blocks_nothing() -> None:
+def test_a_container_that_is_being_created_does_not_block() -> None:
     assert capacity.blocked([pod("w-0", phase="Pending")], (), (), "digits-a001", 1) == ""
 
 
@@ -86,18 +86,20 @@ FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exce
         ([WAITS], [], 1, False),
     ],
 )  # fmt: skip
-def test_blocked(pods: list[PodRecord], events: list[EventRecord], wanted: int, expected: bool) -> None:
+def test_causes_that_block_an_attempt(
+    pods: list[PodRecord], events: list[EventRecord], wanted: int, expected: bool
+) -> None:
     assert bool(capacity.blocked(pods, (), events, "digits-a001", wanted)) is expected
 
 
-def test_the_cluster_says_which_pod_it_cannot_make() -> None:
+def test_the_rayclusters_failure_blocks() -> None:
     assert capacity.blocked([], [raycluster(FORBIDDEN).failure], (), "digits-a001", 0) == FORBIDDEN
 
 
-def test_only_what_is_read_is_asked_for() -> None:
+def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
     selectors = [dict(part.split("=") for part in selector.split(",")) for selector in capacity.EVENT_SELECTORS]
-    asked = {selector["reason"] for selector in selectors if "reason" in selector}
-    assert asked == {"FailedScaleUp", "NotTriggerScaleUp", "ScaleDown", capacity.HELD, *capacity.BLOCKING}
+    reasons = {selector["reason"] for selector in selectors if "reason" in selector}
+    assert reasons == {"FailedScaleUp", "NotTriggerScaleUp", "ScaleDown", capacity.HELD, *capacity.BLOCKING}
     assert {selector["source"] for selector in selectors if "reason" not in selector} == {
         "karpenter",
         "eks-auto-mode/compute",
@@ -110,40 +112,40 @@ SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu. preemption: 0/5 nodes 
 @pytest.mark.parametrize(
     ("waits", "events", "expected"),
     [
-        pytest.param(pod("w-0"), [event("FailedScheduling", NONE)], "", id="it runs"),
-        pytest.param(pod("w-0", phase="Pending"), [], "", id="without any message"),
+        pytest.param(pod("w-0"), [event("FailedScheduling", NONE)], "", id="the pod runs"),
+        pytest.param(pod("w-0", phase="Pending"), [], "", id="no message"),
         pytest.param(
             pod("w-0", phase="Pending", unschedulable=SCHEDULER), [],
-            "0/5 nodes are available: 2 Insufficient cpu.", id="the scheduler",
+            "0/5 nodes are available: 2 Insufficient cpu.", id="the scheduler's message",
         ),
         pytest.param(
             pod("w-0", phase="Pending", unschedulable="0/1 nodes are available"),
             [event("FailedScheduling", "old", at=EARLIER), event("FailedScheduling", "no instance type", at=LATER)],
-            "0/1 nodes are available; karpenter: no instance type", id="and the autoscaler, the newest of its words",
+            "0/1 nodes are available; karpenter: no instance type", id="the newest message of Karpenter is appended",
         ),
         pytest.param(
             pod("w-0", phase="Pending", unschedulable="0/1 nodes are available"),
             [event("FailedScheduling", "0/1 nodes are available", source="default-scheduler")],
-            "0/1 nodes are available", id="what the scheduler says twice is said once",
+            "0/1 nodes are available", id="the scheduler's message is not repeated",
         ),
         pytest.param(
             pod("w-0", phase="Pending", unschedulable="0/1"),
             [event("NotTriggerScaleUp", "max node group size reached", source="cluster-autoscaler")],
-            "0/1; cluster-autoscaler: max node group size reached", id="the Cluster Autoscaler",
+            "0/1; cluster-autoscaler: max node group size reached", id="the Cluster Autoscaler's message is appended",
         ),
         pytest.param(
             pod("w-0", phase="Pending", unschedulable="0/1"), [event("NotTriggerScaleUp", "x", about="uid-other")],
-            "0/1", id="of another pod",
+            "0/1", id="an event of another pod is ignored",
         ),
     ],
 )  # fmt: skip
-def test_why_a_pod_has_no_node(waits: PodRecord, events: list[EventRecord], expected: str) -> None:
+def test_the_message_of_a_pod_without_a_node(waits: PodRecord, events: list[EventRecord], expected: str) -> None:
     assert capacity.words(waits, events) == expected
     (seen,) = pods_seen([waits], NODES, events)
     assert seen.waiting_message == expected
 
 
-def test_long_words_are_shortened_to_one_line() -> None:
+def test_long_messages_are_shortened_to_one_line() -> None:
     said = capacity.words(pod("w-0", phase="Pending", unschedulable="0/9 nodes\n" + "x" * 900), [])
     assert said.startswith("0/9 nodes xxx")
     assert len(said) == capacity.LONGEST_WORDS
@@ -153,7 +155,7 @@ def held_event(name: str, message: str, at: str = EARLIER) -> EventRecord:
     return event(capacity.HELD, message, about="w", kind="Workload", name=name, source="kueue-admission", at=at)
 
 
-def test_why_kueue_holds_an_attempt() -> None:
+def test_the_message_of_an_attempt_that_kueue_holds() -> None:
     events = [
         held_event(
             "rayjob-digits-a001-1f2e3", "insufficient unused quota for cpu in flavor spot, 1 more needed", LATER

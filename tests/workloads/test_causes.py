@@ -1,4 +1,4 @@
-"""Every row of the table of causes, through the objects that an API server sends."""
+"""Every row of the tables of causes, tested with objects as an API server sends them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_taint_of_the_node(taint: str, expected: Cause, announced: bool) -> None
 
 
 @pytest.mark.parametrize("event", ["Preempt", "Terminate", "Redeploy"])
-def test_what_azure_has_scheduled_for_the_node(event: str) -> None:
+def test_scheduled_events_of_azure_are_notices(event: str) -> None:
     said = f"{event} Scheduled: Sat, 21 Nov 2026 12:00:38 GMT. EventId: 2B1A, affected: aks-spot-1"
     for condition in ("PreemptionScheduled", "VMEventScheduled"):
         nodes = {"node-1": node(condition=(condition, said))}
@@ -93,7 +93,7 @@ def test_what_azure_has_scheduled_for_the_node(event: str) -> None:
 
 
 @pytest.mark.parametrize("message", ["Preempt Started. EventId: 2B1A", "Preempt Scheduled. EventId: 2B1A"])
-def test_what_azure_gives_no_time_for(message: str) -> None:
+def test_an_azure_event_without_a_time_has_no_deadline(message: str) -> None:
     seen = pod_seen(pod(), {"node-1": node(condition=("PreemptionScheduled", message))}, ())
     assert seen.noticed
     assert seen.notice_ends_at is None
@@ -108,12 +108,12 @@ def test_what_azure_gives_no_time_for(message: str) -> None:
         "",
     ],
 )
-def test_what_leaves_the_node_where_it_is(message: str) -> None:
+def test_azure_events_that_keep_the_node_are_no_notice(message: str) -> None:
     for condition in ("PreemptionScheduled", "VMEventScheduled"):
         assert not pod_seen(pod(), {"node-1": node(condition=(condition, message))}, ()).noticed
 
 
-def test_when_a_notice_began_is_told_where_somebody_wrote_it_down() -> None:
+def test_the_start_of_a_notice_is_known_from_deletions_and_events() -> None:
     assert pod_seen(pod(), {"node-1": node(taints=("karpenter.sh/disrupted",))}, ()).noticed_at is None
     at = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC).timestamp()
     assert pod_seen(pod(), {"node-1": node(deleted=True)}, ()).noticed_at == at
@@ -135,7 +135,7 @@ def test_when_a_notice_began_is_told_where_somebody_wrote_it_down() -> None:
     ids=[
         "silent",
         "shutting-down",
-        "shutting-down-by-reason",
+        "shutting-down-in-reason",
         "being-deleted",
         "spot-cordoned",
         "cordoned",
@@ -203,18 +203,19 @@ def test_end_of_the_container(code: int, reason: str, expected: Cause) -> None:
         (None, (), {"disruption": "EvictionByEvictionAPI", "exit_code": 1}, Cause.CONSOLIDATED),
     ],
     ids=[
-        "an error on a node that goes is the node's", "a reclaim explains the silence",
-        "a reclaim explains the packing", "packing explains an eviction", "the scheduler speaks for itself",
-        "so does the kernel", "a shutdown explains a node that is gone", "an eviction explains an error",
+        "a notice wins over an exit code", "a notice wins over an unreachable node",
+        "a notice wins over consolidation", "consolidation wins over an eviction",
+        "a preemption wins over an exit code", "an OOM kill wins over a missing node",
+        "a shutdown wins over a missing node", "an eviction wins over an exit code",
     ],
 )  # fmt: skip
-def test_the_first_sign_that_speaks_decides(
+def test_the_first_matching_sign_decides(
     nodes: dict[str, NodeRecord] | None, events: tuple[str, ...], more: dict[str, object], expected: Cause
 ) -> None:
     assert cause(nodes, events, **more) is expected
 
 
-def test_nothing_said_is_unknown() -> None:
+def test_without_a_sign_the_cause_is_unknown() -> None:
     assert cause() is Cause.UNKNOWN
 
 
@@ -225,12 +226,12 @@ def test_a_cordon_is_a_reclaim_on_spot_nodes_and_maintenance_on_others(spot: boo
     assert (found.noticed, found.cause) == (True, cause)
 
 
-def test_a_pod_that_somebody_deletes_is_told_from_one_that_is_gone_without_a_trace() -> None:
+def test_a_pod_with_a_deletion_timestamp_was_deleted() -> None:
     found = pod_seen(pod(deleted=True), NODES, ())
     assert (found.phase, found.cause) == (PodPhase.LOST, Cause.DELETED)
 
 
-def test_an_event_about_another_node_says_nothing() -> None:
+def test_an_event_about_another_node_is_ignored() -> None:
     said = [event("SpotInterrupted", about="uid-node-2", kind="Node", name="node-2")]
     assert not pod_seen(pod(), NODES, said).noticed
     said = [event("SpotInterrupted", about="uid-node-1", kind="Node", name="node-1")]
@@ -238,10 +239,10 @@ def test_an_event_about_another_node_says_nothing() -> None:
 
 
 def test_every_row_has_a_test() -> None:
-    """A row that is added to the table without a line above fails here."""
+    """A new row of the tables needs a test above."""
     tested: set[object] = set()
     for test in (test_disruption_target, test_reason_of_the_pod, test_taint_of_the_node, test_event,
-                 test_what_azure_has_scheduled_for_the_node, test_end_of_the_container):  # fmt: skip
+                 test_scheduled_events_of_azure_are_notices, test_end_of_the_container):  # fmt: skip
         (mark,) = (mark for mark in test.pytestmark if mark.name == "parametrize")
         for row in mark.args[1]:
             tested.update(row if isinstance(row, tuple) else (row,))
@@ -275,8 +276,8 @@ def test_every_row_has_a_test() -> None:
         ({"ready": False}, {"node-1": node(ready="False")}, PodPhase.RUNNING, False),
     ],
     ids=[
-        "well", "starting", "waits for a node", "deleted before it ran", "failed", "ended", "unknown to its node",
-        "deleted by hand", "being evicted", "evicted", "its node goes", "terminating on a silent node",
+        "running", "starting", "waits for a node", "deleted before it ran", "failed", "ended", "phase Unknown",
+        "deleted by a user", "being evicted", "evicted", "its node is reclaimed", "terminating on a silent node",
         "on a silent node", "on an unreachable node", "its node is gone", "starting on a node that is gone",
         "starting on a silent node",
         "on a node that is not ready",
@@ -287,11 +288,11 @@ def test_phase(more: dict[str, object], nodes: dict[str, NodeRecord], phase: Pod
     assert (seen.phase, seen.noticed) == (phase, noticed)
 
 
-def test_the_grace_of_an_evicted_pod_is_the_time_to_commit() -> None:
+def test_the_notice_of_an_evicted_pod_ends_with_its_grace_period() -> None:
     seen = pod_seen(pod(deleted=True, disruption="EvictionByEvictionAPI"), NODES, ())
     assert seen.notice_ends_at == pod(deleted=True).deleted_at == 1795262520.0
 
 
-def test_unschedulable_is_pending_for_lack_of_capacity() -> None:
+def test_an_unschedulable_pod() -> None:
     assert pod_seen(pod(phase="Pending", unschedulable="0/3 nodes are available"), NODES, ()).unschedulable
     assert not pod_seen(pod(phase="Pending"), NODES, ()).unschedulable

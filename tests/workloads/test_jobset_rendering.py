@@ -1,4 +1,4 @@
-"""What is rendered for a JobSet: restarts, ranks, names, and templates that are refused."""
+"""Rendering of JobSets: restarts, ranks, names, rejected templates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.workloads.kinds import workload_of
 from tests.workloads.builders import job, jobset_template, worker_spec
-from tests.workloads.rendering import SET, env_of, refusal, rendered, workers
+from tests.workloads.rendering import SET, env_of, rejection, rendered, workers
 
 
 def many(replicas: int, parallelism: int, **spec: Any) -> TieredJob:
@@ -25,13 +25,13 @@ def test_workers_of_a_jobset() -> None:
     assert workload_of(many(2, 3)).workers(many(2, 3)) == 6
 
 
-def test_a_jobset_never_decides_when_to_give_up() -> None:
+def test_jobset_restarts_without_a_limit() -> None:
     policy = rendered(many(1, 2))["spec"]["failurePolicy"]
     assert policy["maxRestarts"] == 2**31 - 1
     assert policy["rules"][0]["action"] == "FailJobSet"
 
 
-def test_a_program_that_ends_with_a_failure_ends_the_set_and_one_that_is_killed_does_not() -> None:
+def test_a_failed_program_ends_the_jobset_and_a_killed_one_does_not() -> None:
     (entry,) = rendered(many(1, 2))["spec"]["replicatedJobs"]
     job_spec = entry["template"]["spec"]
     assert job_spec["backoffLimit"] == 0
@@ -46,14 +46,14 @@ def test_a_program_that_ends_with_a_failure_ends_the_set_and_one_that_is_killed_
         (4, 1, "metadata.labels['jobset.sigs.k8s.io/job-index']"),
     ],
 )
-def test_a_plain_script_knows_its_rank(replicas: int, parallelism: int, field: str) -> None:
-    told = env_of(workers(many(replicas, parallelism))["containers"][0])
-    assert told["RANK"] == {"fieldRef": {"fieldPath": field}}
-    assert told["WORLD_SIZE"] == "4"
-    assert told["MASTER_ADDR"] == "digits-a003-workers-0-0.digits-a003"
+def test_plain_scripts_get_rank_and_world_size(replicas: int, parallelism: int, field: str) -> None:
+    env = env_of(workers(many(replicas, parallelism))["containers"][0])
+    assert env["RANK"] == {"fieldRef": {"fieldPath": field}}
+    assert env["WORLD_SIZE"] == "4"
+    assert env["MASTER_ADDR"] == "digits-a003-workers-0-0.digits-a003"
 
 
-def test_the_coordinator_is_where_the_user_says() -> None:
+def test_the_users_coordinator_is_kept() -> None:
     of = many(1, 4, coordinator={"replicatedJob": "workers", "podIndex": 2}, network={"subdomain": "mesh"})
     assert env_of(workers(of)["containers"][0])["MASTER_ADDR"] == "digits-a003-workers-0-2.mesh"
 
@@ -79,9 +79,18 @@ def named_jobset(name: str, *, workers: str = "workers", replicas: int = 1, pods
         (named_jobset("j" * 42, network={"subdomain": "m" * 20}), None),
         (named_jobset("j" * 42, coordinator={"replicatedJob": "workers", "podIndex": 1}), None),
     ],
-    ids=["20 fit", "21", "42", "large indexes", "long replicated job", "short subdomain", "long subdomain", "chosen"],
+    ids=[
+        "20 characters fit",
+        "21 characters",
+        "42 characters",
+        "large indexes",
+        "long replicated job",
+        "short subdomain",
+        "long subdomain",
+        "own coordinator",
+    ],
 )
-def test_what_jobset_derives_from_a_name_has_at_most_63_characters(of: TieredJob, name: str | None) -> None:
+def test_names_that_jobset_derives_have_at_most_63_characters(of: TieredJob, name: str | None) -> None:
     jobset = rendered(of)
     made, spec = jobset["metadata"]["name"], jobset["spec"]
     (entry,) = spec["replicatedJobs"]
@@ -95,7 +104,7 @@ def test_what_jobset_derives_from_a_name_has_at_most_63_characters(of: TieredJob
     assert name in (None, made)
 
 
-def test_names_that_are_cut_do_not_meet() -> None:
+def test_shortened_names_are_distinct() -> None:
     jobs = named_jobset("j" * 40 + "a"), named_jobset("j" * 40 + "b")
     assert len({rendered(of)["metadata"]["name"] for of in jobs}) == 2
 
@@ -107,17 +116,17 @@ def test_names_that_are_cut_do_not_meet() -> None:
         (named_jobset("digits", network={"subdomain": "m" * 50}), f"{SET}.network.subdomain"),
     ],
 )
-def test_a_jobset_whose_own_names_leave_no_room_is_refused(of: TieredJob, path: str) -> None:
-    error = refusal(of)
+def test_a_jobset_whose_own_names_are_too_long_is_rejected(of: TieredJob, path: str) -> None:
+    error = rejection(of)
     assert error.path == path
     assert "63" in error.message
 
 
-def test_a_rank_that_is_not_one_number_is_the_templates() -> None:
+def test_no_rank_with_several_replicated_jobs_of_several_pods() -> None:
     assert "RANK" not in env_of(workers(many(2, 2))["containers"][0])
 
 
-def test_a_rank_of_the_templates_is_kept() -> None:
+def test_the_templates_rank_is_kept() -> None:
     template = jobset_template()
     worker_spec(template)["containers"][0]["env"] = [{"name": "RANK", "value": "7"}]
     assert env_of(workers(job(template))["containers"][0])["RANK"] == "7"
@@ -145,5 +154,5 @@ JOB = f"{SET}.replicatedJobs[0]"
         (many(0, 2), f"{JOB}.replicas"),
     ],
 )
-def test_a_jobset_template_that_competes_or_is_incomplete(of: TieredJob, path: str) -> None:
-    assert refusal(of).path == path
+def test_conflicting_or_incomplete_jobset_templates_are_rejected(of: TieredJob, path: str) -> None:
+    assert rejection(of).path == path

@@ -1,4 +1,4 @@
-"""What a JobSet and its pods mean: restarts counted once, replaced pods not at all, exit codes at once."""
+"""Observation of a JobSet: a restart counts once, replaced pods do not count, exit codes are read at once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def losses(found: AttemptSeen) -> list[tuple[str, Cause]]:
 
 
 def counted(*snapshots: AttemptSeen) -> int:
-    """How many failures the core counts over these snapshots."""
+    """The number of failures that the core counts over these snapshots."""
     attempt, total = Attempt(1, "spot-a", 0.0), 0
     for found in snapshots:
         fresh = lost_pods(attempt, found)
@@ -52,18 +52,18 @@ def counted(*snapshots: AttemptSeen) -> int:
     return total
 
 
-def test_places_are_there_before_their_pods() -> None:
+def test_ranks_without_a_pod_are_pending() -> None:
     assert places(seen(jobset())) == {"workers-0-0": PodPhase.PENDING, "workers-0-1": PodPhase.PENDING}
 
 
-def test_a_whole_set() -> None:
+def test_a_jobset_with_all_pods_ready() -> None:
     found = seen(jobset(), member(0), member(1))
     assert places(found) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
     assert all(entry.ready for entry in found.pods)
     assert found.exit is None
 
 
-def test_one_lost_pod_is_one_failure_although_all_are_made_anew() -> None:
+def test_one_lost_pod_is_one_failure_although_all_pods_are_recreated() -> None:
     went = member(1, phase="Failed", disruption="DeletionByTaintManager")
     history = [
         seen(jobset(), member(0), member(1)),
@@ -77,27 +77,27 @@ def test_one_lost_pod_is_one_failure_although_all_are_made_anew() -> None:
     assert places(history[4]) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
 
 
-def test_two_lost_pods_are_two_failures_in_whatever_order_they_are_seen() -> None:
+def test_two_lost_pods_are_two_failures_in_any_order_of_observation() -> None:
     first = member(0, phase="Failed", disruption="DeletionByTaintManager")
     second = member(1, phase="Failed", disruption="DeletionByTaintManager")
-    whole = seen(jobset(), member(0), member(1))
-    assert counted(whole, seen(jobset(), first, second)) == 2
-    assert counted(whole, seen(jobset(), member(0), second), seen(jobset(), first, second)) == 2
-    assert counted(whole, seen(jobset(), first, member(1)), seen(jobset(), first, second)) == 2
+    ready = seen(jobset(), member(0), member(1))
+    assert counted(ready, seen(jobset(), first, second)) == 2
+    assert counted(ready, seen(jobset(), member(0), second), seen(jobset(), first, second)) == 2
+    assert counted(ready, seen(jobset(), first, member(1)), seen(jobset(), first, second)) == 2
 
 
-def test_a_restart_that_nobody_saw_is_a_failure() -> None:
-    whole = seen(jobset(), member(0), member(1))
-    assert counted(whole, seen(jobset(restarts=2), member(0, restart=2), member(1, restart=2))) == 2
+def test_an_unobserved_restart_is_a_failure() -> None:
+    ready = seen(jobset(), member(0), member(1))
+    assert counted(ready, seen(jobset(restarts=2), member(0, restart=2), member(1, restart=2))) == 2
 
 
-def test_many_restarts_are_told_within_bounds() -> None:
+def test_the_number_of_reported_restarts_is_bounded() -> None:
     found = seen(jobset(restarts=5000), member(0, restart=5000), member(1, restart=5000))
     assert len(losses(found)) == REMEMBERED_RESTARTS
     assert losses(found)[-1][0] == "uid-digits-a001/restart-4999"
 
 
-def test_a_noticed_pod_keeps_its_place() -> None:
+def test_a_noticed_pod_keeps_its_rank() -> None:
     found = seen(jobset(), member(0), member(1), nodes={"node-1": node(taints=("karpenter.sh/disrupted",))})
     assert places(found).keys() >= {"workers-0-0", "workers-0-1"}
     noticed = [entry for entry in found.pods if entry.noticed]
@@ -105,7 +105,7 @@ def test_a_noticed_pod_keeps_its_place() -> None:
     assert all(entry.cause is Cause.INTERRUPTION for entry in noticed)
 
 
-def test_a_notice_and_the_loss_it_announced_are_one_failure() -> None:
+def test_a_notice_and_the_loss_that_follows_are_one_failure() -> None:
     spot = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
     state = JobState(attempt=Attempt(1, "spot-a", 0.0))
     for found in (
@@ -119,15 +119,15 @@ def test_a_notice_and_the_loss_it_announced_are_one_failure() -> None:
     assert state.failures == 1
 
 
-@pytest.mark.parametrize("phase", ["Running", "Succeeded"])  # the kubelet first says that the containers have ended
-def test_a_rank_that_is_done_is_not_lost(phase: str) -> None:
+@pytest.mark.parametrize("phase", ["Running", "Succeeded"])  # The kubelet reports ended containers before the phase.
+def test_a_succeeded_rank_is_not_lost(phase: str) -> None:
     found = seen(jobset(), member(0, phase=phase, exit_code=0, ready=False), member(1))
     assert places(found) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
     assert all(entry.ready for entry in found.pods)
     assert losses(found) == []
 
 
-def test_a_rank_of_which_a_container_runs_is_not_done() -> None:
+def test_a_rank_with_a_running_container_has_not_succeeded() -> None:
     still = member(0, ready=False)
     still = replace(still, containers=(*still.containers, ContainerRecord(name="sidecar", exit_code=0)))
     assert [entry.ready for entry in seen(jobset(), still, member(1)).pods] == [False, True]
@@ -152,39 +152,39 @@ def test_a_rank_of_which_a_container_runs_is_not_done() -> None:
         (None, (member(0),), Exit.LOST),
     ],
     ids=[
-        "completed", "completed wins", "program failed", "interrupted", "an interruption explains the others' errors",
-        "refused credentials explain the others' errors",
+        "completed", "completed wins over an exit code", "program failed", "interrupted", "interrupted wins over other exit codes",
+        "refused credentials win over other exit codes",
         "fenced wins", "killed: JobSet restarts", "terminated: JobSet restarts", "a failure before the last restart",
-        "failed without a program's word", "failed", "deleted by hand", "gone",
+        "failed without an exit code", "failed", "deleted by a user", "gone",
     ],
 )  # fmt: skip
 def test_exit(record: JobSetRecord | None, pods: tuple[PodRecord, ...], expected: Exit | None) -> None:
     assert seen(record, *pods).exit is expected
 
 
-def test_a_failure_is_told_by_the_exception_that_ended_the_program() -> None:
+def test_the_message_of_a_failure_has_the_programs_exception() -> None:
     log = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in f\n    x\nNameError: no x\n'
     found = seen(jobset(), member(0, phase="Failed", exit_code=1, exit_message=log), member(1))
     assert found.message == "workers-0-0-0: exit code 1: NameError: no x (train.py:3)"
 
 
-def test_an_orderly_stop_of_all_ranks_is_no_loss_of_each() -> None:
-    whole = seen(jobset(), member(0), member(1))
+def test_ranks_that_are_interrupted_are_not_lost() -> None:
+    ready = seen(jobset(), member(0), member(1))
     stopped = seen(jobset(), member(0, phase="Failed", exit_code=75), member(1, phase="Failed", exit_code=75))
-    assert counted(whole, stopped) == 0
+    assert counted(ready, stopped) == 0
     assert stopped.exit is Exit.INTERRUPTED
 
 
-@pytest.mark.parametrize("code", [1, 5], ids=["a collective's error", "spotladder.train: a peer is lost"])
-def test_ranks_that_fail_because_a_peer_is_lost_end_the_attempt_by_one_failure(code: int) -> None:
-    """The set does not restart then: a survivor's exit code is a program's own word, and it comes before the loss."""
+@pytest.mark.parametrize("code", [1, 5], ids=["the error of a collective", "RankLost of spotladder.train"])
+def test_ranks_that_fail_because_a_peer_is_lost_are_one_failure(code: int) -> None:
+    """JobSet does not restart then: the survivor's exit code is observed before the loss and ends the set."""
     job = Job(spec(tier("spot-a", 1), attribution_window=60.0))
     job.see()
     job.see(seen(jobset(), member(0), member(1)), after=1)
     assert job.state.stage is Stage.RUNNING
     survivor = member(1, phase="Failed", exit_code=code)
     job.see(seen(jobset("Failed"), member(0), survivor), after=1)
-    assert job.state.stage is Stage.RUNNING, "a loss may still explain it"
+    assert job.state.stage is Stage.RUNNING, "the failure attribution window has not ended"
     lost = member(0, phase="Running", node="node-2")
     dead = {"node-1": node(), "node-2": node("node-2", ready="Unknown")}
     job.see(seen(jobset("Failed"), lost, survivor, nodes=dead), after=40)
@@ -194,7 +194,7 @@ def test_ranks_that_fail_because_a_peer_is_lost_end_the_attempt_by_one_failure(c
     assert (job.state.tier, job.state.stage) == ("spot-a", Stage.STARTING)
 
 
-def test_what_kueue_has_not_admitted_is_held_and_not_lost() -> None:
+def test_an_attempt_that_kueue_has_not_admitted_is_held_and_not_lost() -> None:
     said = event(HELD, "insufficient quota", about="w", kind="Workload", name="jobset-digits-a001-1f2e3")
     record = jobset(suspended=True, labels={QUEUE: "team"})
     found = JOBSET.read(1, AttemptObjects(top=record), NODES, [said])

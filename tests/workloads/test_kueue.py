@@ -1,4 +1,4 @@
-"""What Kueue's Workload means: the conditions as Kueue 0.19.2 was seen to write them."""
+"""Observation of Kueue's Workload, with conditions as Kueue 0.19.2 writes them."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def rayjob(*, suspend: bool, deployment: str = "Suspended", queue: str = "team")
             ),
         ),
     ],
-    ids=["held", "never to be admitted", "admitted", "preempted", "preempted and pending"],
+    ids=["held", "inadmissible", "admitted", "preempted", "preempted and pending"],
 )  # fmt: skip
-def test_what_kueue_says_of_an_attempt(
+def test_the_queue_state_of_an_attempt(
     conditions: tuple[dict[str, Any], ...], suspend: bool, expected: QueueSeen, queue: str
 ) -> None:
     status = "Suspended" if suspend else "Running"
@@ -111,7 +111,7 @@ def test_what_kueue_says_of_an_attempt(
     ],
     ids=["stopped", "deactivated", "pods not ready", "admitted again", "evicted twice", "never evicted"],
 )  # fmt: skip
-def test_why_the_quota_was_taken_away(
+def test_the_cause_of_an_eviction(
     conditions: tuple[dict[str, Any], ...], evictions: tuple[str, ...], expected: QueueEviction | None
 ) -> None:
     record = rayjob(suspend=False, deployment="Running")
@@ -121,7 +121,7 @@ def test_why_the_quota_was_taken_away(
     assert found.eviction is expected
 
 
-def test_an_object_that_is_suspended_without_a_queue() -> None:
+def test_an_object_that_another_client_suspended() -> None:
     for read in (RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=True, queue="")), NODES),
                  JOBSET.read(1, AttemptObjects(top=jobset(suspended=True)), NODES)):  # fmt: skip
         assert read.exit is None
@@ -130,7 +130,7 @@ def test_an_object_that_is_suspended_without_a_queue() -> None:
         assert "suspended by another client; use spec.suspend of the TieredJob" in read.queue.message
 
 
-def test_an_attempt_without_a_queue_has_none() -> None:
+def test_an_attempt_without_a_queue_has_no_queue_state() -> None:
     assert (
         RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=False, deployment="Running", queue="")), NODES).queue is None
     )

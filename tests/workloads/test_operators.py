@@ -1,4 +1,4 @@
-"""Nobody acts on an attempt: told after a while, and not taken for a lack of machines."""
+"""An operator (KubeRay, JobSet, the scheduler) that does not act on an attempt is reported after `SILENCE`."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ ROWS = [
         "JobSet acts", "no scheduler", "gated", "unschedulable", "placed",
     ],
 )  # fmt: skip
-def test_who_does_not_act(workload: WorkloadKind, objects: AttemptObjects, says: str) -> None:
-    assert workload.silent(objects, MADE + SILENCE - 1) == "", "it may still"
-    told = workload.silent(objects, MADE + SILENCE)
-    assert (says in told) if says else told == ""
-    assert workload.silent(objects, MADE + 10 * SILENCE) == told, "the words do not change with the time"
+def test_the_operator_that_does_not_act_is_named(workload: WorkloadKind, objects: AttemptObjects, says: str) -> None:
+    assert workload.silent(objects, MADE + SILENCE - 1) == "", "reported before SILENCE has passed"
+    message = workload.silent(objects, MADE + SILENCE)
+    assert (says in message) if says else message == ""
+    assert workload.silent(objects, MADE + 10 * SILENCE) == message, "the message changes with time"
 
 
 @pytest.mark.parametrize("status", ["", "Initializing"])
-def test_a_rayjob_that_kueue_admits_after_a_long_wait_is_not_blamed_on_kuberay(status: str) -> None:
+def test_kuberays_silence_counts_from_kueues_admission(status: str) -> None:
     admitted_at = MADE + 3600
     managed = [
         {"manager": "spotladder", "operation": "Apply", "time": AT},

@@ -1,4 +1,4 @@
-"""Onto which nodes pods go: providers' defaults, what users add, and what they may not contradict."""
+"""Node selection of pods: the defaults of providers, users' own selectors, contradictions between the two."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def test_tolerations_of_a_provider(provider: str, kind: str, keys: list[str]) ->
         ),
         ({"provider": "aws", "headSelectors": {KARPENTER: "spot"}}, Placement(labels=((KARPENTER, "spot"),))),
     ],
-    ids=["aws", "gcp", "generic", "with a pool of its own", "on spot because it was asked for"],
+    ids=["aws", "gcp", "generic", "own node pool", "headSelectors ask for spot"],
 )
-def test_the_head_stays_off_spot(spec: dict[str, Any], expected: Placement) -> None:
+def test_the_head_avoids_spot(spec: dict[str, Any], expected: Placement) -> None:
     assert head_placement(capacity(**spec).spec) == expected
 
 
-def test_the_head_goes_with_the_workers_when_asked() -> None:
+def test_the_tier_can_apply_to_the_head() -> None:
     resolved = tier(job(), provider="aws", capacityType="spot", applyTo="WorkersAndHead")
     assert resolved.head == resolved.workers
 
@@ -115,29 +115,31 @@ def required(*terms: list[dict[str, Any]]) -> dict[str, Any]:
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": chosen}}}
 
 
-def says(key: str, operator: str, *values: str) -> dict[str, Any]:
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
-def test_the_tier_is_added_to_what_the_user_says() -> None:
-    own = {"nodeSelector": {"gpu": "a100"}, "tolerations": [{"key": "gpu"}], **required([says("disk", "Exists")])}
+def test_the_tiers_selectors_are_added_to_the_users() -> None:
+    own = {"nodeSelector": {"gpu": "a100"}, "tolerations": [{"key": "gpu"}], **required([expression("disk", "Exists")])}
     place(own, TIER, "spot-a", ("spec",))
     assert own["nodeSelector"] == {"gpu": "a100", KARPENTER: "spot"}
     assert own["tolerations"] == [{"key": "gpu"}, {"key": "spot", "operator": "Exists"}]
     assert (
         own["affinity"]
-        == required([says("disk", "Exists"), says("zone", "In", "a", "b"), says("arch", "NotIn", "arm64")])["affinity"]
+        == required(
+            [expression("disk", "Exists"), expression("zone", "In", "a", "b"), expression("arch", "NotIn", "arm64")]
+        )["affinity"]
     )
 
 
-def test_every_alternative_of_the_user_gets_the_tier() -> None:
-    own = required([says("disk", "In", "ssd")], [says("disk", "In", "nvme")])
+def test_every_node_selector_term_gets_the_tiers_expressions() -> None:
+    own = required([expression("disk", "In", "ssd")], [expression("disk", "In", "nvme")])
     place(own, TIER, "spot-a", ("spec",))
     terms = own["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert [len(term["matchExpressions"]) for term in terms] == [3, 3]
 
 
-def test_a_toleration_is_not_said_twice() -> None:
+def test_a_toleration_is_not_duplicated() -> None:
     own: dict[str, Any] = {"tolerations": [{"key": "spot", "operator": "Exists"}]}
     place(own, TIER, "spot-a", ("spec",))
     assert own["tolerations"] == [{"key": "spot", "operator": "Exists"}]
@@ -158,13 +160,13 @@ IN_AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringE
         ({"nodeSelector": {KARPENTER: "on-demand"}}, f'spec.nodeSelector["{KARPENTER}"]'),
         ({"nodeSelector": {"zone": "c"}}, "spec.nodeSelector.zone"),
         ({"nodeSelector": {"arch": "arm64"}}, "spec.nodeSelector.arch"),
-        (required([says(KARPENTER, "In", "on-demand")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([says("disk", "Exists"), says(KARPENTER, "NotIn", "spot")]), f"{IN_AFFINITY}[0].matchExpressions[1]"),
-        (required([says(KARPENTER, "DoesNotExist")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([says("zone", "In", "c", "d")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([says("zone", "NotIn", "a", "b")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([says("arch", "In", "arm64")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([says("zone", "In", "c")], [says("zone", "In", "d")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([expression(KARPENTER, "In", "on-demand")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([expression("disk", "Exists"), expression(KARPENTER, "NotIn", "spot")]), f"{IN_AFFINITY}[0].matchExpressions[1]"),
+        (required([expression(KARPENTER, "DoesNotExist")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([expression("zone", "In", "c", "d")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([expression("zone", "NotIn", "a", "b")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([expression("arch", "In", "arm64")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([expression("zone", "In", "c")], [expression("zone", "In", "d")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
     ],
 )  # fmt: skip
 def test_a_contradiction_names_the_field(own: dict[str, Any], path: str) -> None:
@@ -178,15 +180,15 @@ def test_a_contradiction_names_the_field(own: dict[str, Any], path: str) -> None
     "own",
     [
         {"nodeSelector": {KARPENTER: "spot", "zone": "a", "arch": "amd64"}},
-        required([says(KARPENTER, "In", "spot", "on-demand")]),
-        required([says(KARPENTER, "Exists")]),
-        required([says("zone", "NotIn", "a")]),
-        required([says("arch", "NotIn", "arm64")]),
-        required([says("arch", "DoesNotExist")]),
-        required([says("zone", "In", "c")], [says("zone", "In", "a")]),
+        required([expression(KARPENTER, "In", "spot", "on-demand")]),
+        required([expression(KARPENTER, "Exists")]),
+        required([expression("zone", "NotIn", "a")]),
+        required([expression("arch", "NotIn", "arm64")]),
+        required([expression("arch", "DoesNotExist")]),
+        required([expression("zone", "In", "c")], [expression("zone", "In", "a")]),
     ],
 )  # fmt: skip
-def test_narrowing_a_tier_is_no_contradiction(own: dict[str, Any]) -> None:
+def test_a_narrower_selector_is_accepted(own: dict[str, Any]) -> None:
     place(own, TIER, "spot-a", ("spec",))
 
 
@@ -198,7 +200,7 @@ def test_narrowing_a_tier_is_no_contradiction(own: dict[str, Any]) -> None:
     ],
     ids=["rayjob", "jobset"],
 )
-def test_the_field_is_named_as_it_stands_in_the_file(template: dict[str, Any], path: str) -> None:
+def test_the_error_has_the_fields_path_in_the_file(template: dict[str, Any], path: str) -> None:
     worker_spec(template)["nodeSelector"] = {KARPENTER: "on-demand"}
     of = job(template)
     with pytest.raises(InvalidSpec) as error:
@@ -206,7 +208,7 @@ def test_the_field_is_named_as_it_stands_in_the_file(template: dict[str, Any], p
     assert error.value.path == f'{path}.nodeSelector["{KARPENTER}"]'
 
 
-def test_a_head_on_spot_is_a_contradiction_too() -> None:
+def test_a_head_that_requires_spot_contradicts_the_tier() -> None:
     of = job()
     head = of.spec.workload.ray.template.spec["rayClusterSpec"]["headGroupSpec"]  # type: ignore[union-attr]
     head["template"]["spec"]["nodeSelector"] = {KARPENTER: "spot"}

@@ -1,4 +1,4 @@
-"""The facts about a pod from which the core tells capacity, a slow start, a crash and a loss of contact apart."""
+"""The facts by which the core distinguishes a lack of capacity, a slow start, a crash and a loss of contact."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ RUNS = {"name": "wait-gcs-ready", "state": {"running": {}}}
     ("more", "scheduled", "image_pulled"),
     [
         pytest.param({"unschedulable": "0/3 nodes are available"}, False, False, id="no node"),
-        pytest.param({}, True, False, id="its image is being pulled"),
-        pytest.param({"waiting": "ErrImagePull"}, True, False, id="its image cannot be pulled"),
-        pytest.param({"container": RUNS}, True, True, id="its first container runs"),
-        pytest.param({"exit_code": 0}, True, True, id="its first container has run"),
+        pytest.param({}, True, False, id="image is being pulled"),
+        pytest.param({"waiting": "ErrImagePull"}, True, False, id="image cannot be pulled"),
+        pytest.param({"container": RUNS}, True, True, id="first container runs"),
+        pytest.param({"exit_code": 0}, True, True, id="first container has ended"),
     ],
 )
-def test_what_a_pending_pod_has(more: dict[str, Any], scheduled: bool, image_pulled: bool) -> None:
+def test_a_pending_pod_is_scheduled_and_has_its_image(
+    more: dict[str, Any], scheduled: bool, image_pulled: bool
+) -> None:
     seen = pod_seen(pod(phase="Pending", **more), NODES, ())
     assert (seen.scheduled, seen.image_pulled) == (scheduled, image_pulled)
     assert seen.placed is (scheduled and image_pulled)
@@ -34,27 +36,29 @@ def test_what_a_pending_pod_has(more: dict[str, Any], scheduled: bool, image_pul
 @pytest.mark.parametrize(
     ("more", "nodes", "silent"),
     [
-        pytest.param({}, NODES, False, id="heard of"),
-        pytest.param({}, {"node-1": node(ready="Unknown")}, True, id="not heard of"),
-        pytest.param({}, {"node-1": node(taints=("node.kubernetes.io/unreachable",))}, True, id="unreachable"),
-        pytest.param({"phase": "Pending"}, {"node-1": node(ready="Unknown")}, True, id="starting"),
-        pytest.param({}, {}, False, id="the node is gone: that is known"),
-        pytest.param({"deleted": True}, {"node-1": node(ready="Unknown")}, False, id="evicted meanwhile"),
+        pytest.param({}, NODES, False, id="ready node"),
+        pytest.param({}, {"node-1": node(ready="Unknown")}, True, id="node status unknown"),
+        pytest.param({}, {"node-1": node(taints=("node.kubernetes.io/unreachable",))}, True, id="unreachable taint"),
         pytest.param(
-            {}, {"node-1": node(ready="Unknown", taints=("karpenter.sh/disrupted",))}, False, id="reclaimed: explained"
+            {"phase": "Pending"}, {"node-1": node(ready="Unknown")}, True, id="pending pod, node status unknown"
+        ),
+        pytest.param({}, {}, False, id="deleted node"),
+        pytest.param({"deleted": True}, {"node-1": node(ready="Unknown")}, False, id="deleted pod"),
+        pytest.param(
+            {}, {"node-1": node(ready="Unknown", taints=("karpenter.sh/disrupted",))}, False, id="reclaimed node"
         ),
         pytest.param(
-            {}, {"node-1": node(taints=("node.kubernetes.io/out-of-service",))}, False, id="switched off, by its taint"
+            {}, {"node-1": node(taints=("node.kubernetes.io/out-of-service",))}, False, id="out-of-service taint"
         ),
     ],
 )
-def test_silence(more: dict[str, Any], nodes: dict[str, NodeRecord], silent: bool) -> None:
+def test_a_pod_on_a_silent_node(more: dict[str, Any], nodes: dict[str, NodeRecord], silent: bool) -> None:
     seen = pod_seen(pod(**more), nodes, ())
     assert seen.silent is silent
     assert not silent or seen.phase is PodPhase.LOST
 
 
-def test_the_end_of_a_container_is_told_with_its_code_and_last_words() -> None:
+def test_the_exit_code_and_last_line_of_a_container() -> None:
     ended = pod(phase="Failed", exit_code=2, exit_message="Usage: ray start\nError: No such option: --bogus-flag\n")
     seen = pod_seen(ended, NODES, ())
     assert (seen.exit_code, seen.exit_message) == (2, "Error: No such option: --bogus-flag")

@@ -1,4 +1,4 @@
-"""What is rendered for a Ray program: submission, probes, groups, and templates that are refused."""
+"""Rendering of RayJobs: submission, probes, groups, rejected templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.api.tieredjob import TieredJob
 from tests.workloads.builders import job, ray_template
-from tests.workloads.rendering import RAY, refusal, rendered
+from tests.workloads.rendering import RAY, rejection, rendered
 
 
 def ray(**spec: Any) -> TieredJob:
@@ -27,7 +27,7 @@ def ray(**spec: Any) -> TieredJob:
         ({"submitterPodTemplate": {"spec": {}}}, "K8sJobMode", {"backoffLimit": 0}),
     ],
 )
-def test_nobody_submits_twice(given: dict[str, Any], mode: str, submitter: dict[str, int] | None) -> None:
+def test_the_program_is_submitted_only_once(given: dict[str, Any], mode: str, submitter: dict[str, int] | None) -> None:
     spec = rendered(ray(**given))["spec"]
     assert (spec["submissionMode"], spec.get("submitterConfig"), spec["backoffLimit"]) == (mode, submitter, 0)
 
@@ -41,25 +41,25 @@ def test_nobody_submits_twice(given: dict[str, Any], mode: str, submitter: dict[
         ({"deletionStrategy": {"deletionRules": []}}, None, None),
     ],
 )
-def test_a_cluster_outlives_its_program_by_a_minute(
+def test_kuberay_deletes_the_raycluster_one_minute_after_the_program(
     given: dict[str, Any], shutdown: bool | None, ttl: int | None
 ) -> None:
     spec = rendered(ray(**given))["spec"]
     assert (spec.get("shutdownAfterJobFinishes"), spec.get("ttlSecondsAfterFinished")) == (shutdown, ttl)
 
 
-def test_a_lost_head_is_not_brought_back() -> None:
+def test_kuberay_does_not_restart_a_lost_head() -> None:
     assert rendered(ray())["metadata"]["annotations"]["ray.io/disable-provisioned-head-restart"] == "true"
 
 
 def probes(**cluster: Any) -> list[dict[str, Any] | None]:
-    """How the head's and the workers' readiness is asked for."""
-    found = rendered(broken(**cluster))["spec"]["rayClusterSpec"]
+    """The readiness probes of the head and of the workers."""
+    found = rendered(with_cluster(**cluster))["spec"]["rayClusterSpec"]
     groups = [found["headGroupSpec"], *found["workerGroupSpecs"]]
     return [group["template"]["spec"]["containers"][0].get("readinessProbe") for group in groups]
 
 
-def test_a_node_of_ray_is_ready_as_soon_as_it_says_so() -> None:
+def test_readiness_probes_use_rays_health_endpoints() -> None:
     asked = probes()
     assert [probe and probe["httpGet"] for probe in asked] == [
         {"path": "/api/gcs_healthz", "port": 8265},
@@ -76,22 +76,24 @@ def test_a_node_of_ray_is_ready_as_soon_as_it_says_so() -> None:
         ({"dashboard-port": "$PORT"}, {}, [None, 52365]),
     ],
 )
-def test_ray_is_asked_where_it_listens(head: dict[str, str], worker: dict[str, str], ports: list[int | None]) -> None:
+def test_probes_use_the_ports_of_ray_start_params(
+    head: dict[str, str], worker: dict[str, str], ports: list[int | None]
+) -> None:
     cluster = ray_template()["spec"]["rayClusterSpec"]
     cluster["headGroupSpec"]["rayStartParams"] = head
     cluster["workerGroupSpecs"][0]["rayStartParams"] = worker
     assert [probe and probe["httpGet"]["port"] for probe in probes(**cluster)] == ports
 
 
-def test_the_templates_own_probe_and_that_of_a_cluster_with_tokens_are_kept() -> None:
+def test_the_templates_probes_and_clusters_with_tokens_are_unchanged() -> None:
     own = {"tcpSocket": {"port": 6379}}
     cluster = ray_template()["spec"]["rayClusterSpec"]
     cluster["headGroupSpec"]["template"]["spec"]["containers"][0]["readinessProbe"] = own
     assert probes(**cluster)[0] == own
-    assert probes(authOptions={"mode": "token"}) == [None, None]  # a probe has no token
+    assert probes(authOptions={"mode": "token"}) == [None, None]  # A probe cannot send a token.
 
 
-def broken(**changes: Any) -> TieredJob:
+def with_cluster(**changes: Any) -> TieredJob:
     template = ray_template()
     template["spec"]["rayClusterSpec"].update(changes)
     return job(template)
@@ -101,20 +103,22 @@ def broken(**changes: Any) -> TieredJob:
     ("of", "path"),
     [
         (ray(submissionMode="InteractiveMode"), f"{RAY}.submissionMode"),
-        (broken(headGroupSpec=None), f"{RAY}.rayClusterSpec.headGroupSpec"),
-        (broken(headGroupSpec={}), f"{RAY}.rayClusterSpec.headGroupSpec.template.spec.containers"),
+        (with_cluster(headGroupSpec=None), f"{RAY}.rayClusterSpec.headGroupSpec"),
+        (with_cluster(headGroupSpec={}), f"{RAY}.rayClusterSpec.headGroupSpec.template.spec.containers"),
         (
-            broken(workerGroupSpecs=[{"groupName": "w", "replicas": 1, "template": {"spec": {"containers": []}}}]),
+            with_cluster(
+                workerGroupSpecs=[{"groupName": "w", "replicas": 1, "template": {"spec": {"containers": []}}}]
+            ),
             f"{RAY}.rayClusterSpec.workerGroupSpecs[0].template.spec.containers",
         ),
     ],
 )
-def test_a_ray_template_that_runs_on_no_cluster(of: TieredJob, path: str) -> None:
-    assert refusal(of).path == path
+def test_invalid_ray_templates_are_rejected(of: TieredJob, path: str) -> None:
+    assert rejection(of).path == path
 
 
-def test_groups_without_name_get_one() -> None:
+def test_unnamed_worker_groups_get_a_name() -> None:
     group = ray_template()["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
     nameless = {key: value for key, value in group.items() if key != "groupName"}
-    groups = rendered(broken(workerGroupSpecs=[nameless, nameless]))["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    groups = rendered(with_cluster(workerGroupSpecs=[nameless, nameless]))["spec"]["rayClusterSpec"]["workerGroupSpecs"]
     assert [group["groupName"] for group in groups] == ["workers", "workers-1"]

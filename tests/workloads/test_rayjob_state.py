@@ -1,4 +1,4 @@
-"""What a RayJob's status means, in KubeRay's own words."""
+"""Observation of a RayJob's status."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def seen(
     return RAYJOB.read(1, objects, NODES, events)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("clusters", [(), (raycluster(deleting=True),)], ids=["gone", "going"])
-def test_a_raycluster_that_somebody_deletes_is_one_loss_and_not_one_of_each_pod(
+@pytest.mark.parametrize("clusters", [(), (raycluster(deleting=True),)], ids=["deleted", "being deleted"])
+def test_a_deleted_raycluster_is_one_loss_and_not_one_per_pod(
     clusters: tuple[RayClusterRecord, ...],
 ) -> None:
     running = rayjob("Running", "RUNNING")
@@ -92,7 +92,7 @@ def failed(code: int) -> str:
         (rayjob("Failed", "RUNNING", "JobStatusCheckTimeoutExceeded", "no answer"), Exit.LOST),
         (rayjob("Failed", "RUNNING", "JobDeploymentStatusTransitionGracePeriodExceeded", "stuck"), Exit.LOST),
         (rayjob("Failed", "SUCCEEDED", "AppFailed", ""), Exit.LOST),
-        (rayjob("Failed", "", "SomethingNew", "who knows"), Exit.LOST),
+        (rayjob("Failed", "", "SomethingNew", "unknown"), Exit.LOST),
         (rayjob("ValidationFailed", "", "ValidationFailed", "no name"), None),
     ],
     ids=lambda value: (
@@ -105,32 +105,32 @@ def test_exit(record: RayJobRecord, expected: Exit | None) -> None:
     assert seen(record).exit is expected
 
 
-def test_a_failure_is_told_by_the_exception_that_ended_the_program() -> None:
+def test_the_message_of_a_failure_has_the_programs_exception() -> None:
     message = seen(rayjob("Failed", "FAILED", "AppFailed", failed(1))).message
     assert message == "Job entrypoint command failed with exit code 1: ValueError: no data (train.py:31)"
 
 
-def test_the_exception_is_found_at_the_end_of_a_long_log() -> None:
+def test_the_exception_is_read_from_the_end_of_a_long_log() -> None:
     text = failed(1).replace("step 1\n", "step 1\n" * 2500)
     assert seen(rayjob("Failed", "FAILED", "AppFailed", text)).message.endswith("ValueError: no data (train.py:31)")
 
 
-def test_a_failure_without_output_is_told_as_it_is() -> None:
+def test_the_message_of_a_failure_without_output_is_kuberays() -> None:
     message = seen(rayjob("Failed", "FAILED", "AppFailed", "Job entrypoint command failed with exit code 3")).message
     assert message == "Job entrypoint command failed with exit code 3"
 
 
-def test_a_rayjob_that_is_gone_while_its_pods_are_not() -> None:
+def test_a_rayjob_that_is_gone_before_its_pods() -> None:
     found = seen(None, pod())
     assert (found.exit, found.message, len(found.pods)) == (Exit.LOST, "its RayJob is gone", 1)
 
 
-def test_validation_failed_blocks_and_says_why() -> None:
+def test_validation_failed_blocks_with_its_message() -> None:
     found = seen(rayjob("ValidationFailed", "", "ValidationFailed", "headGroupSpec should have a container"))
     assert found.blocked == "headGroupSpec should have a container"
 
 
-def test_readiness_is_seen_from_the_pods_whatever_kuberay_remembers() -> None:
+def test_readiness_is_read_from_the_pods() -> None:
     found = seen(rayjob("Running", "RUNNING"), pod("head", role="head"), pod("w-0"), pod("w-1", phase="Pending"))
     assert [(entry.role, entry.phase, entry.ready) for entry in found.pods] == [
         (PodRole.HEAD, PodPhase.RUNNING, True),
@@ -147,12 +147,12 @@ def test_a_pod_that_cannot_be_created_blocks() -> None:
     assert seen(rayjob("Initializing", ""), clusters=(raycluster(),)).blocked == ""
 
 
-def test_what_has_ended_is_not_blocked() -> None:
+def test_an_ended_attempt_is_not_blocked() -> None:
     ended = rayjob("Failed", "FAILED", "AppFailed", failed(1))
     assert seen(ended, clusters=(raycluster("exceeded quota"),)).blocked == ""
 
 
-def test_a_refusal_is_told() -> None:
+def test_a_lack_of_capacity_is_reported() -> None:
     waiting = pod("w-0", phase="Pending", unschedulable="0/3 nodes")
     none = event("FailedScheduling", "no instance type had enough resources or had a required offering")
     assert seen(rayjob("Initializing", ""), waiting, events=(none,)).refused
@@ -168,7 +168,7 @@ def queued(deployment: str, *, suspend: bool) -> RayJobRecord:
 
 
 @pytest.mark.parametrize("deployment", ["", "Initializing", "Suspending", "Suspended"])
-def test_what_kueue_has_not_admitted_is_held_and_not_lost(deployment: str) -> None:
+def test_an_attempt_that_kueue_has_not_admitted_is_held_and_not_lost(deployment: str) -> None:
     said = event(HELD, "insufficient quota", about="w", kind="Workload", name="rayjob-digits-a001-1f2e3")
     found = seen(queued(deployment, suspend=True), events=(said,))
     assert (found.exit, found.blocked) == (None, "")
@@ -177,6 +177,6 @@ def test_what_kueue_has_not_admitted_is_held_and_not_lost(deployment: str) -> No
     )
 
 
-def test_what_kueue_has_admitted_again_is_not_held() -> None:
+def test_a_readmitted_attempt_is_not_held() -> None:
     found = seen(queued("Suspended", suspend=False))
     assert (found.exit, found.blocked) == (None, "")

@@ -1,4 +1,4 @@
-"""What is kept of Kubernetes objects, and that nothing an API server may send makes keeping it fail."""
+"""Records of Kubernetes objects; any object that an API server may send can be recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_pod() -> None:
     assert not record.deleting
 
 
-def test_an_update_without_news_is_equal() -> None:
+def test_updates_of_other_fields_leave_the_record_equal() -> None:
     before = pod_object()
     after = deepcopy(before)
     after["metadata"]["resourceVersion"] = "8"
@@ -42,7 +42,7 @@ def test_an_update_without_news_is_equal() -> None:
     assert PodRecord.of(before) != PodRecord.of(after)
 
 
-def test_a_condition_that_is_false_says_nothing() -> None:
+def test_conditions_with_another_status_are_ignored() -> None:
     body = pod_object()
     body["status"]["conditions"] += [
         {"type": "DisruptionTarget", "status": "False", "reason": "PreemptionByScheduler"},
@@ -52,13 +52,13 @@ def test_a_condition_that_is_false_says_nothing() -> None:
 
 
 @pytest.mark.parametrize("label", ["", "one", "-1", "1.5", "٣"])
-def test_a_label_that_somebody_edited_is_no_attempt(label: str) -> None:
+def test_an_invalid_attempt_label_is_ignored(label: str) -> None:
     body = pod_object()
     body["metadata"]["labels"][names.ATTEMPT] = label
     assert PodRecord.of(body).attempt == 0
 
 
-def test_long_messages_are_cut() -> None:
+def test_long_messages_are_truncated() -> None:
     body = {"metadata": {"name": "a"}, "status": {"message": "x" * 100_000}}
     assert len(RayJobRecord.of(body).message) == LONGEST_MESSAGE
 
@@ -87,13 +87,13 @@ def test_an_event_of_either_api() -> None:
     assert EventRecord.of(again).at == 1795262401.0
 
 
-def test_a_kind_and_its_address() -> None:
+def test_the_api_version_of_a_kind() -> None:
     assert APIResource("", "v1", "pods", "Pod").api_version == "v1"
     assert APIResource("ray.io", "v1", "rayjobs", "RayJob").api_version == "ray.io/v1"
 
 
 def test_a_pod_takes_little_memory() -> None:
-    """10,000 of them are kept: fields that repeat are shared, and there is no dict."""
+    """The cache holds 10,000 pods: repeated strings are shared, and records have no `__dict__`."""
     one, two = PodRecord.of(pod_object("a")), PodRecord.of(pod_object("b"))
     assert not hasattr(one, "__dict__")
     assert one.node is two.node
@@ -103,7 +103,7 @@ def test_a_pod_takes_little_memory() -> None:
 
 
 def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """A mapping with any of these fields."""
+    """A mapping with a random subset of these fields."""
     return st.fixed_dictionaries({}, optional=fields)
 
 
@@ -113,11 +113,11 @@ STATE = some(running=st.just({}), waiting=PART, terminated=PART)
 CONDITION = some(
     type=st.sampled_from(["Ready", "PodScheduled", "DisruptionTarget", "Failed"]), status=TEXT, reason=TEXT
 )
-OUR_LABELS = st.dictionaries(st.sampled_from([names.ATTEMPT, names.JOB, names.ROLE]), st.text(max_size=3))
+SPOTLADDER_LABELS = st.dictionaries(st.sampled_from([names.ATTEMPT, names.JOB, names.ROLE]), st.text(max_size=3))
 METADATA = st.fixed_dictionaries(
     {"name": st.text(min_size=1, max_size=5)},
     optional={
-        "labels": st.none() | OUR_LABELS,
+        "labels": st.none() | SPOTLADDER_LABELS,
         "annotations": st.none() | st.just({}),
         "deletionTimestamp": st.sampled_from(["", "2026-11-21T12:00:00Z", "soon"]),
     },
@@ -145,6 +145,6 @@ BODIES = st.builds(
 
 
 @given(BODIES)
-def test_nothing_that_is_absent_or_empty_makes_it_fail(body: dict[str, Any]) -> None:
+def test_absent_and_empty_fields_are_accepted(body: dict[str, Any]) -> None:
     for kind in KINDS:
         assert kind.of(body).name == body["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""What an attempt's pods need to find where they run."""
+"""The objects that an attempt's pods refer to."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def test_references(make: Any, pod: dict[str, Any], container: dict[str, Any], e
     assert named(template) == expected
 
 
-def test_the_secret_of_the_bucket_is_needed_once() -> None:
+def test_the_credentials_secret_is_listed_once() -> None:
     assert named(ray_template(), checkpoints={"uri": "s3://b/p", "credentials": {"secretName": "s3"}}) == ["Secret s3"]

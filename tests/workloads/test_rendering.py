@@ -1,4 +1,4 @@
-"""What an attempt's objects hold beside the user's template: names, environment, notice, ends, budgets, security."""
+"""What the controller adds to the user's template: names, environment, notice file, disruption budget, security."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.records import QUEUE
 from spotladder.workloads.template import digests_of
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
-from tests.workloads.rendering import RAY, env_of, head, refusal, rendered, workers
+from tests.workloads.rendering import RAY, env_of, head, rejection, rendered, workers
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def test_name_of_an_attempt(job_name: str, attempt: int, expected: str) -> None:
     assert names.attempt_name(job_name, attempt) == expected
 
 
-def test_a_long_name_is_shortened_without_meeting_another() -> None:
+def test_shortened_names_are_distinct() -> None:
     long, other = "j" * 42 + "a", "j" * 42 + "b"
     assert names.attempt_name(long, 1) != names.attempt_name(other, 1)
     assert {len(names.attempt_name(name, number)) for name in (long, other) for number in (1, 1000)} == {47}
@@ -38,13 +38,13 @@ def test_a_long_name_is_shortened_without_meeting_another() -> None:
 
 
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
-def test_the_same_arguments_make_the_same_objects(template: dict[str, Any]) -> None:
+def test_rendering_is_deterministic(template: dict[str, Any]) -> None:
     of = job(template)
     assert rendered(of, provider="aws", capacityType="spot") == rendered(of, provider="aws", capacityType="spot")
 
 
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
-def test_rendering_leaves_the_template_alone(template: dict[str, Any]) -> None:
+def test_rendering_does_not_modify_the_template(template: dict[str, Any]) -> None:
     of = job(template)
     before = of.model_dump_json()
     rendered(of, provider="gcp", capacityType="spot")
@@ -52,7 +52,7 @@ def test_rendering_leaves_the_template_alone(template: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
-def test_everything_is_labelled(template: dict[str, Any]) -> None:
+def test_every_object_has_the_labels(template: dict[str, Any]) -> None:
     of = job(template)
     expected = {names.MANAGED_BY: "spotladder", names.JOB: "digits", names.ATTEMPT: "3", names.TIER: "spot-a"}
     found: list[dict[str, str]] = []
@@ -80,12 +80,12 @@ def test_the_users_labels_and_annotations_are_kept() -> None:
     assert metadata["labels"][names.JOB_UID] == "u-1"
 
 
-# --- what the program is told ----------------------------------------------------------------------------------------
+# --- the program's environment ----------------------------------------------------------------------------------------
 
 
 def test_environment() -> None:
-    told = env_of(workers(job(grace="2m"))["containers"][0])
-    assert told == {
+    env = env_of(workers(job(grace="2m"))["containers"][0])
+    assert env == {
         "SPOTLADDER_JOB": "digits",
         "SPOTLADDER_NAMESPACE": "team-a",
         "SPOTLADDER_ATTEMPT": "3",
@@ -99,7 +99,7 @@ def test_environment() -> None:
     }
 
 
-def test_whose_word_counts_for_a_variable() -> None:
+def test_precedence_of_environment_variables() -> None:
     template = ray_template()
     worker_spec(template)["containers"][0]["env"] = [
         {"name": "A", "value": "template"},
@@ -108,13 +108,13 @@ def test_whose_word_counts_for_a_variable() -> None:
         {"name": "SPOTLADDER_ATTEMPT", "value": "99"},
     ]
     of = job(template, tier={"overrides": {"env": {"B": "tier", "C": "tier"}}})
-    told = env_of(workers(of, env={"C": "controller"})["containers"][0])
-    assert {key: told[key] for key in ("A", "B", "C", "SPOTLADDER_ATTEMPT")} == {
+    env = env_of(workers(of, env={"C": "controller"})["containers"][0])
+    assert {key: env[key] for key in ("A", "B", "C", "SPOTLADDER_ATTEMPT")} == {
         "A": "template", "B": "tier", "C": "controller", "SPOTLADDER_ATTEMPT": "3",
     }  # fmt: skip
 
 
-def test_the_notice_is_a_file_that_follows_an_annotation() -> None:
+def test_the_notice_file_projects_an_annotation() -> None:
     spec = workers(job())
     (volume,) = spec["volumes"]
     field = {"fieldPath": "metadata.annotations['spotladder.io/notice']"}
@@ -130,7 +130,7 @@ def test_credentials_come_from_the_secret() -> None:
     assert head(of)["containers"][0]["envFrom"] == reference
 
 
-def test_the_sidecars_of_ray_are_left_alone() -> None:
+def test_sidecars_are_unchanged() -> None:
     template = ray_template()
     sidecar = {"name": "fluentbit", "image": "fluent/fluent-bit:3"}
     worker_spec(template)["containers"].append(sidecar)
@@ -149,11 +149,11 @@ def test_overrides_of_a_tier() -> None:
     assert leader["resources"] == {"limits": {"cpu": "1", "memory": "2Gi"}}
 
 
-# --- how a pod ends --------------------------------------------------------------------------------------------------
+# --- end of a pod ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("notice", "grace", "drain"), [(120, 115, 110), (30, 25, 20), (0, 30, 25), (6, 5, 1)])
-def test_a_drain_ends_before_the_grace_and_the_grace_before_the_node(notice: int, grace: int, drain: int) -> None:
+def test_the_drain_ends_before_the_grace_period_and_that_before_the_notice(notice: int, grace: int, drain: int) -> None:
     assert (grace_of(notice), drain_of(grace_of(notice), notice)) == (grace, drain)
     assert drain < grace
     assert not notice or grace < notice
@@ -176,11 +176,11 @@ def test_pods_are_not_restarted_in_place() -> None:
     assert workers(job())["restartPolicy"] == head(job())["restartPolicy"] == "Never"
     template = ray_template()
     worker_spec(template)["restartPolicy"] = "Always"
-    assert refusal(job(template)).path.endswith("workerGroupSpecs[0].template.spec.restartPolicy")
+    assert rejection(job(template)).path.endswith("workerGroupSpecs[0].template.spec.restartPolicy")
 
 
 @pytest.mark.parametrize(("template", "pods"), [(ray_template(), 3), (jobset_template(), 2)], ids=["rayjob", "jobset"])
-def test_a_budget_keeps_every_pod(template: dict[str, Any], pods: int) -> None:
+def test_the_disruption_budget_covers_every_pod(template: dict[str, Any], pods: int) -> None:
     of = job(template)
     first, main = workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {})
     assert (first["kind"], first["spec"]["minAvailable"]) == ("PodDisruptionBudget", pods)
@@ -207,13 +207,13 @@ def with_container(**more: Any) -> TieredJob:
         ("localhost/ray:2.58", None),
     ],
 )
-def test_only_images_whose_user_is_known_run_as_it(image: str, user: int | None) -> None:
+def test_known_images_run_as_their_user(image: str, user: int | None) -> None:
     context = workers(with_container(image=image))["containers"][0]["securityContext"]
     assert context.get("runAsUser") == user
     assert context.get("runAsNonRoot") is (True if user else None)
 
 
-def test_defaults_for_containers_that_say_nothing() -> None:
+def test_security_defaults() -> None:
     spec = workers(with_container(image="example.org/mine:1"))
     assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
     context = spec["containers"][0]["securityContext"]
@@ -231,18 +231,18 @@ def test_defaults_for_containers_that_say_nothing() -> None:
         ({"allowPrivilegeEscalation": True}, {"allowPrivilegeEscalation": True, "capabilities": {"drop": ["ALL"]}}),
     ],
 )  # fmt: skip
-def test_what_a_container_says_is_kept(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_the_containers_own_security_context_is_kept(given: dict[str, Any], expected: dict[str, Any]) -> None:
     of = with_container(image="example.org/mine:1", securityContext=given)
     assert workers(of)["containers"][0]["securityContext"] == expected
 
 
-def test_a_user_that_was_chosen_is_kept() -> None:
+def test_the_templates_run_as_user_is_kept() -> None:
     context = workers(with_container(securityContext={"runAsUser": 0}))["containers"][0]["securityContext"]
     assert context["runAsUser"] == 0
     assert "runAsNonRoot" not in context
 
 
-def test_a_read_only_root_gets_a_tmp() -> None:
+def test_a_read_only_root_gets_a_tmp_volume() -> None:
     read_only, tmp = {"readOnlyRootFilesystem": True}, "/tmp"  # noqa: S108 – a path in the pod
     spec = workers(with_container(securityContext=read_only))
     assert {"name": "spotladder-tmp", "emptyDir": {}} in spec["volumes"]
@@ -256,7 +256,7 @@ def test_a_read_only_root_gets_a_tmp() -> None:
 
 
 @pytest.mark.parametrize("template", [ray_template, jobset_template])
-def test_a_tiers_queue_labels_the_attempt_and_wins_over_the_template(template: Any) -> None:
+def test_the_tiers_queue_label_replaces_the_templates(template: Any) -> None:
     given = template()
     given["metadata"] = {"labels": {QUEUE: "other", "kueue.x-k8s.io/priority-class": "high"}}
     labels = rendered(job(given, tier={"queue": "team"}))["metadata"]["labels"]
@@ -269,23 +269,23 @@ def test_a_tiers_queue_labels_the_attempt_and_wins_over_the_template(template: A
     ("field", "value"),
     [("shutdownAfterJobFinishes", False), ("deletionStrategy", {"deletionRules": []})],
 )
-def test_what_kueue_refuses_is_refused_before_it(field: str, value: Any) -> None:
+def test_fields_that_kueue_refuses_are_rejected(field: str, value: Any) -> None:
     template = ray_template()
     template["spec"][field] = value
-    error = refusal(job(template, tier={"queue": "team"}))
+    error = rejection(job(template, tier={"queue": "team"}))
     assert error.path == f"{RAY}.{field}"
     assert "Kueue" in error.message
     rendered(job(template))
 
 
-def test_another_queue_is_another_attempt() -> None:
+def test_a_changed_queue_changes_the_digest() -> None:
     before, after = digests_of(job()), digests_of(job(tier={"queue": "team"}))
     assert before["spot-a"] != after["spot-a"]
     assert digests_of(job(tier={"queueTimeout": "1h"})) == before
 
 
 @pytest.mark.parametrize("template", [ray_template, jobset_template])
-def test_nodes_that_are_avoided_are_excluded_by_affinity(template: Any) -> None:
+def test_avoided_nodes_are_excluded_by_affinity(template: Any) -> None:
     of = job(template())
     place = tier(of, extraSelectors={"pool": "a"}).avoiding(("n1", "n2"))
     made = workload_of(of).render(of, names.Origin("u-1"), place, 3, {})[-1]

@@ -1,4 +1,4 @@
-"""Problems of all tiers are told before the first is entered."""
+"""Errors on any tier are reported before the first attempt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.workloads.builders import capacity, job, ray_template, worker_spec
 TIERS = [{"name": "spot", "capacityTier": "spot"}, {"name": "od", "capacityTier": "od"}]
 
 
-def found(template: dict[str, Any]) -> list[str]:
+def error_paths(template: dict[str, Any]) -> list[str]:
     of = job(template, tiers=TIERS)
     pools = {
         kind: capacity(provider="aws", capacityType=long) for kind, long in (("spot", "spot"), ("od", "on-demand"))
@@ -26,20 +26,20 @@ def found(template: dict[str, Any]) -> list[str]:
 
 
 def test_a_job_that_fits_all_its_tiers() -> None:
-    assert found(ray_template()) == []
+    assert error_paths(ray_template()) == []
 
 
-def test_a_contradiction_with_the_last_tier() -> None:
+def test_a_contradiction_with_the_last_tier_is_reported() -> None:
     template = ray_template()
     worker_spec(template)["nodeSelector"] = {"karpenter.sh/capacity-type": "spot"}
-    (path,) = found(template)
+    (path,) = error_paths(template)
     assert path.endswith('workerGroupSpecs[0].template.spec.nodeSelector["karpenter.sh/capacity-type"]')
 
 
-def test_what_is_wrong_on_every_tier_is_told_once() -> None:
+def test_an_error_on_every_tier_is_reported_once() -> None:
     template = ray_template()
     template["spec"]["submissionMode"] = "InteractiveMode"
-    assert found(template) == ["spec.workload.ray.template.spec.submissionMode"]
+    assert error_paths(template) == ["spec.workload.ray.template.spec.submissionMode"]
 
 
 JOBSET = """
@@ -59,18 +59,18 @@ spec:
 """
 
 
-def test_a_jobset_runs_on_clusters_alone_and_is_always_looked_at_as_there(tmp_path: Path) -> None:
+def test_a_jobset_is_always_checked_for_clusters(tmp_path: Path) -> None:
     (problem,) = for_clusters_alone(review([written(tmp_path, "job.yaml", JOBSET)]))
     assert problem.path.endswith("replicatedJobs[0].template.spec.backoffLimit")
     assert problem.where.startswith(f"{tmp_path}/job.yaml:14:")
 
 
-def test_a_ray_job_may_be_for_this_machine(tmp_path: Path) -> None:
+def test_a_ray_job_may_run_locally(tmp_path: Path) -> None:
     assert for_clusters_alone(review([written(tmp_path, "job.yaml", JOB)])) == []
 
 
 @pytest.mark.parametrize("uri", ["checkpoints", "./checkpoints", "/mnt/checkpoints"])
-def test_a_path_is_another_folder_in_every_pod(uri: str) -> None:
+def test_a_local_path_for_checkpoints_is_rejected_on_clusters(uri: str) -> None:
     of = job(checkpoints={"uri": uri})
     (error,) = problems(of, resolve_tiers(of, {"pool": capacity()}))
     assert error.path == "spec.checkpoints.uri"
@@ -79,12 +79,12 @@ def test_a_path_is_another_folder_in_every_pod(uri: str) -> None:
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/prefix", "gs://bucket", "az://bucket", "file:///mnt/checkpoints"])
-def test_a_bucket_or_a_volume_is_one_folder_for_all(uri: str) -> None:
+def test_buckets_and_volumes_are_accepted(uri: str) -> None:
     of = job(checkpoints={"uri": uri})
     assert problems(of, resolve_tiers(of, {"pool": capacity()})) == ()
 
 
-# --- files, before a cluster is asked --------------------------------------------------------------------------------
+# --- files, without a cluster ----------------------------------------------------------------------------------------
 
 SPOT = """\
 ---
@@ -96,14 +96,14 @@ spec: {capacityType: spot, provider: aws}
 AT = "spec.workload.ray.template.spec.rayClusterSpec"
 
 
-def said(folder: Path, *texts: str) -> list[str]:
+def reported(folder: Path, *texts: str) -> list[str]:
     files = review([written(folder, f"{index}.yaml", text) for index, text in enumerate(texts)], more_capacity=True)
     assert files.problems == ()
     return [str(problem).removeprefix(f"{folder}/") for problem in for_cluster(files)]
 
 
-def whole(**worker: Any) -> str:
-    """The job with pods that a cluster can make."""
+def cluster_job(**worker: Any) -> str:
+    """The job with complete pod templates."""
     pod = {"spec": {"containers": [{"name": "ray", "image": "ray"}], **worker}}
     head = json.dumps({"template": {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}})
     return changed(
@@ -113,18 +113,18 @@ def whole(**worker: Any) -> str:
     )
 
 
-def test_what_only_one_machine_can_run(tmp_path: Path) -> None:
-    assert said(tmp_path, whole()) == []
-    (line,) = said(tmp_path, JOB)
+def test_files_for_local_runs_are_rejected_for_clusters(tmp_path: Path) -> None:
+    assert reported(tmp_path, cluster_job()) == []
+    (line,) = reported(tmp_path, JOB)
     assert line.startswith(f"0.yaml:28:13: {AT}.headGroupSpec: is required on a cluster: ")
-    (line,) = said(tmp_path, changed(whole(), ("s3://bucket/prefix", "checkpoints")))
+    (line,) = reported(tmp_path, changed(cluster_job(), ("s3://bucket/prefix", "checkpoints")))
     assert line.startswith("0.yaml:19:10: spec.checkpoints.uri: is a path, and every pod has another disk: ")
 
 
-def test_what_contradicts_capacity_of_the_files_or_of_the_cluster(tmp_path: Path) -> None:
-    job = whole(nodeSelector={"karpenter.sh/capacity-type": "on-demand"})
-    assert said(tmp_path, job) == []
-    (line,) = said(tmp_path, job, SPOT)
+def test_contradictions_with_capacity_in_files_and_in_the_cluster(tmp_path: Path) -> None:
+    job = cluster_job(nodeSelector={"karpenter.sh/capacity-type": "on-demand"})
+    assert reported(tmp_path, job) == []
+    (line,) = reported(tmp_path, job, SPOT)
     assert f'{AT}.workerGroupSpecs[0].template.spec.nodeSelector["karpenter.sh/capacity-type"]: ' in line
     assert line.startswith("0.yaml:32:")
     files = review([written(tmp_path, "job.yaml", job)])
@@ -135,9 +135,9 @@ def test_what_contradicts_capacity_of_the_files_or_of_the_cluster(tmp_path: Path
 
 def test_a_tier_that_contradicts_itself(tmp_path: Path) -> None:
     more = 'provider: aws, extraSelectors: {karpenter.sh/capacity-type: "on-demand"}'
-    (line,) = said(tmp_path, whole() + changed(SPOT, ("provider: aws", more)))
+    (line,) = reported(tmp_path, cluster_job() + changed(SPOT, ("provider: aws", more)))
     assert 'spec.extraSelectors["karpenter.sh/capacity-type"]: asks for on-demand, but capacityType spot' in line
 
 
-def test_a_world_file_is_for_one_machine(tmp_path: Path) -> None:
-    assert said(tmp_path, WORLD) == ["0.yaml:1:1: is a world file, which only local runs use: remove it"]
+def test_a_world_file_is_rejected(tmp_path: Path) -> None:
+    assert reported(tmp_path, WORLD) == ["0.yaml:1:1: is a world file, which only local runs use: remove it"]

@@ -1,4 +1,4 @@
-"""The changes of a RayCluster by which pods are replaced before their nodes go."""
+"""The patches of a RayCluster that replace pods before their nodes are reclaimed."""
 
 from __future__ import annotations
 
@@ -45,28 +45,32 @@ W0, W1, W2 = worker("w-0"), worker("w-1"), worker("w-2")
 GOING = frozenset({"uid-w-0"})
 
 CASES: dict[str, tuple[AttemptObjects, bool, tuple[int, list[str]] | None]] = {
-    "one more beside the pod that goes": (objects(W0, W1), False, (3, [])),
-    "as it should be": (objects(W0, W1, W2, replicas=3), False, None),
+    "one more worker beside the noticed pod": (objects(W0, W1), False, (3, [])),
+    "no change is needed": (objects(W0, W1, W2, replicas=3), False, None),
     "handed over": (objects(W0, W1, W2, replicas=3), True, (2, ["w-0"])),
-    "handed over, and its pod ends": (
+    "handed over, and the pod is being deleted": (
         objects(worker("w-0", deleted=True), W1, W2, replicas=2, scaleStrategy={"workersToDelete": ["w-0"]}),
         True,
         None,
     ),
-    "its Ray node has ended": (objects(worker("w-0", phase="Failed"), W1, W2, replicas=3), False, (2, ["w-0"])),
-    "evicted meanwhile: the number goes down while the pod can still be named": (
+    "its Ray node has ended: the pod is removed": (
+        objects(worker("w-0", phase="Failed"), W1, W2, replicas=3),
+        False,
+        (2, ["w-0"]),
+    ),
+    "evicted meanwhile: the pod is named before it is gone": (
         objects(worker("w-0", deleted=True), W1, W2, replicas=3),
         False,
         (2, ["w-0"]),
     ),
-    "gone before the number went down": (objects(W1, W2, replicas=3), True, (2, [])),
-    "replaced twice: the pending one is named": (
+    "gone before replicas is reduced": (objects(W1, W2, replicas=3), True, (2, [])),
+    "replaced twice: the pending pod is removed": (
         objects(W1, W2, worker("w-3", phase="Pending"), replicas=3),
         True,
         (2, ["w-3"]),
     ),
-    "replaced twice, and both run: none is removed": (objects(W1, W2, worker("w-3"), replicas=3), True, None),
-    "a name that KubeRay still needs is kept": (
+    "replaced twice, and both run: no change": (objects(W1, W2, worker("w-3"), replicas=3), True, None),
+    "a name that KubeRay still needs stays in workersToDelete": (
         objects(W0, W1, worker("w-9", deleted=True), W2, cluster=named("w-9", "w-gone")),
         True,
         (2, ["w-0", "w-9"]),
@@ -74,44 +78,44 @@ CASES: dict[str, tuple[AttemptObjects, bool, tuple[int, list[str]] | None]] = {
 }
 
 
-@pytest.mark.parametrize(("there", "remove", "then"), CASES.values(), ids=list(CASES))
-def test_the_change(there: AttemptObjects, remove: bool, then: tuple[int, list[str]] | None) -> None:
-    change = RAYJOB.replacing(there, GOING, remove=remove)
-    if then is None:
+@pytest.mark.parametrize(("state", "remove", "expected"), CASES.values(), ids=list(CASES))
+def test_the_patch(state: AttemptObjects, remove: bool, expected: tuple[int, list[str]] | None) -> None:
+    change = RAYJOB.replacing(state, GOING, remove=remove)
+    if expected is None:
         assert change is None
         return
     assert isinstance(change, Change)
     assert (change.target.kind.plural, change.target.name) == ("rayclusters", "digits-a001-xk2lp")
     assert list(change.patch) == [
         {"op": "test", "path": "/spec/workerGroupSpecs/0/groupName", "value": "workers"},
-        {"op": "add", "path": "/spec/workerGroupSpecs/0/replicas", "value": then[0]},
-        {"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": {"workersToDelete": then[1]}},
+        {"op": "add", "path": "/spec/workerGroupSpecs/0/replicas", "value": expected[0]},
+        {"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": {"workersToDelete": expected[1]}},
     ]
 
 
-def test_the_groups_largest_number_grows_with_it() -> None:
+def test_max_replicas_grows_with_replicas() -> None:
     change = RAYJOB.replacing(objects(W0, W1, maxReplicas=2), GOING, remove=False)
     assert change is not None
     assert {"op": "add", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 3} in change.patch
 
 
-def surplus(there: AttemptObjects) -> int | None:
-    return RAYJOB.read(1, there, NODES).surplus
+def surplus(state: AttemptObjects) -> int | None:
+    return RAYJOB.read(1, state, NODES).surplus
 
 
 @pytest.mark.parametrize(
-    ("there", "expected"),
+    ("state", "expected"),
     [
         (objects(W0, W1), 0),
         (objects(W0, W1, replicas=3), 1),
         (objects(W0, W1, cluster={"enableInTreeAutoscaling": True}), None),
         (objects(W0, W1, numOfHosts=2), None),
-        (objects(W0, W1, groupName="of somebody else"), None),
+        (objects(W0, W1, groupName="other"), None),
         (AttemptObjects(objects().top), None),
     ],
 )
-def test_how_many_workers_are_asked_for_beyond_those_of_the_job(there: AttemptObjects, expected: int | None) -> None:
-    assert surplus(there) == expected
+def test_surplus_workers(state: AttemptObjects, expected: int | None) -> None:
+    assert surplus(state) == expected
 
 
 def test_a_jobset_has_a_fixed_size() -> None:

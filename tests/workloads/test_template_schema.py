@@ -1,4 +1,4 @@
-"""A template of whatever shape is rendered or refused by name; nothing else happens."""
+"""A template of any shape is either rendered or rejected with the path of the field."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.workloads.builders import job, jobset_template, ray_template, tier, w
 
 
 def rich(template: dict[str, Any]) -> dict[str, Any]:
-    """With everything in it that is read."""
+    """Fill in every field that rendering reads."""
     worker_spec(template).update(
         {
             "nodeSelector": {"disk": "ssd"},
@@ -77,7 +77,7 @@ JUNK = st.sampled_from([None, True, 0, -1, 1.5, "", "text", [], [None], ["text"]
 
 @settings(max_examples=400)
 @given(st.data(), st.sampled_from(sorted(TEMPLATES)), JUNK)
-def test_any_shape_is_rendered_or_refused(data: st.DataObject, kind: str, junk: Any) -> None:
+def test_any_shape_is_rendered_or_rejected(data: st.DataObject, kind: str, junk: Any) -> None:
     at = data.draw(st.sampled_from([place for place in places(TEMPLATES[kind]) if len(place) > 1]))
     with suppress(InvalidSpec):
         of = job(changed(TEMPLATES[kind], at, junk), tier={"overrides": {"resources": {"limits": {"cpu": "2"}}}})
@@ -99,7 +99,7 @@ def test_any_shape_is_rendered_or_refused(data: st.DataObject, kind: str, junk: 
     ],
 )
 @pytest.mark.parametrize("kind", sorted(TEMPLATES))
-def test_a_wrong_shape_names_the_field(kind: str, at: tuple[Any, ...], value: Any, path: str) -> None:
+def test_the_error_names_the_field_with_the_wrong_type(kind: str, at: tuple[Any, ...], value: Any, path: str) -> None:
     template = json.loads(json.dumps(TEMPLATES[kind]))
     thing = worker_spec(template)
     for key in at[:-1]:

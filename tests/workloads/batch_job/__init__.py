@@ -1,1 +1,1 @@
-"""A third kind of workload: an attempt is one Job of batch/v1. It shows what a new kind has to bring."""
+"""A third kind of workload, in which an attempt is a Job of `batch/v1`. It shows what a new kind must implement."""

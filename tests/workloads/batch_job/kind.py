@@ -1,4 +1,4 @@
-"""How an attempt is rendered as a Job, and what the Job says of it."""
+"""Rendering and observation of attempts that are Jobs."""
 
 from __future__ import annotations
 
