@@ -1,4 +1,4 @@
-"""A log in memory with what tests need of it."""
+"""Builders for commit logs in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT = 1_800_000_000.0
 
 @dataclass
 class Clock:
-    """A clock that only moves when something waits for it; it remembers the waits."""
+    """A stepped clock that advances only in `pause` and records the pauses."""
 
     now: float = AT
     waits: list[float] = field(default_factory=list)
@@ -34,7 +34,7 @@ def a_log(store: MemoryStore, job: str = "digits", *, namespace: str = "team-a",
 
 
 def uploaded(writer: Writer, step: int, name: str = "w", data: bytes = b"weights") -> list[FileEntry]:
-    """Put one file of a commit into the (memory) store behind the writer."""
+    """Put one file of a commit into the writer's memory store."""
     store = writer.log.store
     key = f"{writer.folder(step)}/{name}"
     store.delete([key])

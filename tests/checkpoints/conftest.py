@@ -1,4 +1,4 @@
-"""An empty store in memory and the log of one job in it."""
+"""Fixtures: an empty memory store, and the commit log of one job in it."""
 
 from __future__ import annotations
 

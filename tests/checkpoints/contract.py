@@ -1,6 +1,6 @@
-"""What every store must do, whatever is behind it. A test class of a store derives from `StoreContract`.
+"""The tests that every store must pass. The test class of a store derives from `StoreContract`.
 
-It has a fixture `address`: a fresh place to write to; the environment holds what is needed to reach it.
+It has a fixture `address`, the address of an empty folder or bucket prefix, and sets the environment variables for it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class StoreContract:
     def store(self, address: str) -> Store:
         return open_store(address)
 
-    def test_of_two_creates_one_wins(self, store: Store) -> None:
+    def test_the_second_create_of_an_object_fails(self, store: Store) -> None:
         assert store.put_if_absent("log/0", b"first")
         assert not store.put_if_absent("log/0", b"second")
         assert store.get("log/0") == b"first"
 
-    def test_of_many_creates_at_once_one_wins(self, store: Store) -> None:
+    def test_one_of_many_concurrent_creates_succeeds(self, store: Store) -> None:
         with ThreadPoolExecutor(8) as pool:
             won = list(pool.map(lambda n: store.put_if_absent("log/0", str(n).encode()), range(8)))
         assert won.count(True) == 1
         assert store.get("log/0") == str(won.index(True)).encode()
 
-    def test_what_is_missing_is_said(self, store: Store) -> None:
+    def test_a_missing_object(self, store: Store) -> None:
         with pytest.raises(ObjectMissing, match="nothing/here"):
             store.get("nothing/here")
         with pytest.raises(ObjectMissing):
@@ -51,7 +51,7 @@ class StoreContract:
         store.delete(["nothing/here", "is/here", "nor/here"])
         assert store.head("is/here") is None
 
-    def test_lists_by_key_behind_a_key_and_below_a_folder(self, store: Store) -> None:
+    def test_listings_are_sorted_and_limited_to_prefix_and_start(self, store: Store) -> None:
         keys = [f"log/{number:08d}.json" for number in range(25)]
         for key in (*reversed(keys), "log2/other", "attempts/0001/a"):
             store.put_if_absent(key, b"xy")
@@ -62,7 +62,7 @@ class StoreContract:
         assert not list(store.list("nothing/"))
 
     @pytest.mark.parametrize("size", [0, 1, 8 * MIB, 17 * MIB + 3])
-    def test_files_come_back_as_they_went(self, store: Store, tmp_path: Path, size: int) -> None:
+    def test_files_are_downloaded_unchanged(self, store: Store, tmp_path: Path, size: int) -> None:
         data = os.urandom(size)
         (tmp_path / "w").write_bytes(data)
         sent = store.put_file("attempts/0001/w", tmp_path / "w")
@@ -71,17 +71,17 @@ class StoreContract:
         assert (tmp_path / "back").read_bytes() == data
         assert store.get_file("attempts/0001/w", None) == sent
 
-    def test_a_file_is_replaced_when_it_is_sent_again(self, store: Store, tmp_path: Path) -> None:
+    def test_a_second_upload_replaces_the_file(self, store: Store, tmp_path: Path) -> None:
         for content in (b"longer than that", b"short"):
             (tmp_path / "w").write_bytes(content)
             store.put_file("w", tmp_path / "w")
         assert store.get("w") == b"short"
 
-    def test_a_file_that_is_not_there_is_the_callers_mistake(self, store: Store, tmp_path: Path) -> None:
+    def test_the_upload_of_a_missing_file_raises(self, store: Store, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             store.put_file("w", tmp_path / "w")
 
-    def test_odd_names_survive(self, store: Store, tmp_path: Path) -> None:
+    def test_special_characters_in_names_are_kept(self, store: Store, tmp_path: Path) -> None:
         folder = tmp_path / "in"
         for name in ODD_NAMES:
             (folder / "sub").mkdir(parents=True, exist_ok=True)
@@ -92,11 +92,13 @@ class StoreContract:
         assert found
         assert {path.name: path.read_text() for path in (found.path / "sub").iterdir()} == {n: n for n in ODD_NAMES}
 
-    def test_the_check_leaves_nothing_behind(self, store: Store) -> None:
+    def test_the_check_deletes_its_object(self, store: Store) -> None:
         check_store(store)
         assert not list(store.list(""))
 
-    def test_a_whole_story(self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_job_with_two_writers_a_fence_and_a_collection(
+        self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(garbage, "COMPACT_AFTER", 0)
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "w").write_bytes(b"weights")

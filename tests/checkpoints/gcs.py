@@ -1,10 +1,10 @@
-"""A fake of Google Cloud Storage: the calls of its XML API that obstore makes, with their conditions.
+"""A fake of Google Cloud Storage: the XML API calls that obstore makes, with their preconditions.
 
-Emulators from the registries do not serve: gcp-storage-emulator (PyPI) takes XML uploads but looks at no
-`x-goog-if-generation-match`, so a second create succeeds, and has no XML listing; fake-gcs-server 1.56 (a Go module)
-heeds `ifGenerationMatch` in its JSON API only and refuses obstore's XML uploads; Google's own testbench is on none. The
-fake keeps to https://cloud.google.com/storage/docs/xml-api: a PUT with generation 0 answers 412 when the object exists,
-multipart uploads are invisible until they are completed, listings are by name and in pages.
+No published emulator fits. gcp-storage-emulator (PyPI) accepts XML uploads, but it ignores
+`x-goog-if-generation-match`, so a second create succeeds, and it has no XML listing. fake-gcs-server 1.56 (a Go module)
+supports `ifGenerationMatch` only in its JSON API and refuses obstore's XML uploads. Google's testbench is not in a
+registry. The fake follows https://cloud.google.com/storage/docs/xml-api: a PUT with generation 0 answers 412 if the
+object exists, multipart uploads are invisible until they are completed, listings are sorted by name and paginated.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Calls(BaseHTTPRequestHandler):
             return self._answer(204 if self.server.objects.pop(key or "", None) is not None else 404)
 
     def _target(self) -> tuple[str | None, dict[str, str]]:
-        """The object's name ("" for the bucket itself, None when it is another bucket) and the query."""
+        """The object's name ("" for the bucket itself, None for another bucket) and the query."""
         parts = urlsplit(self.path)
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
@@ -146,7 +146,7 @@ class _Calls(BaseHTTPRequestHandler):
 
 @contextmanager
 def google(environment: pytest.MonkeyPatch) -> Iterator[str]:
-    """The fake on a free port, with a bucket of name `bucket`; yields its address. The environment points to it."""
+    """The fake on a free port, with a bucket named `bucket`. Yields its address and sets the environment for it."""
     server = _Server()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

@@ -1,13 +1,13 @@
-"""The commit log under every interleaving: an explicit-state model checker over the real code.
+"""An explicit-state model checker that runs the real commit log under every interleaving.
 
-A program is ordinary code that uses a `CommitLog`; what it does next is a function of the answers that its store has
-given it so far. So a state of the context is the store's objects, the answers of each program, and the requests still
-on their way. From a state, each program may take its next step, or the store may leave a request unanswered: then the
-program sees StoreUnavailable, and the request arrives at any later moment, or never. A program that takes no further
-step has crashed; since the invariants hold in every state, they hold for a crash at every point.
+A program is ordinary code that uses a `CommitLog`. Its next request depends only on the responses that it has received.
+A state therefore consists of the store's objects, the responses of each program, and the requests in transit. From a
+state, each program may take its next step, or the store may not respond to a request: the program then gets
+StoreUnavailable, and the request arrives at any later time, or never. A program that takes no further step has crashed.
+The invariants hold in every state, and so for a crash at every point.
 
-No thread and no clock takes part: a program is run again from its beginning until it asks for an answer that is not
-there yet. States that were seen are not looked at twice.
+The checker uses no threads and no clock: it runs a program again from its beginning until the program sends a request
+that has no response yet. It visits each state once.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ MISSING = "missing"
 
 
 class NeedsAnswer(BaseException):
-    """The program asks the store for something that it has no answer to yet."""
+    """The program has sent a request that has no response yet."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
 
 
 class ScriptedStore:
-    """Gives the answers it has, in order, then stops the program."""
+    """Returns the given responses in order, then stops the program."""
 
     uri = "model://"
 
@@ -100,7 +100,7 @@ class ScriptedStore:
 
 @dataclass
 class ProgramContext:
-    """The log that a program uses, on a store of its own, and the events that the program has seen."""
+    """What a program gets: its own `ScriptedStore` with the log, and a list for its events."""
 
     store: ScriptedStore
     name: str
@@ -112,11 +112,11 @@ class ProgramContext:
 
 
 State = tuple[int, tuple[int, ...], tuple[Request, ...], int]
-"""Number of the store's contents, number of each program's answers so far, requests on their way, faults so far."""
+"""Number of the store's contents, number of each program's responses, requests in transit, faults so far."""
 
 
 class Numbers:
-    """Gives every value one small number, so that states are cheap to compare and what is known of a value is found."""
+    """Assigns a small number to every value, so that states are cheap to compare and results can be cached."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
@@ -131,7 +131,7 @@ class Numbers:
 
 
 class Checker:
-    """Walks all states that the programs can reach with at most `faults` unanswered requests."""
+    """Visits all states that the programs can reach with at most `faults` unanswered requests."""
 
     def __init__(self, programs: dict[str, Program], faults: int = 0, *, faulty: tuple[str, ...] = ALL) -> None:
         self.programs = list(programs.items())
@@ -168,7 +168,7 @@ class Checker:
         return self
 
     def _step(self, number: int, answers: int) -> tuple[Request | None, tuple[Event, ...]]:
-        """The program's next request (None: it has ended) and what it has noted so far."""
+        """The program's next request (None: it has ended) and its events so far."""
         known = self._steps.get((number, answers))
         if known is None:
             name, program = self.programs[number]
@@ -186,7 +186,7 @@ class Checker:
         return known
 
     def _shortest(self, number: int, answers: int) -> int:
-        """The answers, or for a program that has ended only what it noted: nothing else of it matters any more."""
+        """The responses; for a program that has ended, only its events, which makes equivalent states equal."""
         request, events = self._step(number, answers)
         if request is not None:
             return answers
@@ -195,19 +195,19 @@ class Checker:
         return shortest
 
     def _following(self, state: State) -> Iterator[State]:
-        objects, answers, on_their_way, faults = state
+        objects, answers, in_transit, faults = state
         for number, so_far in enumerate(answers):
             request, _ = self._step(number, so_far)
             if request is None:
                 continue
             changed, answer = self._perform(objects, request)
-            yield changed, self._answered(answers, number, answer), on_their_way, faults
+            yield changed, self._answered(answers, number, answer), in_transit, faults
             if faults < self.faults and request[0] in self.faulty:
-                late = on_their_way if request[0] in READS else (*on_their_way, request)
+                late = in_transit if request[0] in READS else (*in_transit, request)
                 yield objects, self._answered(answers, number, (UNANSWERED,)), late, faults + 1
-        for index, request in enumerate(on_their_way):
+        for index, request in enumerate(in_transit):
             changed, _ = self._perform(objects, request)
-            yield changed, answers, on_their_way[:index] + on_their_way[index + 1 :], faults
+            yield changed, answers, in_transit[:index] + in_transit[index + 1 :], faults
 
     def _perform(self, objects: int, request: Request) -> tuple[int, Answer]:
         known = self._performed.get((objects, request))
@@ -220,7 +220,7 @@ class Checker:
         longer = self._answers.of((*self._answers.values[answers[number]], answer))
         return (*answers[:number], self._shortest(number, longer), *answers[number + 1 :])
 
-    # --- what must hold in every state ------------------------------------------------------------------------------
+    # --- invariants of every state ----------------------------------------------------------------------------------
 
     def _check(self, objects: Objects, events: list[Event]) -> None:
         history, entries = self._history(objects)
@@ -229,7 +229,7 @@ class Checker:
         assert len(what) == len(set(what)), f"an entry was appended twice: {what}"
         for commit in history.commits:
             for file in commit.files:
-                assert f"{JOB}/{commit.path}/{file.name}" in keys, f"{commit.path} counts and its files do not exist"
+                assert f"{JOB}/{commit.path}/{file.name}" in keys, f"{commit.path} is valid and its files do not exist"
         self._check_order(entries)
         self._check_promises(history, events)
 
@@ -245,7 +245,7 @@ class Checker:
 
     @staticmethod
     def _check_promises(history: History, events: list[Event]) -> None:
-        """Acknowledged is acknowledged, and whoever started knows all that older writers were promised."""
+        """No acknowledged commit is lost, and every new writer knows the acknowledged commits of older ones."""
         counting = {commit.path for commit in history.commits}
         dropped = {path for event in events if event[0] == "drops" for path in event[1]}
         starts = {event[1]: event for event in events if event[0] == "started"}
@@ -264,7 +264,7 @@ class Checker:
                 assert event[2], f"a reader chose {event[1]} and its files were not there"
 
     def _history(self, objects: Objects) -> tuple[History, tuple[Entry, ...]]:
-        """What the log says in this state, and all entries that a reader reads."""
+        """The history of the log in this state, and all of its entries."""
         logged = frozenset(item for item in objects if item[0].startswith(f"{JOB}/log/"))
         known = self._histories.get(logged)
         if known is None:
@@ -276,7 +276,7 @@ class Checker:
 
 
 def perform(objects: Objects, request: Request) -> tuple[Objects, Answer]:
-    """What the store does, at once and as a whole."""
+    """Execute a request on the store's objects atomically."""
     match request:
         case ("put_if_absent", key, data):
             if any(key == known for known, _ in objects):

@@ -1,4 +1,4 @@
-"""The programs that the model checker runs beside each other: writers, a controller, a reader."""
+"""The programs that the model checker runs concurrently: writers, a controller, a reader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.checkpoints.model_checker import Program, ProgramContext
 
 
 def writer(attempt: int, *steps: int, keep: int = 0, end: str = "", files: bool = False) -> Program:
-    """Starts the attempt, commits at these steps (with a file each), collects after the last and ends, as asked."""
+    """Starts the attempt and commits `steps`, with one file each if `files`. Then collects garbage if `keep`, and ends
+    the job if `end`."""
 
     def program(context: ProgramContext) -> None:
         log = context.log()
@@ -37,7 +38,7 @@ def writer(attempt: int, *steps: int, keep: int = 0, end: str = "", files: bool 
 
 
 def patient_writer(attempt: int, *steps: int, keep: int = 0) -> Program:
-    """Starts and commits as the training library does: what was not answered is tried again until it is."""
+    """Starts and commits as the in-job library does: unanswered requests are retried without a limit."""
 
     def program(context: ProgramContext) -> None:
         log = context.log()
@@ -73,15 +74,15 @@ def controller(outcome: str) -> Program:
 
 
 def reader() -> Program:
-    """Chooses the newest commit, looks for its files, and when one is missing reads the log again, as resume does."""
+    """Chooses the newest commit and lists its files; reads the log again if one is missing, as resume does."""
 
     def program(context: ProgramContext) -> None:
         log = context.log()
         newest = log.newest()
         if newest is None:
             return
-        there = all(list(log.store.list(f"{newest.path}/")) for _ in newest.files)
-        gone = not there and newest.path not in {commit.path for commit in log.commits()}
-        context.events.append(("resumed", newest.path, there or gone))
+        complete = all(list(log.store.list(f"{newest.path}/")) for _ in newest.files)
+        gone = not complete and newest.path not in {commit.path for commit in log.commits()}
+        context.events.append(("resumed", newest.path, complete or gone))
 
     return program

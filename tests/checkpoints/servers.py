@@ -1,4 +1,4 @@
-"""Servers for tests, on a free port of 127.0.0.1, always stopped."""
+"""Servers for tests on free ports of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import pytest
 
 
 class Outage:
-    """A port of 127.0.0.1 that passes on to a server, or treats its callers as `kind` says:
+    """A proxy on 127.0.0.1. It forwards to a server, except during an outage of a `kind`:
 
-    `refused`: connections are reset. `503`: every request is answered so. `hanging`: nothing is ever answered.
+    `refused`: connections are reset. `503`: every response is 503. `hanging`: there is no response.
     """
 
     def __init__(self, endpoint: str) -> None:
@@ -33,7 +33,7 @@ class Outage:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def begin(self, kind: str) -> None:
-        """Be away from now on, also for connections that are open."""
+        """Begin the outage, also for open connections."""
         self.kind = kind
         if kind != "hanging":
             self._drop_all()
@@ -92,7 +92,7 @@ class Outage:
 
 @contextmanager
 def moto(environment: pytest.MonkeyPatch) -> Iterator[str]:
-    """An S3 server; yields its endpoint. The environment says how to reach it."""
+    """An S3 server (moto). Yields its endpoint and sets the environment variables for it."""
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -117,7 +117,7 @@ def use_s3(environment: pytest.MonkeyPatch, endpoint: str, key: str, secret: str
 
 
 def new_bucket(endpoint: str) -> str:
-    """The address of a fresh bucket on an S3 server."""
+    """Create a bucket on an S3 server and return its address."""
     import boto3  # type: ignore[import-untyped]
 
     name = f"bucket-{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""A job's end in its log: the outcome, and only the newest commits."""
+"""The end of a job in its log: the outcome is recorded, and only the newest commits are kept."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.checkpoints.builders import a_log, committed
 
 @pytest.fixture
 def log(store: MemoryStore) -> CommitLog:
-    """Three attempts, of which each has committed twice."""
+    """Three attempts with two commits each."""
     log = a_log(store, uid="mine")
     for attempt in (1, 2, 3):
         committed(log.start(attempt), 2 * attempt - 1, 2 * attempt)
     return log
 
 
-def kept(log: CommitLog) -> list[int]:
+def steps_of(log: CommitLog) -> list[int]:
     return [commit.step for commit in log.commits()]
 
 
@@ -32,16 +32,16 @@ def files(store: MemoryStore) -> int:
 
 
 @pytest.mark.parametrize(("keep", "steps"), [(1, [6]), (2, [5, 6]), (9, [1, 2, 3, 4, 5, 6])])
-def test_only_the_newest_stay(log: CommitLog, store: MemoryStore, keep: int, steps: list[int]) -> None:
+def test_only_the_newest_commits_are_kept(log: CommitLog, store: MemoryStore, keep: int, steps: list[int]) -> None:
     assert end_job(log, "Succeeded", keep=keep, attempt=3) == ""
-    assert kept(log) == steps
+    assert steps_of(log) == steps
     assert files(store) == len(steps)
     end = log.read().end
     assert end is not None
     assert end.outcome == "Succeeded"
 
 
-def test_a_store_that_is_away_meanwhile_is_asked_again(
+def test_an_interrupted_end_can_be_repeated(
     log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_keys: object) -> None:
@@ -51,22 +51,22 @@ def test_a_store_that_is_away_meanwhile_is_asked_again(
         broken.setattr(log.store, "delete", away)
         with pytest.raises(StoreUnavailable):
             end_job(log, "Succeeded", keep=1)
-    assert kept(log) == [6]
+    assert steps_of(log) == [6]
     assert files(store) == 6
     entries = [entry.kind for entry in log.tail()]
     assert end_job(log, "Succeeded", keep=1) == ""
     assert files(store) == 1
-    assert [entry.kind for entry in log.tail()] == entries  # neither the outcome nor the drop a second time
+    assert [entry.kind for entry in log.tail()] == entries  # Neither the outcome nor the drop is appended twice.
 
 
-def test_a_store_that_permits_no_deletion_still_takes_the_outcome(
+def test_the_outcome_is_recorded_without_permission_to_delete(
     log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_keys: object) -> None:
-        raise StoreRefused("no right to delete")
+        raise StoreRefused("no permission to delete")
 
     monkeypatch.setattr(log.store, "delete", refused)
-    assert end_job(log, "Failed", keep=1) == "no right to delete"
+    assert end_job(log, "Failed", keep=1) == "no permission to delete"
     assert log.read().end is not None
     assert files(store) == 6
 
@@ -75,7 +75,7 @@ def test_a_store_that_permits_no_deletion_still_takes_the_outcome(
     ("owner", "attempt", "error"),
     [(Owner("digits", "team-b", "theirs"), 3, ForeignLog), (Owner("digits", "team-a", "mine"), 2, Fenced)],
 )
-def test_what_is_not_ours_to_end_keeps_everything(
+def test_a_job_of_another_owner_or_a_newer_attempt_is_not_ended(
     log: CommitLog, store: MemoryStore, owner: Owner, attempt: int, error: type[SpotladderError]
 ) -> None:
     before = dict(store.objects)
@@ -84,6 +84,6 @@ def test_what_is_not_ours_to_end_keeps_everything(
     assert store.objects == before
 
 
-def test_a_job_that_never_started_has_no_log_afterwards(store: MemoryStore) -> None:
+def test_ending_a_job_that_never_started_writes_no_log(store: MemoryStore) -> None:
     assert end_job(a_log(store), "Failed", keep=1) == ""
     assert store.objects == {}

@@ -1,4 +1,4 @@
-"""Entries as they are written down, and what is refused when they are read."""
+"""Encoding of entries, and invalid entries."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ entries: st.SearchStrategy[Entry] = (
 
 
 @given(entries)
-def test_what_is_written_is_read(entry: Entry) -> None:
+def test_encoded_entries_decode_to_themselves(entry: Entry) -> None:
     assert decode(encode(entry), "log/x", entry.seq) == entry
 
 
 @given(entries, st.data())
-def test_a_torn_entry_is_named_wherever_it_is_torn(entry: Entry, data: st.DataObject) -> None:
+def test_an_entry_truncated_at_any_byte_is_torn(entry: Entry, data: st.DataObject) -> None:
     whole = encode(entry).rstrip()
     torn = whole[: data.draw(st.integers(0, len(whole) - 1))]
     with pytest.raises(LogCorrupt, match="log/x: torn log entry"):
@@ -83,37 +83,37 @@ GOOD = Commit(3, "n", 1.0, "w", 1, "spot-a", 10, 20, "attempts/0001/ckpt-000010"
         ({"files": 3}, "damaged log entry"),
     ],
 )
-def test_an_entry_that_is_not_right_is_refused(change: dict[str, object], says: str) -> None:
+def test_invalid_entries_are_rejected(change: dict[str, object], says: str) -> None:
     data = json.dumps({**json.loads(encode(GOOD)), **change}).encode()
     with pytest.raises(LogCorrupt, match=f"^s3://b/digits/log/00000003.json: .*{says}.*"):
         decode(data, "s3://b/digits/log/00000003.json", 3)
 
 
 @pytest.mark.parametrize("data", [b"[]", b"3", b"{}", b'{"v": 1}', b'{"kind": "start"}'])
-def test_json_that_is_no_entry_is_refused(data: bytes) -> None:
+def test_json_that_is_not_an_entry_is_rejected(data: bytes) -> None:
     with pytest.raises(LogCorrupt, match="not an entry of a commit log"):
         decode(data, "log/x", 0)
 
 
-def test_a_field_of_a_later_version_that_does_not_matter_is_ignored() -> None:
+def test_unknown_fields_are_ignored() -> None:
     data = json.dumps({**json.loads(encode(GOOD)), "colour": "blue"}).encode()
     assert decode(data, "log/x", 3) == GOOD
 
 
-def test_an_end_without_words_has_none() -> None:
+def test_an_end_without_a_message() -> None:
     raw = json.loads(encode(End(3, "n", 1.0, "w", 1, "Succeeded", "x")))
     del raw["message"]
     assert decode(json.dumps(raw).encode(), "log/x", 3) == End(3, "n", 1.0, "w", 1, "Succeeded", "")
 
 
 class Scalar:
-    """As the numbers of NumPy, TensorFlow and PyTorch are."""
+    """Stands for the scalars of NumPy, TensorFlow and PyTorch."""
 
     def __float__(self) -> float:
         return 0.5
 
 
-def test_metrics_of_any_library_become_plain() -> None:
+def test_metrics_of_any_library_are_converted() -> None:
     found = metrics_of(
         {"a": 1, "b": 0.5, "c": True, "d": None, "e": "x", "f": float("nan"), "g": Scalar(), "h": Path("p")}
     )

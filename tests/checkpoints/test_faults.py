@@ -1,6 +1,7 @@
-"""Random stories of two writers on a store that fails in every way a store can; nothing promised is ever lost.
+"""No acknowledged commit is lost in random runs of two writers on a faulty store.
 
-Lost answers, requests done twice, 5xx and throttling, requests that arrive late, torn uploads, and clocks an hour off.
+Faults: lost responses, requests executed twice, 5xx and throttling, late requests, torn uploads, clocks that are wrong
+by an hour.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tests.checkpoints.builders import AT, a_folder
 
 Answer = TypeVar("Answer")
 HOUR = 3600.0
-FAULTS = ("lost answer", "done twice", "503 Service Unavailable", "429 Too Many Requests", "late", "torn")
+FAULTS = ("lost response", "executed twice", "503 Service Unavailable", "429 Too Many Requests", "late", "torn")
 ACTS = (
     "old starts",
     "old commits",
@@ -41,7 +42,7 @@ ACTS = (
 
 
 class FaultyStore:
-    """Another store, behind a network that does what `faults` says, one after the other (None: works)."""
+    """A memory store behind a network: each request gets the next of `faults` (None: no fault)."""
 
     def __init__(self, behind: MemoryStore, faults: Iterator[str | None]) -> None:
         self.uri = behind.uri
@@ -54,9 +55,9 @@ class FaultyStore:
         if fault is None and self._late:
             self._late.pop(0)()
         match fault:
-            case "lost answer":
+            case "lost response":
                 request()
-            case "done twice":
+            case "executed twice":
                 request()
                 return request()
             case "late":
@@ -97,44 +98,44 @@ class FaultyStore:
 
 
 @dataclass
-class Story:
+class TwoWriters:
     """Two writers of one job: attempt 1 with its clock an hour ahead, attempt 2 an hour behind."""
 
     store: FaultyStore
     scratch: Path
     writers: dict[str, Writer] = field(default_factory=dict)
-    promised: list[Commit] = field(default_factory=list)
+    acknowledged: list[Commit] = field(default_factory=list)
     errors: list[SpotladderError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.truth = CommitLog(self.store.behind, "digits")
+        self.log_behind = CommitLog(self.store.behind, "digits")
 
     def log(self, who: str) -> CommitLog:
         at = AT + (HOUR if who == "old" else -HOUR)
         return CommitLog(self.store, "digits", clock=lambda: at, pause=lambda _: None)
 
-    def does(self, act: str, step: int) -> None:
-        """Every failure is one of ours; anything else fails the test."""
+    def act(self, act: str, step: int) -> None:
+        """Perform one act. Only errors of spotladder are expected; any other error fails the test."""
         who, verb = act.split()
         try:
             if verb == "starts":
-                self.starts(who)
+                self.start(who)
             elif verb == "ends":
                 self.log(who).end_as_controller("Failed")
             elif verb == "resumes":
                 self.log(who).resume(self.scratch / f"out-{step}")
             elif who in self.writers:
-                self.writes(who, verb, step)
+                self.write(who, verb, step)
         except SpotladderError as error:
             self.errors.append(error)
 
-    def starts(self, who: str) -> None:
+    def start(self, who: str) -> None:
         started = self.log(who).start(1 if who == "old" else 2)
         assert who == "new" or "new" not in self.writers, "an older attempt started after a newer one"
-        assert started.history.commits == self.truth.commits(), "a new writer does not know all commits"
+        assert started.history.commits == self.log_behind.commits(), "a new writer does not know all commits"
         self.writers[who] = started
 
-    def writes(self, who: str, verb: str, step: int) -> None:
+    def write(self, who: str, verb: str, step: int) -> None:
         writer = self.writers[who]
         if verb == "collects":
             writer.collect(1)
@@ -142,16 +143,16 @@ class Story:
         folder = a_folder(self.scratch / str(step), w=b"weights %d" % step)
         commit = commit_folder(writer, step, folder)
         assert who == "new" or "new" not in self.writers, "a fenced writer's commit was accepted"
-        self.promised.append(commit)
+        self.acknowledged.append(commit)
 
-    def holds(self) -> None:
-        """What counts is whole, and nothing that was promised is lost to anything but a newer commit."""
-        commits = self.truth.commits()
+    def check(self) -> None:
+        """Every valid commit is complete, and an acknowledged commit is replaced only by a newer one."""
+        commits = self.log_behind.commits()
         for commit in commits:
-            self.truth.verify(commit)
-        if self.promised:
+            self.log_behind.verify(commit)
+        if self.acknowledged:
             assert commits
-            assert commits[-1].seq >= self.promised[-1].seq
+            assert commits[-1].seq >= self.acknowledged[-1].seq
 
 
 @given(
@@ -159,12 +160,12 @@ class Story:
     faults=st.lists(st.none() | st.none() | st.sampled_from(FAULTS), max_size=80),
     compact_after=st.sampled_from([0, 3, 64]),
 )
-def test_nothing_promised_is_lost(acts: list[str], faults: list[str | None], compact_after: int) -> None:
+def test_no_acknowledged_commit_is_lost(acts: list[str], faults: list[str | None], compact_after: int) -> None:
     store = FaultyStore(MemoryStore(), iter(faults))
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
         patch.setattr(garbage, "COMPACT_AFTER", compact_after)
-        story = Story(store, Path(scratch))
+        job = TwoWriters(store, Path(scratch))
         for step, act in enumerate(["old starts", *acts]):
-            story.does(act, step)
-            story.holds()
-    assert all(isinstance(error, StoreUnavailable | Fenced) for error in story.errors), story.errors
+            job.act(act, step)
+            job.check()
+    assert all(isinstance(error, StoreUnavailable | Fenced) for error in job.errors), job.errors

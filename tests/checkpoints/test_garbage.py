@@ -1,4 +1,4 @@
-"""What is deleted, what is never deleted, and that every moment in between is a good one to crash in."""
+"""Garbage collection: which commits are deleted, and crashes at any point of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folders(store: MemoryStore) -> set[str]:
     return {"/".join(key.split("/")[2:4]) for key in store.objects if "/attempts/" in key}
 
 
-def test_the_newest_stay(log: CommitLog, store: MemoryStore) -> None:
+def test_the_newest_commits_are_kept(log: CommitLog, store: MemoryStore) -> None:
     writer = log.start(1)
     committed(writer, 1, 2, 3, 4, 5)
     collected = writer.collect(2)
@@ -40,7 +40,7 @@ def test_the_newest_stay(log: CommitLog, store: MemoryStore) -> None:
     assert steps(log) == [4, 5, 6]
 
 
-def test_the_newest_of_each_attempt_stays_until_the_job_ends(log: CommitLog) -> None:
+def test_the_newest_commit_of_each_attempt_is_kept_until_the_job_ends(log: CommitLog) -> None:
     committed(log.start(1), 1, 2)
     committed(log.start(2), 3, 4)
     writer = log.start(3)
@@ -54,7 +54,7 @@ def test_the_newest_of_each_attempt_stays_until_the_job_ends(log: CommitLog) -> 
     assert steps(log) == [7]
 
 
-def test_a_commit_whose_files_are_gone_does_not_displace_a_whole_one(log: CommitLog, store: MemoryStore) -> None:
+def test_a_commit_without_its_files_does_not_displace_a_complete_one(log: CommitLog, store: MemoryStore) -> None:
     writer = log.start(1)
     committed(writer, 1, 2, 3)
     del store.objects[f"digits/{writer.folder(3)}/w"]
@@ -62,7 +62,7 @@ def test_a_commit_whose_files_are_gone_does_not_displace_a_whole_one(log: Commit
     assert steps(log) == [2, 3]
 
 
-def test_what_is_deleted_is_not_looked_for_again(
+def test_deleted_folders_are_not_listed_again(
     log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = log.start(1)
@@ -82,12 +82,12 @@ def test_what_is_deleted_is_not_looked_for_again(
     assert [prefix for prefix in listed if "ckpt-000002" in prefix]
 
 
-def test_nothing_kept_is_refused(log: CommitLog) -> None:
+def test_keep_0_is_rejected(log: CommitLog) -> None:
     with pytest.raises(InvalidSpec, match="keep 0: at least the newest commit must be kept"):
         log.collect(0)
 
 
-def test_files_of_the_commit_in_flight_are_left_alone(log: CommitLog, store: MemoryStore) -> None:
+def test_files_of_a_commit_in_progress_are_kept(log: CommitLog, store: MemoryStore) -> None:
     writer = log.start(1)
     committed(writer, 1, 2)
     store.put_if_absent(f"digits/{writer.folder(3)}/half", b"x")
@@ -95,7 +95,9 @@ def test_files_of_the_commit_in_flight_are_left_alone(log: CommitLog, store: Mem
     assert folders(store) == {"0001/ckpt-000002", "0001/ckpt-000003"}
 
 
-def test_a_long_log_becomes_a_snapshot(log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_is_compacted_to_a_snapshot(
+    log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(garbage, "COMPACT_AFTER", 4)
     committed(log.start(1, "spot-a"), 1, 2)
     writer = log.start(2, "spot-b")
@@ -123,7 +125,7 @@ class Crash(BaseException):
 
 
 class CrashingStore(MemoryStore):
-    """Stops the process before its n-th change."""
+    """Raises `Crash` before a given number of changes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +147,7 @@ class CrashingStore(MemoryStore):
 
 
 @pytest.mark.parametrize("compact_after", [0, 100])
-def test_a_crash_anywhere_leaves_nothing_lost_and_nothing_behind(
+def test_a_crash_at_any_change_loses_no_commit_and_leaves_no_garbage(
     compact_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(garbage, "COMPACT_AFTER", compact_after)
@@ -172,7 +174,7 @@ def test_a_crash_anywhere_leaves_nothing_lost_and_nothing_behind(
     raise AssertionError("the collection never ended")
 
 
-def test_an_unreachable_store_in_the_middle_is_an_error_of_the_store(
+def test_an_outage_during_the_collection_is_raised(
     log: CommitLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = log.start(1)
@@ -191,8 +193,8 @@ def test_an_unreachable_store_in_the_middle_is_an_error_of_the_store(
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(1, 4), st.integers(0, 12), st.booleans())
-def test_garbage_stays_garbage(attempts: list[int], keep: int, cut: int, ended: bool) -> None:
-    """The reason why files may be deleted at any time after it was decided."""
+def test_garbage_never_becomes_valid_again(attempts: list[int], keep: int, cut: int, ended: bool) -> None:
+    """Therefore files may be deleted at any time after the decision."""
     history = History()
     found: list[set[int]] = []
     for seq, attempt in enumerate(sorted(attempts)):
@@ -207,7 +209,7 @@ def test_garbage_stays_garbage(attempts: list[int], keep: int, cut: int, ended: 
     assert all(len(history.commits) - len(one) >= min(keep, len(history.commits)) for one in found[-1:])
 
 
-def test_a_snapshot_keeps_how_the_job_ended(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_keeps_the_outcome(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "COMPACT_AFTER", 2)
     committed(log.start(1), 1, 2)
     end = log.end_as_controller("Succeeded")
@@ -216,7 +218,7 @@ def test_a_snapshot_keeps_how_the_job_ended(log: CommitLog, monkeypatch: pytest.
     assert log.read().end == end
 
 
-def test_what_was_dropped_is_told_until_it_is_compacted(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_commits_are_listed_until_the_log_is_compacted(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = log.start(1)
     committed(writer, 1, 2, 3)
     writer.collect(1)

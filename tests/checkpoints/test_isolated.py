@@ -1,4 +1,4 @@
-"""Credentials that are used alone: nothing of the process's environment is mixed in."""
+"""Isolated credentials: the environment of the process is not used."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ UNREACHABLE = "http://127.0.0.1:9"
         ("az", SAS, {"sas_token": "sv=1&sig=x"}),
     ],
 )  # fmt: skip
-def test_what_is_given_is_provided_and_nothing_else(
+def test_only_the_given_credentials_are_used(
     scheme: str, given: Mapping[str, str], provided: Mapping[str, str | None]
 ) -> None:
     assert options(scheme, given)["credential_provider"]() == {**provided, "expires_at": None}
 
 
 @pytest.mark.parametrize("given", [AZURE, SAS])
-def test_a_workload_identity_does_not_win(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By itself the library would read the token of the process's identity first, and fail for want of that file."""
+def test_the_workload_identity_of_the_process_is_ignored(
+    given: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default the library reads the token of the process's identity first, and fails without that file."""
     for name in ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE"):
         monkeypatch.setenv(name, "/nowhere")
     with pytest.raises(StoreUnavailable) as failed:
@@ -46,7 +48,7 @@ def test_a_workload_identity_does_not_win(given: dict[str, str], monkeypatch: py
     assert "federated" not in str(failed.value).lower()
 
 
-def test_an_application_secret_that_a_workload_identity_would_win_over_is_refused(
+def test_an_application_secret_beside_a_workload_identity_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert options("az", APP) == {}

@@ -1,4 +1,4 @@
-"""Reading, starting, fencing, ending, and what is said of a log that is not right."""
+"""The commit log: reading, starting, fencing, ending, and errors of damaged logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 from tests.checkpoints.builders import AT, Clock, a_log, committed, uploaded
 
 
-def test_an_empty_log_says_nothing(log: CommitLog) -> None:
+def test_an_empty_log(log: CommitLog) -> None:
     assert log.tail() == []
     assert log.newest() is None
     assert log.commits() == ()
@@ -38,7 +38,7 @@ def test_a_job_from_start_to_end(log: CommitLog, store: MemoryStore) -> None:
     assert all(key.startswith("digits/") for key in store.objects)
 
 
-def test_every_start_has_folders_of_its_own(log: CommitLog) -> None:
+def test_every_start_has_its_own_folder(log: CommitLog) -> None:
     folders = [log.start(attempt).folder(120) for attempt in (1, 1, 1, 2, 2, 12345)]
     assert folders == [
         "attempts/0001/ckpt-000120",
@@ -63,14 +63,14 @@ def test_an_older_writer_is_fenced(log: CommitLog, newer: int) -> None:
     assert [commit.step for commit in log.commits()] == [1, 2, 3]
 
 
-def test_an_older_attempt_does_not_start(log: CommitLog) -> None:
+def test_an_older_attempt_cannot_start(log: CommitLog) -> None:
     log.start(3)
     with pytest.raises(Fenced, match="attempt 3 has started after attempt 2, which must stop"):
         log.start(2)
     assert len(log.tail()) == 1
 
 
-def test_a_fenced_writers_commit_in_the_log_is_not_believed(log: CommitLog, store: MemoryStore) -> None:
+def test_a_fenced_writers_commit_in_the_log_is_ignored(log: CommitLog, store: MemoryStore) -> None:
     old = log.start(1)
     (commit,) = committed(old, 1)
     log.start(2)
@@ -79,7 +79,7 @@ def test_a_fenced_writers_commit_in_the_log_is_not_believed(log: CommitLog, stor
     assert [found.step for found in log.commits()] == [1]
 
 
-def test_the_same_commit_again_is_the_same_commit(log: CommitLog) -> None:
+def test_repeating_a_commit_is_idempotent(log: CommitLog) -> None:
     writer = log.start(1)
     (commit,) = committed(writer, 1)
     assert committed(writer, 1) == [commit]
@@ -87,7 +87,7 @@ def test_the_same_commit_again_is_the_same_commit(log: CommitLog) -> None:
     assert [entry.kind for entry in log.tail()] == ["start", "commit", "end"]
 
 
-def test_a_path_of_an_earlier_start_is_refused(log: CommitLog) -> None:
+def test_a_folder_of_an_earlier_start_is_rejected(log: CommitLog) -> None:
     (commit,) = committed(log.start(1), 1)
     with pytest.raises(InvalidSpec, match="ckpt-000001: has the commit of step 1 of an earlier start"):
         log.start(1).commit(1, [], path=commit.path)
@@ -100,7 +100,7 @@ def test_a_path_of_an_earlier_start_is_refused(log: CommitLog) -> None:
         ([FileEntry("w", 9, "x")], "ckpt-000001/w: has 7 bytes instead of 9 after its upload"),
     ],
 )
-def test_a_commit_without_all_of_its_files_is_refused(log: CommitLog, files: list[FileEntry], says: str) -> None:
+def test_a_commit_with_missing_files_is_rejected(log: CommitLog, files: list[FileEntry], says: str) -> None:
     writer = log.start(1)
     uploaded(writer, 1)
     with pytest.raises(StoreUnavailable, match=says):
@@ -126,7 +126,7 @@ def test_the_controller_agrees_with_the_program(log: CommitLog) -> None:
     assert log.end_as_controller("Succeeded") == mine
 
 
-def test_the_controllers_word_is_the_last(log: CommitLog) -> None:
+def test_the_controllers_outcome_replaces_the_programs(log: CommitLog) -> None:
     log.start(1).end("Succeeded")
     log.end_as_controller("Failed")
     end = log.read().end
@@ -134,14 +134,14 @@ def test_the_controllers_word_is_the_last(log: CommitLog) -> None:
     assert (end.outcome, end.writer) == ("Failed", "")
 
 
-def test_a_controller_that_is_behind_does_not_end_the_job(log: CommitLog) -> None:
+def test_a_controller_cannot_end_a_newer_attempt(log: CommitLog) -> None:
     log.start(2)
     with pytest.raises(Fenced, match="attempt 2 has started, attempt 1 cannot end the job"):
         log.end_as_controller("Failed", attempt=1)
     assert log.end_as_controller("Failed", attempt=2)
 
 
-def test_a_start_goes_on_after_an_end(log: CommitLog) -> None:
+def test_a_job_can_start_again_after_its_end(log: CommitLog) -> None:
     committed(log.start(1), 1)
     log.end_as_controller("Failed")
     again = log.start(2)
@@ -150,7 +150,7 @@ def test_a_start_goes_on_after_an_end(log: CommitLog) -> None:
     assert log.read().end is None
 
 
-# --- what is not right ----------------------------------------------------------------------------------------------
+# --- damaged and foreign logs----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_start_goes_on_after_an_end(log: CommitLog) -> None:
         ({"uid": "2"}, "belong to team-a/digits .uid 1., not to team-a/digits .uid 2."),
     ],
 )
-def test_the_folder_of_another_job_is_refused(store: MemoryStore, other: dict[str, str], says: str) -> None:
+def test_the_log_of_another_job_is_rejected(store: MemoryStore, other: dict[str, str], says: str) -> None:
     a_log(store, uid="1").start(1)
     stranger = a_log(store, **other)
     before = dict(store.objects)
@@ -176,12 +176,12 @@ def test_the_folder_of_another_job_is_refused(store: MemoryStore, other: dict[st
     assert store.objects == before
 
 
-def test_who_does_not_know_the_job_may_read(store: MemoryStore) -> None:
+def test_a_reader_without_the_jobs_identity_may_read(store: MemoryStore) -> None:
     committed(a_log(store, uid="1").start(1), 1)
     assert a_log(store, namespace="").newest()
 
 
-def test_an_entry_that_is_missing_is_named(log: CommitLog, store: MemoryStore) -> None:
+def test_the_error_names_a_missing_entry(log: CommitLog, store: MemoryStore) -> None:
     committed(log.start(1), 1, 2)
     del store.objects["digits/log/00000001.json"]
     with pytest.raises(
@@ -193,14 +193,14 @@ def test_an_entry_that_is_missing_is_named(log: CommitLog, store: MemoryStore) -
 
 
 @pytest.mark.parametrize(
-    ("name", "left_alone"), [("README.md", False), ("1.json", False), (".DS_Store", True), ("", True)]
+    ("name", "ignored"), [("README.md", False), ("1.json", False), (".DS_Store", True), ("", True)]
 )
-def test_foreign_objects_are_named_and_those_of_tools_are_not(
-    log: CommitLog, store: MemoryStore, name: str, left_alone: bool
+def test_foreign_objects_are_errors_except_those_of_tools(
+    log: CommitLog, store: MemoryStore, name: str, ignored: bool
 ) -> None:
     log.start(1)
     store.objects[f"digits/log/{name}"] = b""
-    if left_alone:
+    if ignored:
         assert len(log.tail()) == 1
     else:
         with pytest.raises(LogCorrupt, match=f"digits/log/{name}: foreign object in a commit log"):
@@ -219,49 +219,49 @@ def test_nothing_is_written_to_a_log_of_a_newer_version(log: CommitLog, store: M
 
 
 @pytest.mark.parametrize("job", ["a/b", "..", ".hidden", "/"])
-def test_a_job_name_that_leaves_its_folder_is_refused(store: MemoryStore, job: str) -> None:
+def test_a_job_name_that_is_a_path_is_rejected(store: MemoryStore, job: str) -> None:
     with pytest.raises(InvalidSpec, match="is not a job name"):
         CommitLog(store, job)
 
 
-# --- stores that do not answer --------------------------------------------------------------------------------------
+# --- outages of the store -------------------------------------------------------------------------------------------
 
 
-class DeafStore(MemoryStore):
-    """Does not answer creates of log entries. `heard`: it does them nevertheless."""
+class UnresponsiveStore(MemoryStore):
+    """Does not respond to the next `unanswered` creates of log entries; executes them if `executes`."""
 
-    def __init__(self, heard: bool) -> None:
+    def __init__(self, executes: bool) -> None:
         super().__init__()
-        self.heard = heard
-        self.deaf = 0
+        self.executes = executes
+        self.unanswered = 0
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        if not self.deaf or "/log/" not in key:
+        if not self.unanswered or "/log/" not in key:
             return super().put_if_absent(key, data)
-        self.deaf -= 1
-        if self.heard:
+        self.unanswered -= 1
+        if self.executes:
             super().put_if_absent(key, data)
         raise StoreUnavailable("503 Slow Down")
 
 
-@pytest.mark.parametrize("heard", [True, False], ids=["the answer was lost", "the request was lost"])
-def test_an_unanswered_append_is_tried_again_and_appended_once(heard: bool) -> None:
-    store = DeafStore(heard)
+@pytest.mark.parametrize("executes", [True, False], ids=["lost response", "lost request"])
+def test_an_unanswered_append_is_retried_and_appended_once(executes: bool) -> None:
+    store = UnresponsiveStore(executes)
     clock = Clock()
     log = CommitLog(store, "digits", clock=clock, pause=clock.pause)
     writer = log.start(1)
-    store.deaf = TRIES - 1
+    store.unanswered = TRIES - 1
     committed(writer, 1)
     assert [entry.kind for entry in log.tail()] == ["start", "commit"]
     assert clock.waits == sorted(clock.waits)
     assert clock.waits[0] < 1 < clock.waits[-1]
 
 
-@pytest.mark.parametrize("heard", [True, False], ids=["the answer was lost", "the request was lost"])
-def test_an_append_that_gave_up_can_be_made_again(heard: bool) -> None:
-    store = DeafStore(heard)
+@pytest.mark.parametrize("executes", [True, False], ids=["lost response", "lost request"])
+def test_a_failed_append_can_be_repeated(executes: bool) -> None:
+    store = UnresponsiveStore(executes)
     writer = a_log(store).start(1)
-    store.deaf = TRIES
+    store.unanswered = TRIES
     with pytest.raises(StoreUnavailable, match="503"):
         committed(writer, 1)
     committed(writer, 1)
@@ -269,16 +269,16 @@ def test_an_append_that_gave_up_can_be_made_again(heard: bool) -> None:
     assert [entry.kind for entry in writer.log.tail()] == ["start", "commit", "commit"]
 
 
-def test_a_listing_that_stays_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_listing_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     writer = a_log(store).start(1)
     a_log(store).end_as_controller("Failed")
-    looks = []
+    listings = []
     listed = CommitLog._numbers
 
     def behind(log: CommitLog, after: int) -> list[int]:
-        looks.append(after)
-        return listed(log, after) if len(looks) == TRIES else []
+        listings.append(after)
+        return listed(log, after) if len(listings) == TRIES else []
 
     with monkeypatch.context() as while_behind:
         while_behind.setattr(CommitLog, "_numbers", behind)
@@ -305,7 +305,7 @@ class CountingStore(MemoryStore):
         return super().get_many(keys)  # type: ignore[arg-type]
 
 
-def test_a_follower_reads_an_entry_once() -> None:
+def test_a_follower_reads_each_entry_once() -> None:
     store = CountingStore()
     log = a_log(store)
     follower = Follower(log)
@@ -330,21 +330,21 @@ def test_a_long_log_is_read_from_its_snapshot(monkeypatch: pytest.MonkeyPatch) -
     assert store.gets <= log_module.AT_ONCE
 
 
-def test_the_first_entry_may_not_be_missing_either(log: CommitLog, store: MemoryStore) -> None:
+def test_a_missing_first_entry_is_an_error(log: CommitLog, store: MemoryStore) -> None:
     committed(log.start(1), 1)
     del store.objects["digits/log/00000000.json"]
     with pytest.raises(LogCorrupt, match=r"00000000\.json: this log entry is missing"):
         log.read()
 
 
-def test_a_controllers_end_is_of_the_time_it_says(log: CommitLog) -> None:
+def test_the_controllers_end_has_the_given_time(log: CommitLog) -> None:
     log.start(1)
     end = log.end_as_controller("Failed", now=AT + 77)
     assert end
     assert end.at == AT + 77
 
 
-def test_a_writer_whose_log_knows_no_start_stops(log: CommitLog, store: MemoryStore) -> None:
+def test_a_writer_whose_log_has_no_start_is_fenced(log: CommitLog, store: MemoryStore) -> None:
     writer = log.start(1)
     seq = writer.history.seq + 1
     strange = Snapshot(seq, "n", AT, writer.history.owner, start=None, commits=(), dropped=(), end=None)
@@ -353,7 +353,7 @@ def test_a_writer_whose_log_knows_no_start_stops(log: CommitLog, store: MemorySt
         writer.check()
 
 
-def test_a_torn_entry_is_named_by_its_address(log: CommitLog, store: MemoryStore) -> None:
+def test_the_error_has_the_address_of_a_torn_entry(log: CommitLog, store: MemoryStore) -> None:
     committed(log.start(1), 1)
     store.objects["digits/log/00000001.json"] = b"{"
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""The commit log under every interleaving of its users: see `model_checker`."""
+"""The commit log under every interleaving of its users, with `model_checker`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.checkpoints.model_programs import controller, patient_writer, reader,
 
 @pytest.fixture(autouse=True)
 def fast_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs are run again and again from their beginning: what was decoded once need not be decoded again."""
+    """Cache decoded entries, because the checker runs programs many times from their beginning."""
     known: dict[tuple[bytes, str, int], Entry] = {}
 
     def cached(data: bytes, name: str, seq: int) -> Entry:
@@ -33,14 +33,14 @@ def fast_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def compact_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every collection writes a snapshot and deletes what lies behind it."""
+    """Every collection writes a snapshot and deletes the entries before it."""
     monkeypatch.setattr(garbage, "COMPACT_AFTER", 0)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """`faulty` are the kinds of requests that may stay unanswered, `faults` how many of them in one run; `tries`: how
-    often the log itself tries, where an outage is to last longer than that."""
+    """`faulty` are the kinds of requests that may stay unanswered, `faults` their maximum number in one run. `tries` is
+    how often the log itself tries; 1 makes outages longer than its retries."""
 
     programs: dict[str, Program]
     faults: int = 0
@@ -58,8 +58,8 @@ SCENARIOS = {
     "two starts inside one attempt": Scenario({"a": writer(1, 1, 2), "b": writer(1, 1)}, 1),
     "two starts inside one attempt, two unanswered": Scenario({"a": writer(1, 1), "b": writer(1)}, 2),
     "three attempts": Scenario({"a": writer(1, 1), "b": writer(2, 1), "c": writer(3)}),
-    "the job ends from outside": Scenario({"a": writer(1, 1, 2, end="Succeeded"), "c": controller("Failed")}, 1),
-    "collection beside an older writer": Scenario({"a": writer(1, 1), "b": writer(2, 3, 4, keep=1, files=True)}),
+    "the controller ends the job": Scenario({"a": writer(1, 1, 2, end="Succeeded"), "c": controller("Failed")}, 1),
+    "collection during an older writer": Scenario({"a": writer(1, 1), "b": writer(2, 3, 4, keep=1, files=True)}),
     "collection, an older start unanswered": Scenario(
         {"a": writer(1, 1, keep=1), "b": writer(2)}, 1, ("put_if_absent",)
     ),
@@ -75,18 +75,18 @@ SCENARIOS = {
     "two starts inside one attempt that outlast an outage": Scenario(
         {"a": patient_writer(1, 1), "b": patient_writer(1)}, 2, tries=1
     ),
-    "a start that outlasts an outage beside a collection": Scenario(
+    "a start that outlasts an outage during a collection": Scenario(
         {"a": writer(1, 1, keep=1), "b": patient_writer(2)}, 1, ("put_if_absent",), tries=1
     ),
-    "the job ends from outside during an outage": Scenario(
+    "the controller ends the job during an outage": Scenario(
         {"a": patient_writer(1, 1), "c": controller("Failed")}, 2, tries=1
     ),
-    "a reader beside a collection": Scenario({"a": writer(1, 1, 2, 3, keep=1, files=True), "r": reader()}),
+    "a reader during a collection": Scenario({"a": writer(1, 1, 2, 3, keep=1, files=True), "r": reader()}),
 }
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_interleaving_keeps_every_promise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_invariants_hold_in_every_interleaving(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = SCENARIOS[name]
     checker = scenario.run(monkeypatch)
     print(name, checker.states, "states", len(checker.ends), "ends")
@@ -104,7 +104,7 @@ def without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry whose answer was lost is not recognised: every try makes a new one."""
+    """The log does not recognize an entry whose response was lost: every retry appends a new one."""
     append: AppendedBy = CommitLog.append
 
     def forgetful(log: CommitLog, history: History, build: Callable[[History], Entry]) -> tuple[History, Entry]:
@@ -114,8 +114,8 @@ def without_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CommitLog, "append", forgetful)
 
 
-def trusting_the_create(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A create that succeeds is believed, although a compaction may have made room for it."""
+def without_check_after_create(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log trusts a successful create, although a compaction may have deleted the entry of that number."""
     append: AppendedBy = CommitLog.append
 
     def trusting(log: CommitLog, history: History, build: Callable[[History], Entry]) -> tuple[History, Entry]:
@@ -127,8 +127,8 @@ def trusting_the_create(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CommitLog, "append", trusting)
 
 
-def believing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read after one listing is believed without a second one."""
+def without_second_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log does not list a second time after reading."""
 
     def tail(log: CommitLog, after: int, known: dict[int, Entry]) -> list[Entry]:
         log._read_backwards([seq for seq in log._numbers(after) if seq not in known], known)
@@ -138,7 +138,7 @@ def believing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def files_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are deleted while the log still says that they count."""
+    """Files are deleted before the log drops their commits."""
     collect = garbage.collect
 
     def hasty(log: CommitLog, history: History, keep: int, *rest: Any, **more: Any) -> Any:
@@ -154,12 +154,12 @@ def files_first(monkeypatch: pytest.MonkeyPatch) -> None:
         (without_fence, "two attempts", "a fenced writer's commit was accepted"),
         (without_fence, "two starts inside one attempt", "a fenced writer's commit was accepted"),
         (without_nonce, "two attempts", "appended twice"),
-        (trusting_the_create, "collection beside an older writer", "is lost"),
-        (believing_at_once, "collection, an older start unanswered", "does not know it"),
-        (files_first, "a reader beside a collection", "its files do not exist"),
+        (without_check_after_create, "collection during an older writer", "is lost"),
+        (without_second_listing, "collection, an older start unanswered", "does not know it"),
+        (files_first, "a reader during a collection", "its files do not exist"),
     ],
 )
-def test_a_broken_protocol_is_found(
+def test_a_broken_protocol_is_detected(
     broken: Callable[[pytest.MonkeyPatch], None], name: str, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken(monkeypatch)

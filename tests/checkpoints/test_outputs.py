@@ -1,4 +1,4 @@
-"""What programs printed, kept beside the log: once, bounded, and removed with the job."""
+"""Stored program output: written once, of bounded size, and removed with the job."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from spotladder.errors import LogCorrupt
         (Output(1, 0, "…"), "outputs/0001/output.log.gz"),
     ],
 )
-def test_where_it_lies(output: Output, key: str) -> None:
+def test_the_key_of_an_output(output: Output, key: str) -> None:
     assert output.key == key
 
 
-def test_it_is_kept_once_and_read_again() -> None:
+def test_an_output_is_stored_once() -> None:
     store = MemoryStore()
     assert outputs.keep(store, Output(1, 0, "driver"), "first\n")
     assert not outputs.keep(store, Output(1, 0, "driver"), "second\n")
     assert outputs.read(store, [Output(1, 0, "driver"), Output(2, 0, "driver")]) == ["first\n", ""]
 
 
-def test_attempts_are_told_in_order_the_driver_first() -> None:
+def test_outputs_are_listed_by_attempt_with_the_driver_first() -> None:
     store = MemoryStore()
     given = [Output(2, 0, "a-rank"), Output(2, 0, "driver"), Output(1, 1, "driver"), Output(1, 0, "driver")]
     for output in given:
@@ -43,18 +43,18 @@ def test_attempts_are_told_in_order_the_driver_first() -> None:
     assert outputs.kept(store, 2) == [given[1], given[0]]
 
 
-def test_of_a_long_output_the_last_lines() -> None:
+def test_a_long_output_is_truncated_to_its_last_lines() -> None:
     store, output = MemoryStore(), Output(1, 0, "driver")
     text = "".join(f"step {step} 😀\n" for step in range(50_000))
     outputs.keep(store, output, text)
-    (told,) = outputs.read(store, [output])
-    assert told.startswith(CUT + "step ")
-    assert told.endswith("step 49999 😀\n")
-    assert LONGEST - 100 < len(told.encode()) <= LONGEST + len(CUT.encode())
-    assert text.endswith(told.removeprefix(CUT))
+    (text_read,) = outputs.read(store, [output])
+    assert text_read.startswith(CUT + "step ")
+    assert text_read.endswith("step 49999 😀\n")
+    assert LONGEST - 100 < len(text_read.encode()) <= LONGEST + len(CUT.encode())
+    assert text.endswith(text_read.removeprefix(CUT))
 
 
-def test_the_newest_attempts_stay() -> None:
+def test_the_outputs_of_the_newest_attempts_are_kept() -> None:
     store = MemoryStore()
     for attempt in range(1, 26):
         outputs.keep(store, Output(attempt, 0, "driver"), "x")
@@ -64,7 +64,7 @@ def test_the_newest_attempts_stay() -> None:
     assert outputs.trim(store) == 0
 
 
-def test_of_each_attempt_the_newest_restarts_stay() -> None:
+def test_the_outputs_of_the_newest_restarts_of_an_attempt_are_kept() -> None:
     store = MemoryStore()
     for restart in range(9):
         outputs.keep(store, Output(1, restart, "rank"), "x")
@@ -75,14 +75,14 @@ def test_of_each_attempt_the_newest_restarts_stay() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_no_output_is_named() -> None:
+def test_the_error_names_an_invalid_output() -> None:
     store = MemoryStore()
     store.put_if_absent(Output(1, 0, "driver").key, b"torn")
     with pytest.raises(LogCorrupt, match=r"outputs/0001/driver\.log\.gz: is not a gzip file"):
         outputs.read(store, [Output(1, 0, "driver")])
 
 
-def test_it_goes_with_the_job() -> None:
+def test_outputs_are_removed_with_the_job() -> None:
     store = MemoryStore()
     log = CommitLog(store, "digits", namespace="team-a")
     log.start(1)

@@ -1,4 +1,4 @@
-"""`--fresh`: a job's own checkpoints go, whatever state they are in; nobody else's do."""
+"""`--fresh` deletes the job's own checkpoints, even damaged ones, and no others."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ DAMAGE: dict[str, Callable[[MemoryStore], None]] = {
     "none": lambda store: None,
     "a torn entry": lambda store: put(store, SECOND, b'{"v": 1, "se'),
     "an empty entry": lambda store: put(store, SECOND, b""),
-    "an entry that is missing": lambda store: store.delete([SECOND]),
-    "an entry that is no entry": lambda store: put(store, SECOND, b"[]"),
+    "a missing entry": lambda store: store.delete([SECOND]),
+    "an invalid entry": lambda store: put(store, SECOND, b"[]"),
     "files without a log": lambda store: store.delete([key for key in keys(store) if "/log/" in key]),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_is_the_jobs_own_goes(store: MemoryStore, damage: str) -> None:
+def test_the_jobs_own_checkpoints_are_deleted(store: MemoryStore, damage: str) -> None:
     DAMAGE[damage](store)
     remove(a_log(store))
     assert keys(store) == []
-    assert a_log(store).start(1, "spot-a").history.commits == (), "and the job can begin anew"
+    assert a_log(store).start(1, "spot-a").history.commits == (), "the job cannot start anew"
 
 
-def test_nothing_else_goes(store: MemoryStore) -> None:
+def test_other_objects_are_kept(store: MemoryStore) -> None:
     others = ["digits/notes.txt", "digits/attempts/readme", "digits/log/readme", "digits2/log/00000000.json", "x"]
     for key in others:
         put(store, key, b"precious")
@@ -71,13 +71,13 @@ REFUSED = {
         lambda store: (changed(store, START, owner=ANOTHER), put(store, SECOND, b"")),
         ForeignLog,
     ),
-    "a newer spotladder's": (lambda store: changed(store, SECOND, v=2), NewerLog),
-    "torn, and nobody knows whose": (lambda store: put(store, START, b"{"), LogCorrupt),
+    "written by a newer spotladder": (lambda store: changed(store, SECOND, v=2), NewerLog),
+    "torn, owner unknown": (lambda store: put(store, START, b"{"), LogCorrupt),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_may_be_anothers_stays(store: MemoryStore, name: str) -> None:
+def test_a_log_that_may_belong_to_another_job_is_kept(store: MemoryStore, name: str) -> None:
     change, error = REFUSED[name]
     change(store)  # type: ignore[no-untyped-call]
     before = {key: store.get(key) for key in keys(store)}
@@ -86,7 +86,7 @@ def test_what_may_be_anothers_stays(store: MemoryStore, name: str) -> None:
     assert {key: store.get(key) for key in keys(store)} == before
 
 
-def test_a_log_that_does_not_say_whose_it_is_goes_for_one_who_knows(store: MemoryStore) -> None:
+def test_a_log_without_a_readable_owner_is_deleted_only_with_ours(store: MemoryStore) -> None:
     put(store, START, b"{")
     with pytest.raises(LogCorrupt, match=r"00000000\.json: torn .*; no entry names .* delete memory:\S+ yourself"):
         remove(a_log(store))
@@ -94,28 +94,28 @@ def test_a_log_that_does_not_say_whose_it_is_goes_for_one_who_knows(store: Memor
     assert keys(store) == []
 
 
-def test_who_believes_to_know_is_not_believed_against_the_log(store: MemoryStore) -> None:
+def test_ours_does_not_override_a_readable_owner(store: MemoryStore) -> None:
     changed(store, START, owner=ANOTHER)
     with pytest.raises(ForeignLog):
         remove(a_log(store), ours=True)
 
 
-class Stopping(MemoryStore):
-    """Goes away after so many deletions."""
+class LimitedStore(MemoryStore):
+    """A store that becomes unavailable after `left` deletions."""
 
     left = 0
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
             if self.left == 0:
-                raise StoreUnavailable("the bucket is away")
+                raise StoreUnavailable("the bucket does not answer")
             self.left -= 1
             super().delete([key])
 
 
 @pytest.mark.parametrize("cut", range(6))
-def test_a_removal_that_is_cut_short_can_be_gone_on_from_or_finished(cut: int) -> None:
-    store = Stopping()
+def test_after_an_interrupted_removal_the_job_can_resume_or_be_removed(cut: int) -> None:
+    store = LimitedStore()
     store.left = 100
     committed(a_log(store).start(1, "spot-a"), 20, 40)
     assert len(keys(store)) == 5
@@ -123,9 +123,9 @@ def test_a_removal_that_is_cut_short_can_be_gone_on_from_or_finished(cut: int) -
     try:
         remove(a_log(store))
     except StoreUnavailable:
-        a_log(store).read()  # older, and whole
+        a_log(store).read()  # The remaining log is readable.
         newest = a_log(store).newest()
-        assert newest is None or store.head(f"digits/{newest.path}/w"), "what it offers to resume from is there"
+        assert newest is None or store.head(f"digits/{newest.path}/w"), "the files of the newest commit are missing"
     store.left = 100
     remove(a_log(store))
     assert keys(store) == []

@@ -1,4 +1,4 @@
-"""Downloads that are compared with what was committed, and the way back over those that differ."""
+"""Resume: downloads are verified, and commits that fail verification are skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.checkpoints.builders import a_folder
 
 @pytest.fixture
 def writer(log: CommitLog, tmp_path: Path) -> Writer:
-    """Has committed steps 1, 2 and 3."""
+    """A writer that has committed steps 1, 2 and 3."""
     mine = log.start(1)
     for step in (1, 2, 3):
         commit_folder(mine, step, a_folder(tmp_path / str(step), w=b"weights %d" % step, o=b"optimizer"))
@@ -32,13 +32,13 @@ def damage(log: CommitLog, step: int, data: bytes | None = b"weights X") -> None
         log.store.put_if_absent(key, data)
 
 
-def test_there_is_nothing_to_resume_at_first(log: CommitLog, tmp_path: Path) -> None:
+def test_an_empty_log_has_nothing_to_resume(log: CommitLog, tmp_path: Path) -> None:
     assert log.resume(tmp_path) is None
     log.start(1)
     assert log.resume(tmp_path) is None
 
 
-def test_the_newest_is_resumed(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
+def test_the_newest_commit_is_resumed(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
     found = log.resume(tmp_path / "out")
     assert found
     assert (found.step, found.skipped, found.path) == (3, (), tmp_path / "out" / "ckpt-000003")
@@ -54,7 +54,7 @@ def test_the_newest_is_resumed(log: CommitLog, writer: Writer, tmp_path: Path) -
     ],
     ids=["changed", "truncated", "missing"],
 )
-def test_a_corrupt_commit_is_stepped_over(
+def test_a_corrupt_commit_is_skipped(
     log: CommitLog, writer: Writer, tmp_path: Path, data: bytes | None, says: str
 ) -> None:
     damage(log, 3, data)
@@ -69,14 +69,14 @@ def test_a_corrupt_commit_is_stepped_over(
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["ckpt-000002"]
 
 
-def test_what_others_found_corrupt_is_not_tried(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
+def test_commits_that_other_ranks_reject_are_skipped(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
     found = log.resume(tmp_path / "out", without={writer.folder(3): "rank 1 cannot read it"})
     assert found
     assert found.step == 2
     assert [why for _, why in found.skipped] == ["rank 1 cannot read it"]
 
 
-def test_when_none_verifies_it_is_no_first_start(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
+def test_no_verified_commit_is_an_error(log: CommitLog, writer: Writer, tmp_path: Path) -> None:
     for step in (1, 2, 3):
         damage(log, step)
     with pytest.raises(
@@ -85,7 +85,7 @@ def test_when_none_verifies_it_is_no_first_start(log: CommitLog, writer: Writer,
         log.resume(tmp_path)
 
 
-def test_a_commit_that_is_collected_meanwhile_is_not_called_corrupt(
+def test_a_commit_that_is_collected_meanwhile_is_not_corrupt(
     log: CommitLog, writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = log.commits
@@ -97,7 +97,7 @@ def test_a_commit_that_is_collected_meanwhile_is_not_called_corrupt(
     assert (found.step, found.skipped) == (3, ())
 
 
-def test_a_store_that_does_not_answer_is_no_corruption(
+def test_an_outage_is_not_a_corrupt_commit(
     log: CommitLog, writer: Writer, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     get_file = store.get_file
@@ -118,7 +118,7 @@ def test_a_store_that_does_not_answer_is_no_corruption(
         log.resume(tmp_path / "b")
 
 
-def test_each_rank_fetches_its_own(log: CommitLog, tmp_path: Path) -> None:
+def test_each_rank_fetches_its_own_files(log: CommitLog, tmp_path: Path) -> None:
     writer = log.start(1)
     path = writer.folder(1)
     files: tuple[FileEntry, ...] = ()
@@ -136,14 +136,14 @@ def test_each_rank_fetches_its_own(log: CommitLog, tmp_path: Path) -> None:
     assert len([p for p in (tmp_path / "every").rglob("*") if p.is_file()]) == 4
 
 
-def test_the_only_commit_that_does_not_verify_is_no_first_start(log: CommitLog, tmp_path: Path) -> None:
+def test_a_single_corrupt_commit_is_an_error(log: CommitLog, tmp_path: Path) -> None:
     commit_folder(log.start(1), 1, a_folder(tmp_path / "1", w=b"weights 1"))
     damage(log, 1)
     with pytest.raises(CheckpointCorrupt, match="none of the 1 commits verifies"):
         log.resume(tmp_path)
 
 
-def test_files_in_folders_within_folders_come_back(log: CommitLog, tmp_path: Path) -> None:
+def test_nested_folders_are_restored(log: CommitLog, tmp_path: Path) -> None:
     a_folder(tmp_path / "x" / "deep" / "deeper", w=b"w")
     commit_folder(log.start(1), 1, tmp_path / "x")
     found = log.resume(tmp_path / "back")

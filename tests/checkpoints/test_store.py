@@ -1,4 +1,4 @@
-"""The stores that need nothing but this machine: memory, disk, S3 (moto's server), Google (a fake of its XML calls)."""
+"""The stores without a cloud: memory, disk, S3 (moto's server), Google Cloud Storage (a fake)."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class TestDisk(StoreContract):
         store.delete(["a/b/c"])
         assert not list((tmp_path / "not" / "made yet").iterdir())
 
-    def test_is_named_by_a_file_address_too(self, tmp_path: Path) -> None:
+    def test_a_file_address_names_the_folder(self, tmp_path: Path) -> None:
         open_store(tmp_path).put_if_absent("k", b"1")
         assert open_store(f"file://{tmp_path}").get("k") == b"1"
 
     @pytest.mark.parametrize("advice", ["taken", "refused", "unknown"])
-    def test_the_disk_begins_to_write_before_the_file_ends(
+    def test_large_files_are_flushed_while_they_are_written(
         self, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, advice: str
     ) -> None:
         begun: list[tuple[int, int]] = []
@@ -97,7 +97,7 @@ class TestDisk(StoreContract):
             (errno.EACCES, "permission denied"),
         ],
     )
-    def test_a_disk_that_refuses_says_why(
+    def test_errors_of_the_disk_have_a_cause(
         self, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, says: str
     ) -> None:
         def refuse(_: int) -> None:
@@ -112,7 +112,7 @@ class TestDisk(StoreContract):
         monkeypatch.undo()
         assert not list(store.list(""))
 
-    def test_a_mount_that_went_away_may_come_back(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_stale_mount_is_unavailable_and_not_refused(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         def stale(_: int) -> None:
             raise OSError(errno.ESTALE, "Stale file handle")
 
@@ -121,7 +121,7 @@ class TestDisk(StoreContract):
             store.put_if_absent("log/0", b"1")
         assert not isinstance(caught.value, StoreRefused)
 
-    def test_a_file_system_without_links_is_refused(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_file_system_without_hard_links_is_rejected(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         def no_links(*_: object) -> None:
             raise OSError(errno.ENOTSUP, "Operation not supported")
 
@@ -129,12 +129,12 @@ class TestDisk(StoreContract):
         with pytest.raises(StoreRefused, match="no hard links"):
             store.put_if_absent("log/0", b"1")
 
-    def test_a_file_where_a_folder_must_be(self, tmp_path: Path) -> None:
+    def test_a_file_in_place_of_a_folder(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("x")
         with pytest.raises(StoreRefused, match="a file has the name of a required folder"):
             check_store(open_store(tmp_path / "file"))
 
-    def test_a_folder_in_the_place_of_a_file_is_no_object(self, store: Store, tmp_path: Path) -> None:
+    def test_a_folder_in_place_of_a_file_is_not_an_object(self, store: Store, tmp_path: Path) -> None:
         (tmp_path / "in").write_bytes(b"w")
         store.put_file("a/w", tmp_path / "in")
         root = Path(unquote(store.uri.removeprefix("file://")))
@@ -150,7 +150,7 @@ class TestDisk(StoreContract):
 
     def test_a_read_only_folder(self, tmp_path: Path) -> None:
         if os.geteuid() == 0:
-            pytest.skip("root may write everywhere")
+            pytest.skip("root can write to every folder")
         tmp_path.chmod(0o500)
         try:
             with pytest.raises(StoreRefused, match="permission denied"):
@@ -170,13 +170,13 @@ class TestS3(StoreContract):
     def address(self, s3: str) -> str:
         return new_bucket(s3)
 
-    def test_a_missing_bucket_is_named(self, s3: str) -> None:
+    def test_the_error_names_a_missing_bucket(self, s3: str) -> None:
         with pytest.raises(StoreRefused, match="bucket nowhere does not exist: create it or correct the address"):
             check_store(open_store("s3://nowhere/prefix"))
         with pytest.raises(StoreRefused, match="bucket nowhere does not exist"):
             open_store("s3://nowhere/prefix").put_if_absent("k", b"1")
 
-    def test_a_server_that_is_not_there_is_named(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
+    def test_the_error_names_an_unreachable_server(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hidden@127.0.0.1:1/?secret=hidden")
         wanted = r"cannot list s3://bkt/x/log/: .* check the network and AWS_ENDPOINT_URL \(http://127\.0\.0\.1:1/\)$"
         with pytest.raises(StoreUnavailable, match=wanted):
@@ -192,21 +192,21 @@ class TestS3(StoreContract):
             ("AWS_ENDPOINT_URL", "", "AWS_ENDPOINT_URL is not an address: set it to http://"),
         ],
     )
-    def test_a_setting_that_was_badly_written_is_named(self, s3: str, name: str, value: str, says: str) -> None:
+    def test_the_error_names_an_invalid_setting(self, s3: str, name: str, value: str, says: str) -> None:
         with pytest.raises(StoreRefused, match=says):
             open_store("s3://bkt/x", {name: value})
 
-    def test_the_librarys_panic_is_an_error_like_others(self, s3: str) -> None:
+    def test_a_panic_of_the_library_is_an_error(self, s3: str) -> None:
         with pytest.raises(StoreRefused, match=r"cannot list s3://b b/x/log/: the settings do not make a valid"):
             check_store(open_store("s3://b b/x"))
 
-    def test_reading_many_leaves_no_threads(self, store: Store) -> None:
+    def test_get_many_leaves_no_threads(self, store: Store) -> None:
         for number in range(20):
             store.put_if_absent(f"log/{number:02}", b"x")
         assert store.get_many([f"log/{number:02}" for number in range(21)]) == [b"x"] * 20 + [None]
         assert [thread for thread in threading.enumerate() if thread.name.startswith("spotladder-store")] == []
 
-    def test_a_profile_is_taken_where_no_key_is_set(
+    def test_a_profile_is_used_without_keys(
         self, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         credentials = tmp_path / "credentials"
@@ -220,7 +220,7 @@ class TestS3(StoreContract):
         with pytest.raises(StoreRefused, match=r"AWS_PROFILE=home: .*could not be found.*: correct it, or set AWS_"):
             open_store(address)
 
-    def test_no_secret_is_shown(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
+    def test_errors_contain_no_secrets(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "do-not-show")
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1/?token=do-not-show")
         with pytest.raises(StoreUnavailable) as caught:
@@ -252,7 +252,7 @@ class TestS3(StoreContract):
         (GenericError("GET http://h/k?X-Amz-Signature=secret failed"), StoreUnavailable, "GET http://h/k failed"),
     ],
 )
-def test_what_a_bucket_says_becomes_what_to_do(error: Exception, kind: type[Exception], says: str) -> None:
+def test_errors_of_a_bucket_recommend_a_remedy(error: Exception, kind: type[Exception], says: str) -> None:
     with pytest.MonkeyPatch.context() as environment:
         use_s3(environment, "http://127.0.0.1:1", "key", "secret")
         found = BucketStore("s3", "bkt", "p")._failure("write", "k", error)
@@ -271,7 +271,7 @@ def test_what_a_bucket_says_becomes_what_to_do(error: Exception, kind: type[Exce
         ({"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}, {}, True),
     ],
 )
-def test_credentials_in_variables_cannot_change_and_others_are_read_again(
+def test_static_credentials_are_not_renewed_and_others_are(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], given: dict[str, str], renewable: bool
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
@@ -296,7 +296,7 @@ class TestGoogle(StoreContract):
     def address(self, gcs: None, request: pytest.FixtureRequest) -> str:
         return f"gs://bucket/{request.node.name}"
 
-    def test_a_missing_bucket_is_named(self, gcs: None) -> None:
+    def test_the_error_names_a_missing_bucket(self, gcs: None) -> None:
         with pytest.raises(StoreRefused, match="bucket nowhere does not exist"):
             check_store(open_store("gs://nowhere/prefix"))
 
@@ -311,7 +311,7 @@ class TestGoogle(StoreContract):
         ("file://host/x", "three slashes"),
     ],
 )
-def test_an_address_that_is_none(address: str, says: str) -> None:
+def test_invalid_addresses_are_rejected(address: str, says: str) -> None:
     with pytest.raises(InvalidSpec, match=says) as caught:
         open_store(address)
     assert "secret@" not in str(caught.value)

@@ -15,7 +15,7 @@ from tests.checkpoints.builders import a_folder, a_log
 
 
 class TornStore(MemoryStore):
-    """Does not answer some uploads; others it answers and keeps only half of them."""
+    """Does not respond to the first uploads (`unanswered`), then truncates the next (`torn`)."""
 
     def __init__(self, unanswered: int = 0, torn: int = 0, refused: bool = False) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class TornStore(MemoryStore):
         return entry
 
 
-def test_an_upload_is_tried_again(tmp_path: Path) -> None:
+def test_an_unanswered_upload_is_retried(tmp_path: Path) -> None:
     store = TornStore(unanswered=2)
     commit = commit_folder(a_log(store).start(1), 1, a_folder(tmp_path / "in", w=b"weights"), metrics={"loss": 1})
     assert [file.name for file in commit.files] == ["w"]
@@ -45,7 +45,7 @@ def test_an_upload_is_tried_again(tmp_path: Path) -> None:
         upload_folder(TornStore(unanswered=9), tmp_path / "in", "x")
 
 
-def test_a_refusal_is_not_tried_again(tmp_path: Path) -> None:
+def test_a_refused_upload_is_not_retried(tmp_path: Path) -> None:
     store = TornStore(refused=True)
     with pytest.raises(StoreRefused, match="read-only"):
         upload_folder(store, a_folder(tmp_path / "in", w=b"weights"), "x")
@@ -62,7 +62,7 @@ def test_a_truncated_upload_is_never_committed(tmp_path: Path) -> None:
     assert commit_folder(writer, 1, folder).step == 1
 
 
-def test_folders_in_folders_and_empty_ones(tmp_path: Path) -> None:
+def test_nested_and_empty_folders(tmp_path: Path) -> None:
     store = MemoryStore()
     a_folder(tmp_path / "in" / "a" / "b", w=b"1")
     (tmp_path / "in" / "empty").mkdir()
@@ -72,7 +72,7 @@ def test_folders_in_folders_and_empty_ones(tmp_path: Path) -> None:
     assert upload_folder(store, tmp_path / "in" / "empty", "other") == ()
 
 
-def test_a_name_that_no_bucket_takes_is_the_users_to_change(tmp_path: Path) -> None:
+def test_file_names_with_control_characters_are_rejected(tmp_path: Path) -> None:
     a_folder(tmp_path / "in")
     (tmp_path / "in" / "line\nbreak").write_bytes(b"")
     with pytest.raises(InvalidSpec, match=r"'line\\nbreak': buckets refuse control characters"):

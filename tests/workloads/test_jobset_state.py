@@ -152,8 +152,8 @@ def test_a_rank_with_a_running_container_has_not_succeeded() -> None:
         (None, (member(0),), Exit.LOST),
     ],
     ids=[
-        "completed", "completed wins over an exit code", "program failed", "interrupted", "interrupted wins over other exit codes",
-        "refused credentials win over other exit codes",
+        "completed", "completed wins over an exit code", "program failed", "interrupted",
+        "interrupted wins over other exit codes", "refused credentials win over other exit codes",
         "fenced wins", "killed: JobSet restarts", "terminated: JobSet restarts", "a failure before the last restart",
         "failed without an exit code", "failed", "deleted by a user", "gone",
     ],

@@ -111,29 +111,27 @@ TIER = Placement(
 
 
 def required(*terms: list[dict[str, Any]]) -> dict[str, Any]:
-    chosen = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
+    chosen = {"nodeSelectorTerms": [{"matchExpressions": expressions} for expressions in terms]}
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": chosen}}}
 
 
-def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+def term(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
 def test_the_tiers_selectors_are_added_to_the_users() -> None:
-    own = {"nodeSelector": {"gpu": "a100"}, "tolerations": [{"key": "gpu"}], **required([expression("disk", "Exists")])}
+    own = {"nodeSelector": {"gpu": "a100"}, "tolerations": [{"key": "gpu"}], **required([term("disk", "Exists")])}
     place(own, TIER, "spot-a", ("spec",))
     assert own["nodeSelector"] == {"gpu": "a100", KARPENTER: "spot"}
     assert own["tolerations"] == [{"key": "gpu"}, {"key": "spot", "operator": "Exists"}]
     assert (
         own["affinity"]
-        == required(
-            [expression("disk", "Exists"), expression("zone", "In", "a", "b"), expression("arch", "NotIn", "arm64")]
-        )["affinity"]
+        == required([term("disk", "Exists"), term("zone", "In", "a", "b"), term("arch", "NotIn", "arm64")])["affinity"]
     )
 
 
 def test_every_node_selector_term_gets_the_tiers_expressions() -> None:
-    own = required([expression("disk", "In", "ssd")], [expression("disk", "In", "nvme")])
+    own = required([term("disk", "In", "ssd")], [term("disk", "In", "nvme")])
     place(own, TIER, "spot-a", ("spec",))
     terms = own["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert [len(term["matchExpressions"]) for term in terms] == [3, 3]
@@ -160,13 +158,13 @@ IN_AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringE
         ({"nodeSelector": {KARPENTER: "on-demand"}}, f'spec.nodeSelector["{KARPENTER}"]'),
         ({"nodeSelector": {"zone": "c"}}, "spec.nodeSelector.zone"),
         ({"nodeSelector": {"arch": "arm64"}}, "spec.nodeSelector.arch"),
-        (required([expression(KARPENTER, "In", "on-demand")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([expression("disk", "Exists"), expression(KARPENTER, "NotIn", "spot")]), f"{IN_AFFINITY}[0].matchExpressions[1]"),
-        (required([expression(KARPENTER, "DoesNotExist")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([expression("zone", "In", "c", "d")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([expression("zone", "NotIn", "a", "b")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([expression("arch", "In", "arm64")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
-        (required([expression("zone", "In", "c")], [expression("zone", "In", "d")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([term(KARPENTER, "In", "on-demand")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([term("disk", "Exists"), term(KARPENTER, "NotIn", "spot")]), f"{IN_AFFINITY}[0].matchExpressions[1]"),
+        (required([term(KARPENTER, "DoesNotExist")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([term("zone", "In", "c", "d")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([term("zone", "NotIn", "a", "b")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([term("arch", "In", "arm64")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
+        (required([term("zone", "In", "c")], [term("zone", "In", "d")]), f"{IN_AFFINITY}[0].matchExpressions[0]"),
     ],
 )  # fmt: skip
 def test_a_contradiction_names_the_field(own: dict[str, Any], path: str) -> None:
@@ -180,12 +178,12 @@ def test_a_contradiction_names_the_field(own: dict[str, Any], path: str) -> None
     "own",
     [
         {"nodeSelector": {KARPENTER: "spot", "zone": "a", "arch": "amd64"}},
-        required([expression(KARPENTER, "In", "spot", "on-demand")]),
-        required([expression(KARPENTER, "Exists")]),
-        required([expression("zone", "NotIn", "a")]),
-        required([expression("arch", "NotIn", "arm64")]),
-        required([expression("arch", "DoesNotExist")]),
-        required([expression("zone", "In", "c")], [expression("zone", "In", "a")]),
+        required([term(KARPENTER, "In", "spot", "on-demand")]),
+        required([term(KARPENTER, "Exists")]),
+        required([term("zone", "NotIn", "a")]),
+        required([term("arch", "NotIn", "arm64")]),
+        required([term("arch", "DoesNotExist")]),
+        required([term("zone", "In", "c")], [term("zone", "In", "a")]),
     ],
 )  # fmt: skip
 def test_a_narrower_selector_is_accepted(own: dict[str, Any]) -> None:
