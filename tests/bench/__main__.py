@@ -1,6 +1,6 @@
-"""`make bench`: every `bench_*.py` in turn, each in a process of its own; results as JSON and as a page of the docs.
+"""`make bench`: runs every `bench_*.py` in its own process, and writes the results as JSON and to docs/benchmarks.md.
 
-Name some to run only those: `python -m tests.bench import log`. The page keeps the tables of those that did not run.
+Arguments select benchmarks: `python -m tests.bench import log`. The page keeps the tables of the others.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 
 HEAD = """# Benchmarks
 
-`make bench` measures these, each beside a peer or a limit in the same run, and writes this page. Absolute figures
-depend on the machine; the ratios are what to compare.
+See how fast spotladder is. `make bench` measures each figure together with a reference or a limit in the same run, and
+writes this page. Absolute figures depend on the machine: compare the ratios.
 """
 
 

@@ -1,8 +1,7 @@
-"""Fallbacks by the calls that nobody can do without, sent by a loop that watches and decides nothing: the limit of the
-API server and of the machine that it shares with everybody else.
+"""Fallbacks with the minimum number of API calls and without a controller: the limit of the API server on this machine.
 
-Per fallback: the old attempt's end is written down, its RayJob is deleted, the next attempt is written down, and its
-RayJob is applied. No budget, no pods, no Events.
+For each fallback the loop writes the end of the old attempt to the status, deletes its RayJob, writes the next attempt
+to the status, and applies its RayJob. It creates no PodDisruptionBudgets, pods or Events.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from spotladder.workloads.rayjob.records import RAYJOBS
 
 
 class Fallbacks:
-    """Reads what it needs in advance: `prepare`, then call it with a job's name."""
+    """Performs the fallback of a job. Call `prepare` first, which reads the objects."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
@@ -26,13 +25,13 @@ class Fallbacks:
         self._rayjobs: dict[str, Object] = {}
 
     async def prepare(self, attempts: Iterable[tuple[str, str]]) -> None:
-        """Read these jobs and their attempts."""
+        """Read the jobs and the RayJobs of their attempts."""
         for job, attempt in attempts:
             self._statuses[job] = (await self._client.get(TIEREDJOBS, job, self._namespace))["status"]
             self._rayjobs[job] = await self._client.get(RAYJOBS, attempt, self._namespace)
 
     async def __call__(self, job: str) -> None:
-        """The job's next attempt takes the place of this one."""
+        """Replace the job's attempt by the next one."""
         old = self._rayjobs[job]
         number = int(old["metadata"]["labels"][names.ATTEMPT]) + 1
         await self._write(job, f"attempt {number - 1} ends")

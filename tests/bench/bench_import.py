@@ -1,4 +1,4 @@
-"""What it costs to import the in-job library and to ask the CLI for help, beside bare Python."""
+"""Time to import the in-job library and to run `spotladder --help`, compared with bare Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ PROGRAMS = {
 
 
 def seconds(program: str, bytecode: str) -> float:
-    """One start of Python with the program, wall clock. Modules are compiled once, as where they are installed."""
+    """Run the program in a new Python; returns the wall-clock seconds. Modules are compiled once, as after
+    installation."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
@@ -37,7 +38,7 @@ def seconds(program: str, bytecode: str) -> float:
 
 
 def measure() -> Sequence[Row]:
-    """Medians over runs that take turns, so that a busy moment of the machine hits all alike."""
+    """Medians of interleaved runs, so that other load on the machine affects all programs alike."""
     with tempfile.TemporaryDirectory() as bytecode:
         return _measured(bytecode)
 
@@ -45,7 +46,7 @@ def measure() -> Sequence[Row]:
 def _measured(bytecode: str) -> list[Row]:
     times: dict[str, list[float]] = {name: [] for name in ("bare", *PROGRAMS)}
     for program in PROGRAMS.values():
-        seconds(program, bytecode)  # compiles
+        seconds(program, bytecode)  # compiles the modules
     for _ in range(RUNS):
         times["bare"].append(seconds("pass", bytecode))
         for name, program in PROGRAMS.items():
@@ -57,11 +58,11 @@ def _measured(bytecode: str) -> list[Row]:
         limited = name in LIMITED
         rows.append(
             Row(
-                what=name,
+                name=name,
                 measured=median,
                 unit="s",
-                beside="bare Python",
-                peer=bare,
+                compared_with="bare Python",
+                reference=bare,
                 goal=f"< {MOST_SECONDS} s more" if limited else "",
                 met=median - bare < MOST_SECONDS if limited else None,
             )

@@ -1,7 +1,8 @@
-"""The time for the fleet file and its stacks: validation beside bare Python, synthesis beside importing the bindings.
+"""Time to validate a fleet file and to synthesize its stacks, compared with bare Python and with importing the
+bindings.
 
-Each measurement is a process of its own, as a user starts it. The bindings are imported as a program does that uses
-them without this project: the modules of both clouds that the stacks need, in one process.
+Each measurement is a new process, as for users. The reference imports, in one process, the binding modules of both
+clouds that the stacks use.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ GOOGLE = (
 
 
 def seconds(program: str) -> float:
-    """One start of Python with the program, wall clock."""
+    """Run the program in a new Python; returns the wall-clock seconds."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=True, env=os.environ)
     return time.perf_counter() - started
 
 
 def measure() -> Sequence[Row]:
-    """The fastest of runs that take turns, since the machine has other work as well; one run before them warms the
+    """The fastest of interleaved runs, because other load on the machine only adds time. The first run warms the
     caches."""
     modules = [*(f"cdktn_aws.{name}" for name in AWS), *(f"cdktn_provider_google.{name}" for name in GOOGLE)]
     with tempfile.TemporaryDirectory() as folder:
@@ -63,20 +64,20 @@ def measure() -> Sequence[Row]:
     found = {name: min(values) for name, values in times.items()}
     return [
         Row(
-            what="`spotladder infra validate`",
+            name="`spotladder infra validate`",
             measured=found["validate"],
             unit="s",
-            beside="bare Python",
-            peer=found["bare"],
+            compared_with="bare Python",
+            reference=found["bare"],
             goal=f"≤ {MOST_VALIDATE} s",
             met=found["validate"] <= MOST_VALIDATE,
         ),
         Row(
-            what="`spotladder infra synth`, both clouds",
+            name="`spotladder infra synth`, both clouds",
             measured=found["synth"],
             unit="s",
-            beside="import of the bindings",
-            peer=found["import"],
+            compared_with="import of the bindings",
+            reference=found["import"],
             goal=f"≤ {MOST_SYNTH:.0f} s and ≤ {MOST_RATIO:.0f} ×",
             met=found["synth"] <= min(MOST_SYNTH, MOST_RATIO * found["import"]),
         ),

@@ -1,7 +1,7 @@
-"""How fast the local runner answers an eviction, and what a start of real Ray takes.
+"""Time from an eviction to the next attempt with the local runner, and time to start Ray.
 
-One job with two workers on real Ray. Its node is taken without a word, so the reaction counts from the kill itself; the
-peer is how long the same machine takes to start the same nodes when nothing else is going on.
+A job with two workers on a local Ray cluster loses a node, without and with notice. The reference is the time to start
+the same Ray nodes on the idle machine.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ for step in job.steps(start, 400):
 
 
 def starts() -> tuple[float, float]:
-    """Seconds until a head is up, and until two workers that start together are, on this machine left alone."""
+    """Seconds to start a Ray head, and to start two workers together, on the idle machine."""
     with tempfile.TemporaryDirectory() as place:
         scratch = new_scratch(mark := uuid.uuid4().hex)
         reaper = Reaper(mark, scratch.path, scratch.lock)
@@ -90,7 +90,7 @@ def _until_up(*nodes: RayNode) -> float:
 
 
 def run(notice: str) -> Sequence[Record]:
-    """The records of one run that loses a node at step 300 and ends on the next tier."""
+    """The timeline records of a run that loses a node at step 300 and ends on the next tier."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         for name, text in {"job.yaml": JOB, "world.yaml": WORLD % notice, "train.py": PROGRAM}.items():
@@ -106,11 +106,11 @@ def run(notice: str) -> Sequence[Record]:
 
 
 def measure() -> list[rows.Row]:
-    """Reaction and resume time, with and without notice, beside the bare start of the nodes."""
+    """Reaction and resume times with and without notice, compared with the start of the nodes alone."""
     for_head, for_workers = starts()
     found = [rows.Row("start of a Ray head", for_head, "s", "limit", 10.0, "≤ 10 s", for_head <= 10)]
     found.append(rows.Row("start of 2 Ray workers", for_workers, "s", "limit", 10.0, "≤ 10 s", for_workers <= 10))
-    for notice, name in (("0s", "a node taken without a word"), ("10s", "a node taken with notice")):
+    for notice, name in (("0s", "node lost without notice"), ("10s", "node lost with notice")):
         records = run(notice)
         signs = (NodeChange.GONE if notice == "0s" else NodeChange.NOTICED,)
         lost = next(
@@ -130,13 +130,9 @@ def measure() -> list[rows.Row]:
         if exited and notice != "0s":
             found.append(rows.Row(f"{name} → committed and stopped", exited[0] - lost, "s", "notice", 10.0))
         found.append(
-            rows.Row(
-                f"{name} → next program's process", started - lost, "s", "bare start of its 2 workers", for_workers
-            )
+            rows.Row(f"{name} → next program's process", started - lost, "s", "start of 2 Ray workers", for_workers)
         )
-        found.append(
-            rows.Row(f"{name} → first new step", moved - lost, "s", "bare start of its 2 workers", for_workers)
-        )
+        found.append(rows.Row(f"{name} → first new step", moved - lost, "s", "start of 2 Ray workers", for_workers))
     return found
 
 

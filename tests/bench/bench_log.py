@@ -1,7 +1,7 @@
-"""What the commit log costs: beside bare transfers of the same bytes, by the same number of threads, in the same run.
+"""Overhead of the commit log, compared with transfers of the same bytes by the same number of threads in the same run.
 
-The object store is the fake of Google's XML calls in a process of its own on this machine: no network hides what the
-log adds, so a real bucket shows smaller ratios. The disk is the one under TMPDIR.
+The object store is the fake of Google Cloud Storage in another local process. It has no network latency, so the ratios
+are larger than with a real bucket. The disk is the one of TMPDIR.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def measure() -> list[Row]:
 
 
 def commit_rows(where: str, address: str, folder: Path, bare: Callable[[Path, str], object]) -> list[Row]:
-    """A commit of 257 MiB, compared with an upload of the same files without a log."""
+    """A commit of 257 MiB, compared with an upload of the same files alone."""
     source = files(folder / f"commit-{where}", COMMIT_FILES)
     log = CommitLog(open_store(address), f"commit-{where}")
     writer = log.start(1)
@@ -67,7 +67,7 @@ def commit_rows(where: str, address: str, folder: Path, bare: Callable[[Path, st
 
 
 def append_rows(where: str, address: str) -> list[Row]:
-    """A commit without files against one object created with put-if-absent."""
+    """A commit without files, compared with one put-if-absent."""
     store = open_store(address)
     writer = CommitLog(store, f"append-{where}").start(1)
     mine, plain = in_turn(
@@ -76,15 +76,15 @@ def append_rows(where: str, address: str) -> list[Row]:
         APPENDS,
     )
     mine, plain = [1000 * value for value in mine], [1000 * value for value in plain]
-    beside = "one bare create"
+    compared_with = "one bare create"
     return [
-        Row(f"append, {where}, median", statistics.median(mine), "ms", beside, statistics.median(plain)),
-        Row(f"append, {where}, 95th percentile", nth(mine, 95), "ms", beside, nth(plain, 95)),
+        Row(f"append, {where}, median", statistics.median(mine), "ms", compared_with, statistics.median(plain)),
+        Row(f"append, {where}, 95th percentile", nth(mine, 95), "ms", compared_with, nth(plain, 95)),
     ]
 
 
 def resume_rows(where: str, address: str, folder: Path, bare: Callable[[CommitLog, Path], object]) -> list[Row]:
-    """A verified resume of 1 GiB against a parallel download that compares nothing."""
+    """A verified resume of 1 GiB, compared with a parallel download without verification."""
     source = files(folder / f"resume-{where}", RESUME_FILES)
     log = CommitLog(open_store(address), f"resume-{where}")
     commit_folder(log.start(1), 1, source)
@@ -105,7 +105,7 @@ def resume_rows(where: str, address: str, folder: Path, bare: Callable[[CommitLo
 def in_turn(
     mine: Callable[[int], object], other: Callable[[int], object], rounds: int
 ) -> tuple[list[float], list[float]]:
-    """Seconds of both, alternating, so that a busy moment meets both alike. The first round is not counted."""
+    """Seconds of both in alternating order, so that other load affects both alike. The first round is not counted."""
     taken: tuple[list[float], list[float]] = ([], [])
     for round_ in range(rounds + 1):
         for which, work in enumerate((mine, other) if round_ % 2 else (other, mine)):
@@ -116,17 +116,17 @@ def in_turn(
     return taken
 
 
-def compared(what: str, mine: Sequence[float], plain: Sequence[float], beside: str, goal: float) -> Row:
-    """The best of each, and whether their ratio is within the goal: what else the machine does only ever adds time."""
-    measured, peer = min(mine), min(plain)
-    return Row(what, measured, "s", beside, peer, f"≤ {goal:.2f}×", measured / peer <= goal)
+def compared(what: str, mine: Sequence[float], plain: Sequence[float], compared_with: str, goal: float) -> Row:
+    """Compare the minimum of each, because other load on the machine only adds time."""
+    measured, reference = min(mine), min(plain)
+    return Row(what, measured, "s", compared_with, reference, f"≤ {goal:.2f}×", measured / reference <= goal)
 
 
-# --- the peers ------------------------------------------------------------------------------------------------------
+# --- references -----------------------------------------------------------------------------------------------------
 
 
 def bare_upload(source: Path, address: str) -> None:
-    """obstore's own parallel upload of each file."""
+    """Upload each file with obstore alone, in parallel."""
     prefix = address.removeprefix(f"gs://{BUCKET}/")
     store = raw_bucket()
 
@@ -138,7 +138,7 @@ def bare_upload(source: Path, address: str) -> None:
 
 
 def bare_download(log: CommitLog, to: Path) -> None:
-    """obstore's own streaming download of each file."""
+    """Download each file with obstore alone, in parallel."""
     prefix = log.uri.removeprefix(f"gs://{BUCKET}/")
     store = raw_bucket()
 
@@ -157,7 +157,7 @@ def raw_bucket() -> GCSStore:
 
 
 def bare_copy(source: Path, address: str) -> None:
-    """A copy of each file that is flushed to the disk."""
+    """Copy each file and flush it to the disk."""
     target = Path(address)
     target.mkdir(parents=True)
 
@@ -172,14 +172,14 @@ def bare_copy(source: Path, address: str) -> None:
 
 
 def bare_copy_back(log: CommitLog, to: Path) -> None:
-    """A copy of each file."""
+    """Copy each file."""
     commit = log.commits()[-1]
     source = Path(log.uri.removeprefix("file://")) / commit.path
     with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
         list(pool.map(lambda file: shutil.copyfile(source / file.name, to / file.name), commit.files))
 
 
-# --- the surroundings -----------------------------------------------------------------------------------------------
+# --- setup ----------------------------------------------------------------------------------------------------------
 
 
 def files(folder: Path, sizes: Sequence[int]) -> Path:
@@ -195,7 +195,7 @@ def nth(values: Sequence[float], percent: int) -> float:
 
 @contextmanager
 def server() -> Iterator[None]:
-    """The object store, in a process of its own."""
+    """The object store in another process."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_serve, args=(there,), daemon=True)
@@ -215,7 +215,7 @@ def _serve(connection: Connection) -> None:
     with pytest.MonkeyPatch.context() as environment, google(environment) as address:
         connection.send(address)
         with suppress(EOFError):
-            connection.recv()  # ends with the bench, however that ends
+            connection.recv()  # returns when the benchmark's process ends
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""The time to install the platform in two clusters: `spotladder infra rollout` beside the same commands by hand.
+"""Time to install the platform in two clusters: `spotladder infra rollout`, compared with the same commands by hand.
 
-Needs two real clusters, as `make test-infra` does for its rollouts; without them, the page keeps its figures.
+It needs two real clusters, as the rollout tests of `make test-infra` do. Without them it is skipped, and
+docs/benchmarks.md keeps its figures.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MOST_RATIO = 1.3
 
 
 def by_hand(both: Sites) -> float:
-    """Seconds for CRDs and releases, in the rollout's order, one cluster after the other."""
+    """Seconds to install CRDs and releases by hand, in the order of the rollout, one cluster after the other."""
     fleet = read_fleet(both.folder / "fleet.yaml", TODAY).fleet
     started = time.perf_counter()
     for name in NAMES:
@@ -46,7 +47,7 @@ def by_hand(both: Sites) -> float:
 
 
 def undo(both: Sites) -> None:
-    """Uninstalls everything, CRDs included."""
+    """Uninstall everything, including the CRDs."""
     fleet = read_fleet(both.folder / "fleet.yaml", TODAY).fleet
     for name in NAMES:
         kube = both.kube(name)
@@ -56,14 +57,14 @@ def undo(both: Sites) -> None:
 
 
 def chart_folder(both: Sites, chart: str) -> Path:
-    """A chart of the test, or of this checkout."""
+    """The folder of a chart: that of the test, else that of the repository."""
     mirrored = both.folder / "charts" / chart
     return mirrored if mirrored.is_dir() else ROOT / "charts" / chart
 
 
 def measure() -> Sequence[Row]:
     with tempfile.TemporaryDirectory() as folder, sites(Path(folder)) as both:
-        by_hand(both)  # the images are unpacked, programs are in the page cache
+        by_hand(both)  # unpacks images and fills the page cache
         undo(both)
         hand = by_hand(both)
         undo(both)
@@ -75,15 +76,15 @@ def measure() -> Sequence[Row]:
         again = time.perf_counter() - started
     return [
         Row(
-            what="rollout to 2 clusters",
+            name="rollout to 2 clusters",
             measured=ours,
             unit="s",
-            beside="the same helm and kubectl commands by hand",
-            peer=hand,
+            compared_with="the same helm and kubectl commands by hand",
+            reference=hand,
             goal=f"≤ {MOST_RATIO} ×",
             met=ours <= MOST_RATIO * hand,
         ),
-        Row(what="rollout to 2 clusters, nothing to change", measured=again, unit="s", beside="–"),
+        Row(name="rollout to 2 clusters, nothing to change", measured=again, unit="s", compared_with="–"),
     ]
 
 

@@ -1,11 +1,11 @@
-"""Many jobs: the controller as a process, with its default settings, on a real API server that has no nodes.
+"""Many jobs: the controller as a process with its default settings, on a real API server without nodes.
 
-KubeRay and kubelets are played (tests/kube/kuberay.py): each job has a head and four workers, every pod is on a Node
-object, which has five, and runs as soon as it is made. What is deleted is gone at once; so the old attempt is never
-waited for, and all that is measured is the controller and the API server, which share this machine's cores with the
-player. The commit logs are files on its disk. A pod is lost when the write that says so is sent.
+KubeRay and kubelets are simulated (tests/kube/kuberay.py). Each job has a head and four workers; each Node object has
+five pods. Pods run as soon as they are created, and deleted objects are gone at once, so a fallback never waits for the
+old attempt. The figures are those of the controller and the API server, which share the machine's cores with the
+simulation. The commit logs are on the local disk. The time of a loss is the time at which the pod's status is written.
 
-Needs what `make test-kube` needs; without it, the page keeps its figures.
+It has the requirements of `make test-kube`. Without them it is skipped, and docs/benchmarks.md keeps its figures.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from tests.kube.world import NAMESPACES, eventually, install_kinds, ray_spec
 JOBS = 2000
 WORKERS = 4
 CALM, BUSY, STORM = 1.0, 5.0, 50.0
-"""Evictions a second: an ordinary day's, what an API server on two cores still serves with ease, and what a region's
-bad hour brings."""
+"""Evictions per second: an ordinary day, a rate that an API server on two cores still serves, a capacity crunch in a
+region."""
 
 EVICTED = 60
-"""So many jobs are evicted at each of them."""
+"""Number of evicted jobs at each rate."""
 
 REST = 20.0
-"""Seconds in which nothing happens, after three times as many in which what has happened is written down."""
+"""Seconds for which idle jobs are measured, after a pause of three times as long."""
 
 SOLO = 20
-"""So many jobs one after the other give the figures of one running job."""
+"""Number of jobs, one after the other, for the figures of a single job."""
 
 TIERS = ("spot-a", "spot-b", "on-demand")
 LIMIT = 300.0
 PORTION = 20
-"""Seconds in which not so many more jobs have come to run: it is given up."""
+"""The benchmark fails if fewer than `PORTION` further jobs reach their phase within `LIMIT` seconds."""
 
 POLLING, MEMORY = 15.0, 400 / 200
-"""What SkyPilot publishes: it looks every 15 to 45 s, and takes 400 MB for 200 jobs."""
+"""SkyPilot's published polling interval in seconds (15 to 45 s), and memory in MB per job (400 MB for 200 jobs)."""
 
 
 class Crowd:
-    """A namespace with many jobs, the player, and one controller at a time."""
+    """A namespace with many jobs, the simulated KubeRay, and one controller at a time."""
 
     def __init__(self, client: Client, server: ApiServer, namespace: str, folder: Path) -> None:
         self.client, self.server, self.namespace, self.folder = client, server, namespace, folder
@@ -75,7 +75,7 @@ class Crowd:
         self.process: Process | None = None
 
     async def submit(self, names: Iterable[str]) -> None:
-        """Create the jobs, and wait until they run."""
+        """Create the jobs and wait until they run."""
         names = list(names)
         began, turn = time.monotonic(), asyncio.Semaphore(AT_ONCE)
 
@@ -115,9 +115,10 @@ class Crowd:
     async def evict(
         self, names: Sequence[str], *, every: float = 0.0, then: Callable[[str], Awaitable[None]] | None = None
     ) -> list[tuple[float, float]]:
-        """A worker of each is lost: seconds until the old attempt is asked to go, and until the next one exists.
+        """Evict a worker of each job. Returns the seconds until the old attempt is deleted and until the next one
+        exists.
 
-        `then` is done about it when there is no controller.
+        `then` performs the fallback if no controller runs.
         """
         lost: dict[str, float] = {}
         old = {name: self.kuberay.attempt[name] for name in names}
@@ -169,7 +170,7 @@ class Crowd:
     # --- the controller ---------------------------------------------------------------------------------------------
 
     async def start(self) -> float:
-        """Start a controller; seconds until it says that it is ready, and leads."""
+        """Start a controller. Returns the seconds until it is ready and leads."""
         config = self.folder / "controller.yaml"
         access = [{"namespaces": ["*"], "uris": [f"file://{self.checkpoints}"]}]
         settings = {"leaseNamespace": self.namespace, "listen": "127.0.0.1:0", "checkpointAccess": access}
@@ -184,22 +185,23 @@ class Crowd:
         return time.monotonic() - began
 
     async def stop(self) -> None:
-        """End the controller."""
+        """Stop the controller."""
         self.process.send(signal.SIGTERM)
         await self.process.ended()
         await self.process.close()
 
     async def restart(self, jobs: int) -> tuple[float, float]:
-        """Another controller takes over: seconds until it is ready, and until it has looked at every job."""
+        """Replace the controller. Returns the seconds until the new one is ready, and until it has reconciled every
+        job."""
         await self.stop()
         began = time.monotonic()
         ready = await self.start()
 
-        async def looked() -> bool:
+        async def reconciled() -> bool:
             await asyncio.sleep(0.3)
             return await self.count("spotladder_reconcile_seconds_count") >= jobs
 
-        await eventually(looked, limit=LIMIT)
+        await eventually(reconciled, limit=LIMIT)
         return ready, time.monotonic() - began
 
     async def count(self, name: str, wanted: Callable[[dict[str, str]], bool] = lambda _labels: True) -> float:
@@ -209,10 +211,10 @@ class Crowd:
         return sum(sample.value for sample in samples if sample.name == name and wanted(sample.labels))
 
     async def calls(self) -> float:
-        """Calls of the API server so far, but for those that keep the lease."""
+        """API calls so far, without those for the lease."""
         return await self.count("spotladder_api_requests_total", lambda labels: labels["resource"] != "leases")
 
-    async def passes(self) -> float:
+    async def reconciles(self) -> float:
         return await self.count("spotladder_reconcile_seconds_count")
 
     def memory(self) -> float:
@@ -221,13 +223,14 @@ class Crowd:
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) * 1024 / 1e6
 
     def processor_time(self) -> float:
-        """Seconds of a core that the controller has used."""
+        """CPU seconds that the controller has used."""
         return processor_time(self.process.pid)
 
 
 @asynccontextmanager
 async def crowd(server: ApiServer, folder: Path, nodes: int) -> AsyncIterator[Crowd]:
-    """Everything around the jobs. It is left behind: the server ends with the bench."""
+    """Set up the namespace, the capacity, the nodes and the simulation. Objects are not deleted: the API server ends
+    with the benchmark."""
     async with Client(connect(str(server.kubeconfig))) as client:
         here = Crowd(client, server, "crowd", folder)
         await client.create(NAMESPACES, _named("v1", "Namespace", here.namespace))
@@ -265,11 +268,11 @@ def _named(version: str, kind: str, name: str) -> Object:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
 
 
-# --- the figures ------------------------------------------------------------------------------------------------------
+# --- measurements -----------------------------------------------------------------------------------------------------
 
 
 async def measured(server: ApiServer, folder: Path, *, jobs: int, evicted: int, rest: float, solo: int) -> list[Row]:
-    """All rows, with so many jobs at the end."""
+    """All rows, with `jobs` jobs at the end."""
     found: list[Row] = []
     some, many = max(4, jobs // 20), max(4, jobs // 2)
     async with crowd(server, folder, nodes=jobs) as here:
@@ -285,56 +288,58 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, evicted: int, 
         found += await _storm(here, range(many - number, many), many, BUSY)
         await here.submit(map(_job_name, range(many, jobs)))
         found += await _rest(here, jobs, rest)
-        found += _weight(here, jobs, empty, "after all that")
-        ready, looked = await here.restart(jobs)
+        found += _weight(here, jobs, empty, "after the evictions")
+        ready, reconciled = await here.restart(jobs)
         what = f"start with {jobs:,} jobs and {jobs * (WORKERS + 1):,} pods →"
         found.append(Row(f"{what} ready", ready, "s", "limit", 10.0, "< 10 s", ready < 10))
-        found.append(Row(f"{what} every job looked at", looked, "s", "-"))
+        found.append(Row(f"{what} every job reconciled", reconciled, "s", "-"))
         found += _weight(here, jobs, empty, "after a restart")
         found += await _bare(here, range(jobs - number, jobs))
     return found
 
 
 async def _solo(here: Crowd, rounds: int) -> list[Row]:
-    reactions, calls, passes = [], 0.0, 0.0
+    reactions, calls, reconciles = [], 0.0, 0.0
     for name in (f"solo-{number}" for number in range(rounds)):
         await here.submit([name])
-        before = await here.calls(), await here.passes()
+        before = await here.calls(), await here.reconciles()
         reactions += await here.evict([name])
         await here.run([name])
-        calls, passes = calls + await here.calls() - before[0], passes + await here.passes() - before[1]
+        calls, reconciles = calls + await here.calls() - before[0], reconciles + await here.reconciles() - before[1]
         await here.finish(name)
     found = _reactions(reactions, "1 job")
     found.append(Row("API calls for a fallback, Events included", calls / rounds, "", "-"))
-    return [*found, Row("passes for a fallback, its pods' start included", passes / rounds, "", "-")]
+    return [*found, Row("reconciles for a fallback, including the start of its pods", reconciles / rounds, "", "-")]
 
 
 async def _storm(here: Crowd, numbers: range, level: int, rate: float) -> list[Row]:
-    """Evictions of these jobs, so many a second, while `level` jobs run."""
+    """Evict these jobs at `rate` per second while `level` jobs run."""
     names = [_job_name(number) for number in numbers]
-    before = here.processor_time(), here.server.processor_time(), await here.calls(), await here.passes()
+    before = here.processor_time(), here.server.processor_time(), await here.calls(), await here.reconciles()
     began = time.monotonic()
     reactions = await here.evict(names, every=1 / rate)
     lasted = time.monotonic() - began
     mine, server = here.processor_time() - before[0], here.server.processor_time() - before[1]
-    calls, passes = (await here.calls()) - before[2], (await here.passes()) - before[3]
+    calls, reconciles = (await here.calls()) - before[2], (await here.reconciles()) - before[3]
     what = f"{level:,} jobs, {rate:.0f} evictions/s"
     found = _reactions(reactions, what, goal=level >= 1000)
-    found.append(Row(f"evictions that were dealt with, {what}", len(names) / lasted, "/s", "were asked for", rate))
-    found.append(Row(f"API calls per pass, {what}", calls / passes, "", "-"))
+    found.append(Row(f"completed fallbacks, {what}", len(names) / lasted, "/s", "evictions", rate))
+    found.append(Row(f"API calls per reconcile, {what}", calls / reconciles, "", "-"))
     each = 1000 / len(names)
-    found.append(Row(f"processor time for an eviction, {what}", mine * each, "ms", "the API server's", server * each))
+    found.append(
+        Row(f"CPU time of the controller per eviction, {what}", mine * each, "ms", "API server", server * each)
+    )
     say(
         f"{len(names)} evictions in {lasted:.0f} s: "
-        f"{calls / len(names):.1f} calls and {passes / len(names):.1f} passes for each"
+        f"{calls / len(names):.1f} calls and {reconciles / len(names):.1f} reconciles for each"
     )
-    say(f"{mine * each:.0f} ms of a core for each, and {server * each:.0f} ms of the API server's")
+    say(f"{mine * each:.0f} ms of CPU time for each, and {server * each:.0f} ms of the API server")
     await here.run(names)
     return found
 
 
 async def _bare(here: Crowd, numbers: range) -> list[Row]:
-    """The storm again, without a controller."""
+    """The same evictions without a controller."""
     names = [_job_name(number) for number in numbers]
     await here.stop()
     fallbacks = Fallbacks(here.client, here.namespace)
@@ -342,48 +347,50 @@ async def _bare(here: Crowd, numbers: range) -> list[Row]:
     before, began = here.server.processor_time(), time.monotonic()
     reactions = await here.evict(names, every=1 / STORM, then=fallbacks)
     lasted, server = time.monotonic() - began, here.server.processor_time() - before
-    what = f"the least calls for a fallback alone, no controller, {STORM:.0f} evictions/s"
+    what = f"minimum calls without a controller, {STORM:.0f} evictions/s"
     found = _reactions(reactions, what, ours=False)
-    found.append(Row(f"evictions that were dealt with, {what}", len(names) / lasted, "/s", "were asked for", STORM))
-    found.append(Row(f"processor time of the API server for one, {what}", 1000 * server / len(names), "ms", "-"))
+    found.append(Row(f"completed fallbacks, {what}", len(names) / lasted, "/s", "evictions", STORM))
+    found.append(Row(f"CPU time of the API server per eviction, {what}", 1000 * server / len(names), "ms", "-"))
     return found
 
 
 async def _rest(here: Crowd, jobs: int, seconds: float) -> list[Row]:
-    """What jobs cost to which nothing happens."""
+    """The load of idle jobs."""
     await asyncio.sleep(3 * seconds)
     before, began = (here.processor_time(), await here.calls()), time.monotonic()
     await asyncio.sleep(seconds)
     lasted = time.monotonic() - began
     busy, calls = 100 * (here.processor_time() - before[0]) / lasted, (await here.calls()) - before[1]
-    say(f"at rest: {calls / lasted:.1f} calls/s, {busy:.0f} % of a core")
-    found = [Row(f"API calls, {jobs:,} jobs at rest", calls / lasted, "/s", "-")]
-    return [*found, Row(f"a core's time, {jobs:,} jobs at rest", busy, "%", "-")]
+    say(f"idle: {calls / lasted:.1f} calls/s, {busy:.0f} % of a core")
+    found = [Row(f"API calls, {jobs:,} idle jobs", calls / lasted, "/s", "-")]
+    return [*found, Row(f"CPU time of the controller, {jobs:,} idle jobs", busy, "%", "-")]
 
 
 def _weight(here: Crowd, jobs: int, empty: float, when: str) -> list[Row]:
     memory = here.memory()
     say(f"{memory:.0f} MB with {jobs} jobs {when}, {empty:.0f} MB with none")
-    beside = "SkyPilot's published 400 MB for 200 jobs"
+    compared_with = "SkyPilot's published 400 MB for 200 jobs"
     what = f"memory, {jobs:,} jobs with {jobs * (WORKERS + 1):,} pods, {when}"
-    return [Row(what, memory, "MB", beside, MEMORY * jobs, "< 200 MB", memory < 200)]
+    return [Row(what, memory, "MB", compared_with, MEMORY * jobs, "< 200 MB", memory < 200)]
 
 
 def _reactions(seconds: list[tuple[float, float]], where: str, *, ours: bool = True, goal: bool = False) -> list[Row]:
     found = []
     for what, values in (
-        ("old attempt asked to go", [stopped for stopped, _made in seconds]),
+        ("old attempt deleted", [stopped for stopped, _made in seconds]),
         ("next RayJob", [made for _stopped, made in seconds]),
     ):
         cuts = statistics.quantiles(values, n=100, method="inclusive")
-        judged = ours and what == "next RayJob"
+        compared = ours and what == "next RayJob"
         for percent in (50, 99):
             value = cuts[percent - 1]
             say(f"{where}: pod lost → {what}, p{percent}: {1000 * value:.0f} ms")
             row = f"pod lost → {what}, {where}, p{percent}"
-            if judged and percent == 99:
+            if compared and percent == 99:
                 met = value < 1.0 if goal else None
-                found.append(Row(row, value, "s", "SkyPilot's published polling, at best", POLLING, "< 1 s", met))
+                found.append(
+                    Row(row, value, "s", "SkyPilot's shortest published polling interval", POLLING, "< 1 s", met)
+                )
             else:
                 found.append(Row(row, value, "s", "-"))
     return found
@@ -403,12 +410,12 @@ _BEGAN = time.monotonic()
 def measure(*, jobs: int = JOBS, evicted: int = EVICTED, rest: float = REST, solo: int = SOLO) -> Sequence[Row]:
     with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as folder, ApiServer() as server:
         asyncio.run(install_kinds(server))
-        say("the API server is there")
+        say("the API server runs")
         return asyncio.run(measured(server, Path(folder), jobs=jobs, evicted=evicted, rest=rest, solo=solo))
 
 
 if __name__ == "__main__":
     if why := missing():
-        print(f"left out, there is no API server: {why}")
+        print(f"skipped: there is no API server: {why}")
         sys.exit(0)
     rows.main(measure, "Many jobs", jobs=JOBS)

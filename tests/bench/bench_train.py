@@ -1,7 +1,7 @@
-"""What the in-job library costs a training step. Paired within one run: blocks of steps with it and without, in turn.
+"""Overhead of the in-job library on training steps: blocks of steps with and without it alternate in one run.
 
-A step keeps one core busy, outside the interpreter's lock, as a framework's kernels or a launch loop do. The upload
-needs a bit of another core: on a machine without one to spare, the steps pay for it.
+A step keeps one core busy and releases the GIL, as the kernels of a framework do. The upload uses part of another core;
+on a machine without an idle core it slows down the steps.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def member(folder: Path, world: ProcessRank | None = None, **more: str) -> Membe
 
 
 def work() -> Callable[[], None]:
-    """One step: about `STEP` seconds of one core, outside the interpreter's lock, as a framework's kernels are."""
+    """A function that performs one step: about `STEP` seconds of one core without the GIL."""
     matrix = numpy.random.default_rng(0).random((500, 500))
     began = time.perf_counter()
     for _ in range(10):
@@ -62,7 +62,7 @@ def seconds(do: Callable[[], object]) -> float:
 
 
 def asking(folder: Path) -> Row:
-    """`steps` and `should_commit` when nothing is due: with a notice file to look at, as in a job."""
+    """Time of `steps` and `should_commit` for a step without a commit, with a notice file to poll."""
     notice = folder / "notice"
     notice.touch()
     job = Job(member(folder / "a", NOTICE=str(notice), HEARTBEAT=str(folder / "heartbeat")))
@@ -76,7 +76,7 @@ def asking(folder: Path) -> Row:
     took = seconds(ask) / count
     job.close()
     return Row(
-        "asking, nothing due, per step",
+        "should_commit without a commit, per step",
         took * 1e6,
         "µs",
         f"1 % of a step of {STEP * 1e3:.0f} ms",
@@ -87,7 +87,7 @@ def asking(folder: Path) -> Row:
 
 
 def committing(folder: Path) -> list[Row]:
-    """A commit of `SIZE` bytes in every block of `STEPS` steps, beside only writing the same file and going on."""
+    """A commit of `SIZE` bytes in every block of `STEPS` steps, compared with only writing the same file."""
     step, payload = work(), os.urandom(SIZE)
     job = Job(member(folder / "b", KEEP="1"))
     ratios, plain_times, commit_times, held = [], [], [], []
@@ -118,7 +118,7 @@ def committing(folder: Path) -> list[Row]:
     job.close()
     return [
         Row(
-            f"held up by a commit of {SIZE >> 20} MiB, the program's own writing aside",
+            f"wait for a commit of {SIZE >> 20} MiB, without the program's own writes",
             median(held) * 1e3,
             "ms",
             f"1 % of {STEPS} steps of {STEP * 1e3:.0f} ms",
@@ -134,10 +134,10 @@ def committing(folder: Path) -> list[Row]:
             min(plain_times) * 1e3,
         ),
         Row(
-            "the same, median of the pairs",
+            "step time with and without commits, median of the pairs",
             median(ratios),
             "×",
-            "no difference",
+            "equal",
             1.0,
             f"≤ {GOAL}",
             median(ratios) <= GOAL,
@@ -146,31 +146,32 @@ def committing(folder: Path) -> list[Row]:
 
 
 def draining(folder: Path) -> Row:
-    """From the notice to the moment the program may exit, its commit recorded; steps of `STEP`."""
+    """Time from a notice to the exit of the program, after its commit; with steps of `STEP` seconds."""
     notice = folder / "drain"
     notice.touch()
     step, payload = work(), os.urandom(SIZE)
     job = Job(member(folder / "c", NOTICE=str(notice)))
-    told = 0.0
+    noticed_at = 0.0
     try:
         for number in job.steps(0, 1000):
             step()
             if number == 20:
                 notice.write_text(json.dumps({"kind": "drain", "reason": "EvictionNotice"}))
-                told = time.perf_counter()
+                noticed_at = time.perf_counter()
             if job.should_commit(number):
                 with job.commit(number) as target:
                     (target / "state").write_bytes(payload)
     except Interrupted:
-        took = time.perf_counter() - told
+        took = time.perf_counter() - noticed_at
     job.close()
     return Row(
-        f"notice → committed, {SIZE >> 20} MiB", took, "s", "the shortest notice of a cloud", 30.0, "< 30 s", took < 30
+        f"notice → committed, {SIZE >> 20} MiB", took, "s", "shortest notice of a cloud", 30.0, "< 30 s", took < 30
     )
 
 
 def agreeing(folder: Path, size: int) -> Row:
-    """Rank 0 settles the step of the next commit with all ranks; nobody else waits for longer than this."""
+    """Time in which rank 0 agrees with all ranks on the step of the next commit. The other ranks wait at most that
+    long."""
     with ThreadPoolExecutor(size) as pool:
         members = list(
             pool.map(lambda rank: member(folder / f"d{size}", ProcessRank(rank, size, "bench")), range(size))

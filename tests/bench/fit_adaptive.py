@@ -40,7 +40,7 @@ CLASS_OF = np.array([max(0, sum(age >= first for first in AGES) - 1) for age in 
 
 
 def load(folder: Path) -> dict[str, NDArray[np.int8]]:
-    """Of each zone of the published 2022 set, all windows put together: 1 available, 0 not, -1 not known."""
+    """The combined windows of each zone of the published 2022 traces: 1 available, 0 not, -1 unknown."""
     found: dict[str, list[tuple[int, NDArray[np.int8]]]] = defaultdict(list)
     for name, content in published._windows(folder / "frontier-cs"):
         document = json.loads(content)
@@ -56,7 +56,7 @@ def load(folder: Path) -> dict[str, NDArray[np.int8]]:
 
 
 def counted(trace: NDArray[np.int8]) -> Floats:
-    """Ticks and ends by [ticks or ends, state, age class], of the spells whose beginning is known."""
+    """Number of ticks and ends, by [ticks or ends, state, age class], in spells with a known beginning."""
     counts = np.zeros((2, 2, CLASSES))
     before, age = -1, 0
     for now in map(int, trace):
@@ -77,14 +77,14 @@ def counted(trace: NDArray[np.int8]) -> Floats:
 @dataclass(frozen=True)
 class Hazards:
     """`of[zone, state, age class]`: the probability that a spell ends with the next tick; state 1 is available.
-    `share[zone]`: how much of the time capacity was there."""
+    `share[zone]`: the fraction of time with capacity."""
 
     of: Floats
     share: Floats
 
 
 def hazards(traces: list[NDArray[np.int8]]) -> Hazards:
-    """Hazards of each zone, drawn to those of all zones together."""
+    """Hazards of each zone, shrunk towards the hazards of all zones."""
     counts = np.stack([counted(trace) for trace in traces])
     ticks, ends = counts.sum(axis=0)
     pooled = (ends + 0.5) / (ticks + 10.0)
@@ -94,8 +94,8 @@ def hazards(traces: list[NDArray[np.int8]]) -> Hazards:
 
 @dataclass(frozen=True)
 class Decisions:
-    """The least slack (remaining time less remaining work, in ticks), by [case, age class, remaining work], from which
-    on it is better to `wait` for capacity than to start on demand, and to `leave` on-demand for spot capacity."""
+    """The minimum slack (remaining time minus remaining work, in ticks), by [case, age class, remaining work], at which
+    it is better to `wait` for capacity than to start on demand, and to `leave` on-demand for spot capacity."""
 
     wait: Floats
     leave: Floats
@@ -103,7 +103,7 @@ class Decisions:
 
 def solve(of: Floats, ratio: Floats, overhead: float, work: int = WORK[-1], longest: int = LONGEST) -> Decisions:
     """Backward induction over the remaining time, for several cases at once: hazards `of[case, state, age class]`,
-    prices 1 for a tick on spot and `ratio[case]` on demand."""
+    a tick costs 1 on spot and `ratio[case]` on demand."""
     cases, top = len(of), work + math.ceil(overhead) + 1
     left = np.arange(top + 1, dtype=float)
     price = ratio[:, None, None]
@@ -153,7 +153,7 @@ def solve(of: Floats, ratio: Floats, overhead: float, work: int = WORK[-1], long
 
 
 def _least(better: NDArray[np.bool_]) -> Floats:
-    """The least slack from which on `better[time, case, class, work]` holds, at each knot of the work."""
+    """The minimum slack above which `better[time, case, class, work]` always holds, at each knot of the work."""
     longest = len(better) - 1
     table = np.zeros((*better.shape[1:3], len(WORK)))
     for place, work in enumerate(WORK):
@@ -164,7 +164,7 @@ def _least(better: NDArray[np.bool_]) -> Floats:
 
 
 def fitted(traces: list[NDArray[np.int8]]) -> Model:
-    """The model fitted on these zones, in the order of `Model.slack`."""
+    """The model fitted on these zones."""
     found = hazards(traces)
     zones = len(found.share)
     slack: list[int] = []
@@ -177,7 +177,7 @@ def fitted(traces: list[NDArray[np.int8]]) -> Model:
 
 
 def held_back(zones: dict[str, NDArray[np.int8]]) -> dict[str, Model]:
-    """For each zone the model that is fitted on the others."""
+    """For each zone, the model that is fitted on the other zones."""
     return {held: fitted([trace for name, trace in zones.items() if name != held]) for held in zones}
 
 

@@ -41,11 +41,11 @@ OVERHEADS = (0.05, 0.2)
 """Both in hours."""
 
 Starts = Mapping[str, Sequence[tuple[bool, ...]]]
-"""By zone, the availability of each of its starts, tick by tick."""
+"""For each zone, the availability per tick from each of its starts."""
 
 Entrant = Callable[[str, TickJob], Policy]
-"""Makes the policy of one run, given its zone and job: a policy that was fitted must not be fitted on that zone, and no
-policy may look at the availability in the job."""
+"""Makes the policy of one run from its zone and job. A fitted policy must not be fitted on that zone, and no policy may
+read the availability in the job."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ VARIANTS = tuple(Variant(group, hours, lost) for group in GROUPS for hours in DE
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one policy: its score in each variant, and how many of its runs missed their deadline."""
+    """The scores of one policy: one per variant, and the number of runs that missed their deadline."""
 
     variants: Mapping[Variant, float]
     missed: int
@@ -76,7 +76,7 @@ class Scores:
 
 
 def folder() -> Path | None:
-    """The folder with the traces; None when it is not given."""
+    """The folder with the traces; None if the variable is not set."""
     named = os.environ.get("SPOTLADDER_TRACES")
     return Path(named) if named else None
 
@@ -104,7 +104,7 @@ def _windows(place: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
-    """The names at equal distances, each at least one after the one before."""
+    """`STARTS` different names at equal distances."""
     last, chosen = -1, []
     for index in range(STARTS):
         last = max(last + 1, round(index * (len(names) - 1) / (STARTS - 1)))
@@ -126,17 +126,17 @@ def job(available: tuple[bool, ...], deadline: int, overhead: float) -> TickJob:
 
 
 def score(result: TickResult) -> float:
-    """100 as cheap as spot without any overhead, 0 as dear as on-demand; MISSED without success."""
+    """100 for the cost of spot without overhead, 0 for the cost of on-demand, `MISSED` for a missed deadline."""
     return 100 * (DEAREST - result.cost) / (DEAREST - CHEAPEST) if result.met else MISSED
 
 
 def scores(starts: Starts, entrant: Entrant, every: int = 1) -> Scores:
-    """The scores of a policy. `every`: take only each n-th start, for a quick look."""
+    """The scores of a policy. `every`: use only each n-th start."""
     return scored(starts, lambda zone, one: fast.run(one, entrant(zone, one)), every)
 
 
 def scored(starts: Starts, run: Callable[[str, TickJob], TickResult], every: int = 1) -> Scores:
-    """The scores of what `run` makes of each job, given its zone."""
+    """The scores of the results of `run` for each job and its zone."""
     by_run: dict[tuple[str, int, float], list[TickResult]] = {}
     for zone in ZONES:
         for deadline in DEADLINES:

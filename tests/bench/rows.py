@@ -1,4 +1,4 @@
-"""Rows of a benchmark: each figure beside the peer or the limit it is measured against, in the same run."""
+"""Rows of a benchmark: each figure with its reference or limit, measured in the same run."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Row:
-    """`measured` and `peer` are in `unit`; `ratio` is measured / peer; `goal` says what would be good, in words."""
+    """`measured` and `reference` are in `unit`; `ratio` is measured / reference. `compared_with` names the reference,
+    and
+    `goal` is the condition for `met` in words."""
 
-    what: str
+    name: str
     measured: float
     unit: str
-    beside: str
-    peer: float | None = None
+    compared_with: str
+    reference: float | None = None
     goal: str = ""
     met: bool | None = None
 
     @property
     def ratio(self) -> float | None:
-        return None if not self.peer else self.measured / self.peer
+        return None if not self.reference else self.measured / self.reference
 
 
-COLUMNS = ("what", "measured", "beside", "peer", "ratio", "goal", "met")
+COLUMNS = ("measurement", "result", "compared with", "reference", "ratio", "goal", "met")
 
 
 def cells(row: Row) -> list[str]:
@@ -35,7 +37,7 @@ def cells(row: Row) -> list[str]:
 
     ratio = "–" if row.ratio is None else f"{row.ratio:.3f}"
     met = {None: "–", True: "yes", False: "**no**"}[row.met]
-    return [row.what, figure(row.measured), row.beside, figure(row.peer), ratio, row.goal or "–", met]
+    return [row.name, figure(row.measured), row.compared_with, figure(row.reference), ratio, row.goal or "–", met]
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -46,11 +48,11 @@ def table(rows: Sequence[Row]) -> str:
 
 def main(measure: Callable[..., Sequence[Row]], title: str, **numbers: int) -> None:
     """The command line of every `bench_*.py`: prints the table, and writes it as JSON with `--json OUT`. `numbers` are
-    arguments of `measure` that may be given as flags, with what they are otherwise."""
+    the arguments of `measure` that have a flag, with their defaults."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
-    for name, usual in numbers.items():
-        parser.add_argument(f"--{name}", type=int, default=usual)
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
     rows = measure(**{name: getattr(arguments, name) for name in numbers})
     print(f"## {title}\n\n{table(rows)}")

@@ -26,9 +26,9 @@ NEVER_ENDS = 3600.0
 
 
 class KubeRay:
-    """Watches RayJobs of a namespace. `made` says when each was first seen, `gone` when it was seen to be deleted.
+    """Watches the RayJobs of a namespace. `made` is when each was first observed, `gone` when its deletion was observed.
 
-    Clear `capacity`, and new attempts get no pods until it is set: machines take longer to come than anything here.
+    While `capacity` is cleared, new attempts get no pods, as when new nodes take long to start.
     """
 
     def __init__(self, client: Client, namespace: str, nodes: list[str], checkpoints: Path) -> None:

@@ -1,4 +1,4 @@
-"""`make bench` measures many jobs; here a few, so that what it is measured with works whenever it is asked for."""
+"""The benchmark of many jobs, run with a few."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from tests.bench.rows import Row
 from tests.kube.apiserver import ApiServer
 
 
-def test_the_figures_of_many_jobs_can_be_had(api_server: ApiServer) -> None:
-    assert api_server.url  # where there can be none, this is left out; the bench has one of its own
-    found = {row.what: row for row in measure(jobs=8, evicted=2, rest=1, solo=2)}
+def test_the_benchmark_of_many_jobs_runs(api_server: ApiServer) -> None:
+    assert api_server.url  # Skips the test without an API server. The benchmark starts its own.
+    found = {row.name: row for row in measure(jobs=8, evicted=2, rest=1, solo=2)}
     assert all(row.measured >= 0 for row in found.values())
     for where in ("1 job", "4 jobs, 1 evictions/s", "4 jobs, 50 evictions/s"):
-        asked, made = (_median(found, what, where) for what in ("old attempt asked to go", "next RayJob"))
-        assert 0 < asked < made
+        deleted, made = (_median(found, what, where) for what in ("old attempt deleted", "next RayJob"))
+        assert 0 < deleted < made
     assert found["start with 8 jobs and 40 pods → ready"].measured > 0
     assert found["memory, 8 jobs with 40 pods, after a restart"].met
-    bare = "the least calls for a fallback alone, no controller, 50 evictions/s"
-    assert 0 < _median(found, "old attempt asked to go", bare) < _median(found, "next RayJob", bare)
+    bare = "minimum calls without a controller, 50 evictions/s"
+    assert 0 < _median(found, "old attempt deleted", bare) < _median(found, "next RayJob", bare)
     assert found["API calls for a fallback, Events included"].measured < 25
 
 
