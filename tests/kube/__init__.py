@@ -1,1 +1,1 @@
-"""The operator against a bare API server: etcd and kube-apiserver, no nodes, no other controllers."""
+"""The controller on a bare API server: etcd and kube-apiserver, without nodes and other controllers."""

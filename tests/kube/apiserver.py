@@ -1,4 +1,4 @@
-"""A local API server: two processes on free ports of 127.0.0.1 that always end with the tests."""
+"""A local API server: etcd and kube-apiserver on free ports of 127.0.0.1, which end with the tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def missing() -> str:
-    """Why no API server can run here; "" if it can."""
+    """Why no API server can run on this machine; "" if it can."""
     wanted = [name for name in ("etcd", "kube-apiserver") if find(name) is None]
     return f"not found: {', '.join(wanted)} (KUBEBUILDER_ASSETS, SPOTLADDER_TOOLS or PATH)" if wanted else ""
 

@@ -1,4 +1,4 @@
-"""Runs `spotladder …` as a user does, beside a test's event loop."""
+"""Runs `spotladder` commands in a thread, so that the test's event loop continues."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Cli:
 
 
 async def set_status(here: World, **status: Any) -> None:
-    """The TieredJob in a state that a controller may have left."""
+    """Write the status of a TieredJob, as a controller would."""
     await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"status": status}, subresource="status")

@@ -17,8 +17,7 @@ from tests.kube.world import World, quietly
 
 
 class Elsewhere(World):
-    """The same namespace in another cluster, as KubeRay, kubelets and its administrator see it. `proxy` is the way that
-    the operator takes to it."""
+    """The same namespace in another cluster. Tests act on it directly; the controller reaches it through `proxy`."""
 
     def __init__(self, client: Client, server: ApiServer, namespace: str, proxy: Proxy) -> None:
         super().__init__(client, server, namespace)

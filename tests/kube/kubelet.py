@@ -44,7 +44,7 @@ class Kubelet:
 
 @asynccontextmanager
 async def kubelet(world: World) -> AsyncIterator[tuple[Kubelet, str]]:
-    """A kubelet, and the name of the node that it is on."""
+    """A kubelet, and the name of its node."""
     made = Kubelet()
     app = web.Application()
     app.add_routes([web.get("/containerLogs/{namespace}/{pod}/{container}", made.answer)])

@@ -26,7 +26,8 @@ NEVER_ENDS = 3600.0
 
 
 class KubeRay:
-    """Watches the RayJobs of a namespace. `made` is when each was first observed, `gone` when its deletion was observed.
+    """Watches the RayJobs of a namespace. `made` is when each was first observed, `gone` when its deletion was
+    observed.
 
     While `capacity` is cleared, new attempts get no pods, as when new nodes take long to start.
     """

@@ -44,15 +44,15 @@ class Process:
     def logged(self, event: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["event"] == event]
 
-    async def says(self, event: str, limit: float = 60.0, times: int = 1) -> dict[str, Any]:
-        async def said() -> Any:
+    async def wait_for(self, event: str, limit: float = 60.0, times: int = 1) -> dict[str, Any]:
+        async def logged_often() -> Any:
             assert self._process.returncode is None or self.logged(event), self.lines
             return len(self.logged(event)) >= times and self.logged(event)[times - 1]
 
-        return dict(await eventually(said, limit=limit))
+        return dict(await eventually(logged_often, limit=limit))
 
     async def get(self, path: str) -> tuple[int, str]:
-        port = (await self.says("started"))["port"]
+        port = (await self.wait_for("started"))["port"]
         async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
             return answer.status, await answer.text()
 

@@ -1,4 +1,5 @@
-"""The admission policy on a real API server decides like the controller, and does not affect existing objects."""
+"""The admission policy on a real API server: it decides as the controller does, and does not affect existing
+objects."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer,
             await remove(here, found)
 
 
-async def test_what_exists_can_still_be_suspended_changed_and_deleted(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_existing_objects_can_be_suspended_changed_and_deleted(api_server: ApiServer, tmp_path: Path) -> None:
     async with world(api_server) as here:
         await here.submit()
         found = await install(here, tmp_path, AccessRule(namespaces=("*",), uris=("s3://nowhere",)))

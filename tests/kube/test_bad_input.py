@@ -26,8 +26,8 @@ ROLES = APIResource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterR
 BINDINGS = APIResource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 
 
-async def says(here: World, kind: str, status: str, reason: str, name: str = "digits") -> str:
-    """The message of that condition, once it is True; the Event with the same reason must exist too."""
+async def message_of(here: World, kind: str, status: str, reason: str, name: str = "digits") -> str:
+    """Wait until the condition has this status and reason, and its Event exists. Returns the condition's message."""
 
     async def condition() -> Any:
         found = await here.condition(kind, name)
@@ -36,59 +36,59 @@ async def says(here: World, kind: str, status: str, reason: str, name: str = "di
     found = await eventually(condition)
     if reason not in ("Valid", "AsExpected"):
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return reason in await here.events(name)
 
-        await eventually(told)
+        await eventually(reported)
     return str(found["message"])
 
 
 async def test_an_unknown_capacity_tier_holds_the_job_until_it_exists(api_server: ApiServer) -> None:
     async with world(api_server, tiers=("spot-a", "spot-b")) as here, here.operator():
         await here.submit()
-        message = await says(here, "Valid", "False", "UnknownCapacityTier")
+        message = await message_of(here, "Valid", "False", "UnknownCapacityTier")
         assert "spec.tiers[2].capacityTier" in message
         assert await here.rayjobs() == []
         await here.capacity("on-demand", capacityType="on-demand")
         await eventually(lambda: here.rayjob(1))
-        await says(here, "Valid", "True", "Valid")
+        await message_of(here, "Valid", "True", "Valid")
 
 
-async def test_a_spec_that_passes_the_schema_and_is_wrong_names_its_field(api_server: ApiServer) -> None:
+async def test_the_message_of_an_invalid_spec_names_the_field(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(workload={"ray": {"template": {"spec": ray_spec(backoffLimit=3)}}})
-        message = await says(here, "Valid", "False", "InvalidSpec")
+        message = await message_of(here, "Valid", "False", "InvalidSpec")
         assert "spec.workload.ray.template.spec.backoffLimit" in message
         assert await here.rayjobs() == []
         await here.patch(workload={"ray": {"template": {"spec": {**ray_spec(), "backoffLimit": None}}}})
         await eventually(lambda: here.rayjob(1))
 
 
-async def test_a_policy_that_nobody_offers(api_server: ApiServer) -> None:
+async def test_an_unknown_policy(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(policy={"name": "no-such"})
-        assert "no-such" in await says(here, "Valid", "False", "InvalidSpec")
+        assert "no-such" in await message_of(here, "Valid", "False", "InvalidSpec")
 
 
-async def test_a_path_as_checkpoints_uri_which_is_another_folder_in_every_pod(api_server: ApiServer) -> None:
+async def test_a_local_path_as_checkpoints_uri(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(checkpoints={"uri": "checkpoints"})
-        message = await says(here, "Valid", "False", "InvalidSpec")
+        message = await message_of(here, "Valid", "False", "InvalidSpec")
         assert "spec.checkpoints.uri" in message
         assert "file:///" in message
         assert await here.rayjobs() == []
 
 
-async def test_a_cluster_that_is_not_registered(api_server: ApiServer) -> None:
+async def test_an_unknown_cluster(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         name = await here.capacity("far", cluster="east")
         await here.submit(tiers=[{"name": "far", "capacityTier": name}])
-        message = await says(here, "Valid", "False", "UnknownCluster")
+        message = await message_of(here, "Valid", "False", "UnknownCluster")
         assert '"east"' in message
         assert "home" in message
 
 
-async def test_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:
+async def test_of_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:
     async with world(api_server) as here, world(api_server) as there:
         there.bucket = here.bucket
         tiers = [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a"}]
@@ -97,25 +97,25 @@ async def test_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server:
             await eventually(lambda: here.rayjob(1))
             here.bucket.commit(here.namespace, "digits", attempt=1, step=3)
             await there.submit(tiers=tiers)
-            message = await says(there, "Valid", "False", "CheckpointsInUse")
+            message = await message_of(there, "Valid", "False", "CheckpointsInUse")
             assert "belong to a job of another namespace" in message
             assert f"{here.namespace}/digits" not in message
             assert await there.rayjobs() == []
 
 
-async def test_two_new_jobs_with_one_checkpoint_folder_only_one_begins(api_server: ApiServer) -> None:
+async def test_of_two_new_jobs_with_one_checkpoint_folder_only_one_starts(api_server: ApiServer) -> None:
     """Creation times have a resolution of one second: of two equal ones, the smaller uid counts as older."""
     async with world(api_server) as one, world(api_server) as two:
         await one.submit()
         await two.submit(tiers=[{"name": "a", "capacityTier": f"{one.namespace}-spot-a"}])
         async with one.operator(namespaces_=(one.namespace, two.namespace)):
 
-            async def begun() -> list[World]:
+            async def started() -> list[World]:
                 return [here for here in (one, two) if await here.rayjobs()]
 
-            (first,) = await eventually(begun)
+            (first,) = await eventually(started)
             second = two if first is one else one
-            message = await says(second, "Valid", "False", "CheckpointsInUse")
+            message = await message_of(second, "Valid", "False", "CheckpointsInUse")
             assert "is used by a TieredJob of another namespace" in message
             assert f"{first.namespace}/digits" not in message
             assert await second.rayjobs() == []
@@ -123,7 +123,7 @@ async def test_two_new_jobs_with_one_checkpoint_folder_only_one_begins(api_serve
             await eventually(lambda: second.rayjob(1))
 
 
-async def test_kuberay_is_not_installed_and_then_it_is(api_server: ApiServer) -> None:
+async def test_a_job_starts_once_kuberay_is_installed(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         for kind in ("rayjobs", "rayclusters"):
             await here.client.delete(CRDS, f"{kind}.ray.io")
@@ -135,7 +135,7 @@ async def test_kuberay_is_not_installed_and_then_it_is(api_server: ApiServer) ->
         try:
             async with here.operator():
                 await here.submit()
-                message = await says(here, "Degraded", "True", "NotInstalled")
+                message = await message_of(here, "Degraded", "True", "NotInstalled")
                 assert "KubeRay is not installed" in message
                 await here.pass_time(3600)  # Longer than any provisionTimeout: no tier is exhausted.
                 assert await here.is_on("spot-a", 1)
@@ -148,12 +148,12 @@ async def test_kuberay_is_not_installed_and_then_it_is(api_server: ApiServer) ->
 
                 await eventually(launched)
                 await here.run(1)
-                await says(here, "Degraded", "False", "AsExpected")
+                await message_of(here, "Degraded", "False", "AsExpected")
         finally:
             await install_kinds(api_server)
 
 
-async def test_a_quota_burns_no_tier(api_server: ApiServer) -> None:
+async def test_a_quota_that_forbids_the_rayjob_exhausts_no_tier(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         quota = {"count/rayjobs.ray.io": "0"}
         body = {"metadata": {"name": "none", "namespace": here.namespace}, "spec": {"hard": quota}}
@@ -163,7 +163,7 @@ async def test_a_quota_burns_no_tier(api_server: ApiServer) -> None:
         )
         async with here.operator():
             await here.submit()
-            message = await says(here, "Degraded", "True", "LaunchRefused")
+            message = await message_of(here, "Degraded", "True", "LaunchRefused")
             assert "exceeded quota" in message
             for _ in range(4):
                 await here.pass_time(900)
@@ -175,61 +175,61 @@ async def test_a_quota_burns_no_tier(api_server: ApiServer) -> None:
                 return await here.rayjob(1)
 
             await eventually(launched)
-            await here.quiet()
+            await here.idle()
             assert await here.is_on("spot-a", 1)
 
 
-async def test_a_name_that_is_taken_by_somebody_elses_rayjob(api_server: ApiServer) -> None:
+async def test_a_foreign_rayjob_with_the_attempts_name(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         theirs = {"apiVersion": RAYJOBS.api_version, "kind": "RayJob", "spec": ray_spec(entrypoint="python other.py")}
         theirs["metadata"] = {"name": names.attempt_name("digits", 1), "namespace": here.namespace}
         await here.client.create(RAYJOBS, theirs)
         await here.submit()
-        message = await says(here, "Degraded", "True", "NameTaken")
+        message = await message_of(here, "Degraded", "True", "NameTaken")
         assert "digits-a001" in message
         assert (await here.rayjob(1))["spec"]["entrypoint"] == "python other.py"
 
 
-async def test_a_rayjob_that_kuberay_calls_invalid(api_server: ApiServer) -> None:
+async def test_a_rayjob_that_kuberay_rejects_blocks_the_attempt(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await eventually(lambda: here.rayjob(1))
         await here.report(1, jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no such field")
-        message = await says(here, "Degraded", "True", "Blocked")
+        message = await message_of(here, "Degraded", "True", "Blocked")
         assert "no such field" in message
         await here.pass_time(3600)
         assert await here.is_on("spot-a", 1)
 
 
-async def test_a_rayjob_that_was_invalid_is_made_anew_under_its_number_once_the_job_is_corrected(
+async def test_a_rejected_rayjob_is_recreated_with_its_number_once_the_job_is_corrected(
     api_server: ApiServer,
 ) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         first = await eventually(lambda: here.rayjob(1))
         await here.report(1, jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no such field")
-        await says(here, "Degraded", "True", "Blocked")
+        await message_of(here, "Degraded", "True", "Blocked")
         await here.pass_time(60)  # The invalid object is not created again repeatedly.
         assert (await here.rayjob(1))["metadata"]["uid"] == first["metadata"]["uid"]
         await here.patch(workload={"ray": {"template": {"spec": ray_spec(entrypoint="python right.py")}}})
 
-        async def anew() -> bool:
+        async def recreated() -> bool:
             return (await here.rayjob(1))["spec"]["entrypoint"] == "python right.py"
 
-        await eventually(anew)
+        await eventually(recreated)
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
         status = await here.status()
         assert (status["attempt"], status["failures"]) == (1, 0)
-        await says(here, "Degraded", "False", "AsExpected")
+        await message_of(here, "Degraded", "False", "AsExpected")
 
 
-async def test_a_rayjob_that_is_invalid_goes_with_its_job(api_server: ApiServer) -> None:
+async def test_a_rejected_rayjob_is_deleted_when_its_job_is_suspended(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await eventually(lambda: here.rayjob(1))
         await here.report(1, jobDeploymentStatus="ValidationFailed", reason="ValidationFailed", message="no such field")
-        await says(here, "Degraded", "True", "Blocked")
+        await message_of(here, "Degraded", "True", "Blocked")
         await here.patch(suspend=True)
         await eventually(lambda: here.has_phase("Suspended"))
 
@@ -239,7 +239,7 @@ async def test_a_rayjob_that_is_invalid_goes_with_its_job(api_server: ApiServer)
         await eventually(gone)
 
 
-async def test_an_image_that_cannot_be_pulled_burns_no_tier_and_stops_the_clock(api_server: ApiServer) -> None:
+async def test_an_image_that_cannot_be_pulled_exhausts_no_tier_and_stops_the_timer(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await eventually(lambda: here.rayjob(1))
@@ -250,7 +250,7 @@ async def test_an_image_that_cannot_be_pulled_burns_no_tier_and_stops_the_clock(
         status = {"name": "ray", "image": "ray", "imageID": "", "ready": False, "restartCount": 0}
         for pod in pods:
             await here.set_pod(pod, containerStatuses=[{**status, "state": {"waiting": waiting}}])
-        message = await says(here, "Degraded", "True", "ImageUnavailable")
+        message = await message_of(here, "Degraded", "True", "ImageUnavailable")
         assert "ImagePullBackOff" in message
         assert "typo" in message
         for _ in range(4):
@@ -258,14 +258,14 @@ async def test_an_image_that_cannot_be_pulled_burns_no_tier_and_stops_the_clock(
         assert await here.is_on("spot-a", 1)
         for pod in pods:
             await here.set_pod(pod, containerStatuses=[{**status, "state": {"waiting": {"reason": "Starting"}}}])
-        await says(here, "Degraded", "False", "AsExpected")
-        await here.pass_time(500)  # of 600: the hour in which nothing could start does not count
+        await message_of(here, "Degraded", "False", "AsExpected")
+        await here.pass_time(500)  # The provisionTimeout is 600 s. The hour without the image does not count.
         assert await here.is_on("spot-a", 1)
         await here.pass_time(150)
         await eventually(lambda: here.is_on("spot-b", 2))
 
 
-async def test_pods_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> None:
+async def test_pods_that_a_quota_forbids_exhaust_no_tier(api_server: ApiServer) -> None:
     """KubeRay reports this on the RayCluster."""
     async with world(api_server) as here, here.operator():
         await here.submit()
@@ -281,7 +281,7 @@ async def test_pods_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> 
                 RAYCLUSTERS, "digits-a001-x", here.namespace, body={"status": {"conditions": [failure]}},
                 subresource="status",
             )  # fmt: skip
-            assert "exceeded quota" in await says(here, "Degraded", "True", "QuotaExceeded")
+            assert "exceeded quota" in await message_of(here, "Degraded", "True", "QuotaExceeded")
             for _ in range(4):
                 await here.pass_time(900)
             assert await here.is_on("spot-a", 1)
@@ -289,7 +289,7 @@ async def test_pods_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> 
             await here.client.delete(RAYCLUSTERS, "digits-a001-x", here.namespace)
 
 
-async def test_pods_of_a_jobset_that_a_quota_forbids_burn_no_tier(api_server: ApiServer) -> None:
+async def test_pods_of_a_jobset_that_a_quota_forbids_exhaust_no_tier(api_server: ApiServer) -> None:
     """Kubernetes' job controller reports this in an Event about the Job, which has none of spotladder's labels."""
     (crd,) = (tools() / "crds" / "jobset").glob("*jobsets*.yaml")
     await install_kinds(api_server, [crd])
@@ -301,8 +301,10 @@ async def test_pods_of_a_jobset_that_a_quota_forbids_burn_no_tier(api_server: Ap
             await here.client.merge(JOBSETS, "digits-a001", here.namespace, body=acted, subresource="status")
             job = {"name": "digits-a001-workers-0", "namespace": here.namespace, "uid": "of-the-job"}
             said = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
-            await here.say("FailedCreate", said, about={"kind": "Job", "metadata": job}, source="job-controller")
-            assert "exceeded quota: gpu" in await says(here, "Degraded", "True", "QuotaExceeded")
+            await here.record_event(
+                "FailedCreate", said, about={"kind": "Job", "metadata": job}, source="job-controller"
+            )
+            assert "exceeded quota: gpu" in await message_of(here, "Degraded", "True", "QuotaExceeded")
             for _ in range(4):
                 await here.pass_time(900)
             assert await here.is_on("spot-a", 1)
@@ -316,7 +318,7 @@ async def test_pods_of_a_jobset_that_a_quota_forbids_burn_no_tier(api_server: Ap
             await eventually(gone)
 
 
-async def test_what_contradicts_a_later_tier_is_told_before_the_job_comes_to_it(api_server: ApiServer) -> None:
+async def test_a_contradiction_with_a_later_tier_is_reported_early(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await here.run(1)
@@ -328,51 +330,51 @@ async def test_what_contradicts_a_later_tier_is_told_before_the_job_comes_to_it(
         spec = ray_spec()
         spec["rayClusterSpec"]["workerGroupSpecs"] = [group]
         await here.patch(workload={"ray": {"template": {"spec": spec}}}, updateStrategy="AtNextAttempt")
-        message = await says(here, "Degraded", "True", "InvalidSpec")
+        message = await message_of(here, "Degraded", "True", "InvalidSpec")
         assert "tier on-demand" in message
         assert await here.has_phase("Running")  # It does not affect a running attempt.
         await here.client.merge(CAPACITYTIERS, f"{here.namespace}-on-demand", body={"spec": {"extraSelectors": None}})
-        await says(here, "Degraded", "False", "AsExpected")
+        await message_of(here, "Degraded", "False", "AsExpected")
 
 
-async def test_nothing_begins_before_it_is_known_whose_log_it_is(api_server: ApiServer) -> None:
+async def test_the_first_attempt_waits_until_the_owner_of_the_log_is_known(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
         await here.submit()
-        message = await says(here, "Degraded", "True", "StoreUnavailable")
+        message = await message_of(here, "Degraded", "True", "StoreUnavailable")
         assert "no route; the first attempt waits until the owner of the log is known" in message
         assert await here.rayjobs() == []
         here.bucket.broken = None
         await here.clock.advance(120)
         await eventually(lambda: here.rayjob(1))
         await here.run(1)
-        await says(here, "Degraded", "False", "AsExpected")
+        await message_of(here, "Degraded", "False", "AsExpected")
 
 
-async def test_a_bucket_that_cannot_be_read_is_told_and_stops_nothing(api_server: ApiServer) -> None:
+async def test_an_unreadable_bucket_is_reported_and_the_job_continues(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
         here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
         await here.clock.advance(120)
-        assert "no route" in await says(here, "Degraded", "True", "StoreUnavailable")
+        assert "no route" in await message_of(here, "Degraded", "True", "StoreUnavailable")
         # stallTimeout is 10 minutes: without the log the controller cannot tell whether the job makes progress.
         await here.pass_time(3600)
         assert await here.is_on("spot-a", 1)
         here.bucket.broken = None
         await here.clock.advance(120)
-        await says(here, "Degraded", "False", "AsExpected")
+        await message_of(here, "Degraded", "False", "AsExpected")
         await here.pass_time(400)
-        assert await here.is_on("spot-a", 1), "what was trained meanwhile has stallTimeout to be committed"
+        assert await here.is_on("spot-a", 1), "stallTimeout does not start again after the outage"
 
 
-async def test_a_damaged_log_begins_nothing(api_server: ApiServer) -> None:
+async def test_with_a_damaged_log_no_attempt_starts(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         CommitLog(here.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")
         async with here.operator():
             await here.submit()
-            assert "foreign object" in await says(here, "Valid", "False", "CheckpointsCorrupt")
+            assert "foreign object" in await message_of(here, "Valid", "False", "CheckpointsCorrupt")
             assert await here.rayjobs() == []
 
 
@@ -382,7 +384,7 @@ async def test_a_capacity_tier_deleted_while_in_use(api_server: ApiServer) -> No
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
         await here.client.delete(CAPACITYTIERS, f"{here.namespace}-spot-a")
-        assert "spot-a" in await says(here, "Degraded", "True", "CapacityTierGone")
+        assert "spot-a" in await message_of(here, "Degraded", "True", "CapacityTierGone")
         assert await here.has_phase("Running")
         await here.kill_worker(1)
         await here.kill_worker(1)
@@ -391,8 +393,8 @@ async def test_a_capacity_tier_deleted_while_in_use(api_server: ApiServer) -> No
         await eventually(lambda: here.is_on("spot-b", 2))
 
 
-async def test_a_namespace_without_rights(api_server: ApiServer) -> None:
-    """The operator may read and write TieredJobs, and may not make RayJobs."""
+async def test_a_controller_without_permission_to_create_rayjobs(api_server: ApiServer) -> None:
+    """The controller may read and write TieredJobs, and may not create RayJobs."""
     async with world(api_server) as here:
         rules = [
             {"apiGroups": ["spotladder.io"], "resources": ["*"], "verbs": ["*"]},
@@ -409,21 +411,21 @@ async def test_a_namespace_without_rights(api_server: ApiServer) -> None:
         async with Client(connect(str(api_server.kubeconfig_of("limited", "limited")))) as limited:
             async with here.operator(client=limited):
                 await here.submit()
-                assert "forbidden" in await says(here, "Degraded", "True", "LaunchRefused")
+                assert "forbidden" in await message_of(here, "Degraded", "True", "LaunchRefused")
                 await here.pass_time(3600)
                 assert await here.is_on("spot-a", 1)
             await here.client.merge(ROLES, "limited", body={"rules": rules[:1] + rules[2:]})
 
             async def may_not_watch() -> bool:
                 async with here.operator(client=limited):
-                    await here.quiet()
+                    await here.idle()
                     return (await here.condition("Degraded")).get("reason") == "CannotWatch"
 
             await eventually(may_not_watch)
 
 
 @pytest.mark.parametrize("text", ["not json", '{"version": 99}'])
-async def test_a_state_that_is_not_understood_is_left_alone(api_server: ApiServer, text: str) -> None:
+async def test_an_unreadable_state_is_kept(api_server: ApiServer, text: str) -> None:
     async with world(api_server) as here:
         await here.submit()
         body = {"status": {"state": text}}
@@ -432,16 +434,16 @@ async def test_a_state_that_is_not_understood_is_left_alone(api_server: ApiServe
             subresource="status",
         )  # fmt: skip
         async with here.operator():
-            await says(here, "Valid", "False", "StateUnreadable")
+            await message_of(here, "Valid", "False", "StateUnreadable")
             assert (await here.status())["state"] == text
             assert await here.rayjobs() == []
 
 
-async def test_the_buckets_secret_is_missing_and_then_it_is_there(api_server: ApiServer) -> None:
+async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
         await here.submit(checkpoints=uri)
-        message = await says(here, "Degraded", "True", "ReferencesMissing")  # The pods would wait for it.
+        message = await message_of(here, "Degraded", "True", "ReferencesMissing")  # The pods would wait for it.
         assert f"namespace {here.namespace} lacks Secret bucket" in message
         assert f"Secret {here.namespace}/bucket does not exist" in message  # The log cannot be read either.
         assert await here.rayjobs() == []
@@ -451,16 +453,16 @@ async def test_the_buckets_secret_is_missing_and_then_it_is_there(api_server: Ap
         await here.client.create(SECRETS, {**body, "data": data})
         await here.run(1)
         await here.clock.advance(11)
-        await says(here, "Degraded", "False", "AsExpected")
+        await message_of(here, "Degraded", "False", "AsExpected")
         assert here.bucket.opened[-1].grant == Grant(keys, isolated=True, secret=keys)
 
 
-async def test_the_controllers_own_identity_is_used_for_listed_addresses_only(api_server: ApiServer) -> None:
+async def test_the_controllers_identity_is_used_only_for_listed_addresses(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         listed = [{"namespaces": [here.namespace], "uris": ["s3://bucket/team"]}]
         async with here.operator(checkpoint_access=()):
             await here.submit(checkpoints={"uri": "s3://bucket/team/x", "interval": "30s"})
-            message = await says(here, "Valid", "False", "CheckpointsNotAllowed")
+            message = await message_of(here, "Valid", "False", "CheckpointsNotAllowed")
             assert message.startswith("spec.checkpoints.uri: ")
             assert "ask the administrator to add the address to the chart's checkpointAccess" in message
             assert await here.rayjobs() == []
@@ -469,18 +471,20 @@ async def test_the_controllers_own_identity_is_used_for_listed_addresses_only(ap
             await here.run(1)
             assert (await here.condition("Valid"))["status"] == "True"
             await here.submit("other", checkpoints={"uri": "s3://bucket/team-b", "interval": "30s"})
-            assert "allowed: s3://bucket/team" in await says(here, "Valid", "False", "CheckpointsNotAllowed", "other")
+            assert "allowed: s3://bucket/team" in await message_of(
+                here, "Valid", "False", "CheckpointsNotAllowed", "other"
+            )
             assert {address.job for address in here.bucket.opened} == {"digits"}
 
 
-async def test_a_job_under_way_goes_on_when_its_bucket_may_not_be_read_any_more(api_server: ApiServer) -> None:
+async def test_a_running_job_continues_without_access_to_its_bucket(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         async with here.operator():
             await here.submit()
             await here.run(1)
             await eventually(lambda: here.has_phase("Running"))
         async with here.operator(checkpoint_access=()):
-            message = await says(here, "Degraded", "True", "CheckpointsNotAllowed")
+            message = await message_of(here, "Degraded", "True", "CheckpointsNotAllowed")
             assert "the controller's own identity" in message
             assert (await here.condition("Checkpointing"))["status"] == "Unknown"
             assert await here.has_phase("Running")
@@ -489,8 +493,8 @@ async def test_a_job_under_way_goes_on_when_its_bucket_may_not_be_read_any_more(
         here.bucket.broken = AccessDenied("spec.checkpoints.credentials: AWS_ENDPOINT_URL leads to 169.254.169.254")
         async with here.operator():
 
-            async def told() -> bool:
+            async def reported() -> bool:
                 return "169.254.169.254" in (await here.condition("Degraded")).get("message", "")
 
-            await eventually(told)
+            await eventually(reported)
             assert (await here.condition("Degraded"))["reason"] == "CheckpointsNotAllowed"

@@ -27,73 +27,76 @@ def claim(name: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("source", "anew"), [("karpenter", False), ("eks-auto-mode/compute", False), ("karpenter", True)]
+    ("source", "new_recorder"), [("karpenter", False), ("eks-auto-mode/compute", False), ("karpenter", True)]
 )
-async def test_a_refusal_of_the_scheduler_in_karpenter_falls_back_at_once(
-    api_server: ApiServer, source: str, anew: bool
+async def test_karpenters_failed_scheduling_falls_back_at_once(
+    api_server: ApiServer, source: str, new_recorder: bool
 ) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=tiers(here))
         (pod, *_) = await here.waiting(1)
-        say = here.say_anew if anew else here.say
-        await say("FailedScheduling", NONE, about={"kind": "Pod", **pod}, source=source)
+        record = here.record_new_event if new_recorder else here.record_event
+        await record("FailedScheduling", NONE, about={"kind": "Pod", **pod}, source=source)
         await eventually(lambda: here.is_on("on-demand", 2))
         assert (await here.status())["attempts"][0]["reason"] == "InsufficientCapacity"
 
 
 @pytest.mark.parametrize("refused_first", [True, False])
-async def test_a_refused_claim_falls_back_at_once(api_server: ApiServer, refused_first: bool) -> None:
-    """Its Event is about an object without namespace that is gone, and may come before the pod's nomination."""
+async def test_a_nodeclaim_without_capacity_falls_back_at_once(api_server: ApiServer, refused_first: bool) -> None:
+    """The Event is about a cluster-scoped object that is already deleted, and may arrive before the pod's
+    nomination."""
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=tiers(here))
         (pod, *_) = await here.waiting(1)
         name = f"{here.namespace}-spot-nnjb2"
         nominated = ("Nominated", f"Pod should schedule on: nodeclaim/{name}")
         if refused_first:
-            await here.say("InsufficientCapacityError", ICE, about=claim(name))
-            await here.quiet()
-            await here.say(*nominated, about={"kind": "Pod", **pod})
+            await here.record_event("InsufficientCapacityError", ICE, about=claim(name))
+            await here.idle()
+            await here.record_event(*nominated, about={"kind": "Pod", **pod})
         else:
-            await here.say(*nominated, about={"kind": "Pod", **pod})
-            await here.quiet()
+            await here.record_event(*nominated, about={"kind": "Pod", **pod})
+            await here.idle()
             assert await here.is_on("spot-a", 1)
-            await here.say("InsufficientCapacityError", ICE, about=claim(name))
+            await here.record_event("InsufficientCapacityError", ICE, about=claim(name))
         await eventually(lambda: here.is_on("on-demand", 2))
 
 
-async def test_a_tier_that_waits_waits_for_its_timeout(api_server: ApiServer) -> None:
+async def test_with_wait_a_tier_falls_back_only_after_its_timeout(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=tiers(here, asks="wait"))
         (pod, *_) = await here.waiting(1)
-        await here.say("FailedScheduling", NONE, about={"kind": "Pod", **pod})
+        await here.record_event("FailedScheduling", NONE, about={"kind": "Pod", **pod})
         await here.pass_time(590)
         assert await here.is_on("spot-a", 1)
         await here.pass_time(15)
         await eventually(lambda: here.is_on("on-demand", 2))
 
 
-async def test_what_is_said_of_others_does_not_count(api_server: ApiServer) -> None:
+async def test_events_about_other_objects_are_ignored(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=tiers(here))
         (pod, *_) = await here.waiting(1)
         mine: Object = {"kind": "Pod", **pod}
         stranger: Object = {"kind": "Pod", "metadata": {"name": "x", "namespace": here.namespace, "uid": "uid-x"}}
         earlier: Object = {"kind": "Pod", "metadata": {**pod["metadata"], "uid": "of-an-earlier-pod-of-this-name"}}
-        await here.say("FailedScheduling", NONE, about=stranger)
-        await here.say("FailedScheduling", NONE, about=earlier)
-        await here.say("FailedScheduling", NONE, about=mine, source="default-scheduler")
-        await here.say("FailedScheduling", "Failed to schedule pod, no instance type has enough resources", about=mine)
-        await here.say("InsufficientCapacityError", ICE, about=claim(f"{here.namespace}-of-another-tier"))
+        await here.record_event("FailedScheduling", NONE, about=stranger)
+        await here.record_event("FailedScheduling", NONE, about=earlier)
+        await here.record_event("FailedScheduling", NONE, about=mine, source="default-scheduler")
+        await here.record_event(
+            "FailedScheduling", "Failed to schedule pod, no instance type has enough resources", about=mine
+        )
+        await here.record_event("InsufficientCapacityError", ICE, about=claim(f"{here.namespace}-of-another-tier"))
         await here.pass_time(60)
         assert await here.is_on("spot-a", 1)
 
 
-async def test_a_refusal_does_not_outlive_its_attempt(api_server: ApiServer) -> None:
-    """The pods of the next attempt are new and have no refusal."""
+async def test_a_lack_of_capacity_does_not_affect_the_next_attempt(api_server: ApiServer) -> None:
+    """The next attempt has new pods, which have no such Event."""
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=tiers(here), exhausted="Restart")
         (pod, *_) = await here.waiting(1)
-        await here.say("FailedScheduling", NONE, about={"kind": "Pod", **pod})
+        await here.record_event("FailedScheduling", NONE, about={"kind": "Pod", **pod})
         await eventually(lambda: here.is_on("on-demand", 2))
         await here.collect(1)
         await here.waiting(2)
@@ -101,30 +104,30 @@ async def test_a_refusal_does_not_outlive_its_attempt(api_server: ApiServer) -> 
         assert await here.is_on("on-demand", 2)
 
 
-async def about(here: World, tier: str) -> Object:
+async def tier_status(here: World, tier: str) -> Object:
     """The status of a CapacityTier."""
     return (await here.client.get(CAPACITYTIERS, f"{here.namespace}-{tier}")).get("status") or {}
 
 
-async def says(here: World, tier: str, kind: str, status: str, reason: str) -> Object:
-    async def so() -> Object | None:
+async def tier_condition(here: World, tier: str, kind: str, status: str, reason: str) -> Object:
+    async def matches() -> Object | None:
         await here.clock.advance(WRITE_INTERVAL)
-        found = next((c for c in (await about(here, tier)).get("conditions") or [] if c["type"] == kind), {})
+        found = next((c for c in (await tier_status(here, tier)).get("conditions") or [] if c["type"] == kind), {})
         return found if (found.get("status"), found.get("reason")) == (status, reason) else None
 
-    return dict(await eventually(so))
+    return dict(await eventually(matches))
 
 
-async def test_a_capacity_tiers_status_says_who_uses_it_and_how_it_was_had(api_server: ApiServer) -> None:
+async def test_the_status_of_a_capacity_tier_has_its_use_and_availability(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
-        await says(here, "spot-a", "Available", "Unknown", "NotAsked")
-        await says(here, "spot-a", "Valid", "True", "Valid")
-        await says(here, "spot-a", "Priced", "True", "Known")
+        await tier_condition(here, "spot-a", "Available", "Unknown", "NotAsked")
+        await tier_condition(here, "spot-a", "Valid", "True", "Valid")
+        await tier_condition(here, "spot-a", "Priced", "True", "Known")
         await here.submit(tiers=tiers(here))
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
-        await says(here, "spot-a", "Available", "True", "Had")
-        status = await about(here, "spot-a")
+        await tier_condition(here, "spot-a", "Available", "True", "Had")
+        status = await tier_status(here, "spot-a")
         assert (status["jobsInUse"], status["nodesInUse"], status["attempts"], status["availability"]) == (
             1, 2, 1, "1.000",
         )  # fmt: skip
@@ -137,27 +140,29 @@ async def test_a_capacity_tiers_status_says_who_uses_it_and_how_it_was_had(api_s
 
         async def counted() -> Object | None:
             await here.clock.advance(WRITE_INTERVAL)
-            found = await about(here, "spot-a")
+            found = await tier_status(here, "spot-a")
             used = (found["jobsInUse"], found["nodesInUse"])
-            return found if found["evictions"] == 2 and used == (0, 0) else None  # It may be written while it ends.
+            return (
+                found if found["evictions"] == 2 and used == (0, 0) else None
+            )  # The status may be written while the attempt ends.
 
         status = await eventually(counted)
         assert 0.3 <= float(status["observedHours"]) < 0.4
         assert 5 < float(status["evictionsPerNodeHour"]) < 7
         await here.waiting(2)
         await here.pass_time(605)
-        await says(here, "on-demand", "Available", "False", "InsufficientCapacity")
-        status = await about(here, "on-demand")
+        await tier_condition(here, "on-demand", "Available", "False", "InsufficientCapacity")
+        status = await tier_status(here, "on-demand")
         assert (status["refusals"], status["availability"]) == (1, "0.000")
         assert status["lastUnavailableAt"]
 
 
-async def test_an_invalid_capacity_tier_and_one_without_price_say_so(api_server: ApiServer) -> None:
+async def test_conditions_of_an_invalid_tier_and_of_one_without_a_price(api_server: ApiServer) -> None:
     async with world(api_server, tiers=()) as here, here.operator():
         await here.capacity("free", price=None)
         await here.capacity("far", cluster="east")
-        await says(here, "free", "Priced", "False", "PriceUnknown")
-        await says(here, "far", "Available", "False", "UnknownCluster")
+        await tier_condition(here, "free", "Priced", "False", "PriceUnknown")
+        await tier_condition(here, "far", "Available", "False", "UnknownCluster")
         await here.submit(tiers=[{"name": "free", "capacityTier": f"{here.namespace}-free"}], budget="5")
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
@@ -173,7 +178,7 @@ async def test_an_invalid_capacity_tier_and_one_without_price_say_so(api_server:
         assert "spec.budget" in degraded["message"]
 
 
-async def test_a_price_is_looked_up_while_the_job_begins(api_server: ApiServer) -> None:
+async def test_a_price_is_looked_up_while_the_job_starts(api_server: ApiServer) -> None:
     async with world(api_server, tiers=()) as here:
         found = {PriceSource.AWS: lambda _spec: Price(0.5, 2.0)}
         async with here.operator(price_sources=found):
@@ -181,8 +186,8 @@ async def test_a_price_is_looked_up_while_the_job_begins(api_server: ApiServer) 
             await here.submit(tiers=[{"name": "spot", "capacityTier": f"{here.namespace}-spot"}])
             await here.run(1)
             await eventually(lambda: here.has_phase("Running"))
-            await says(here, "spot", "Priced", "True", "Known")
-            await here.pass_time(540)  # of two nodes
+            await tier_condition(here, "spot", "Priced", "True", "Known")
+            await here.pass_time(540)  # for two nodes
 
             async def costs() -> bool:
                 cost = (await here.status())["cost"]
@@ -194,7 +199,7 @@ async def test_a_price_is_looked_up_while_the_job_begins(api_server: ApiServer) 
             await eventually(costs)
 
 
-async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) -> None:
+async def test_the_node_limit_of_a_tier(api_server: ApiServer) -> None:
     async with world(api_server, tiers=()) as here, here.operator():
         await here.capacity("spot-a", limits={"nodes": 2})
         await here.capacity("on-demand", capacityType="on-demand")
@@ -204,10 +209,10 @@ async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) 
         await here.submit("second", tiers=tiers(here))
         await eventually(lambda: here.is_on("on-demand", 1, "second"))  # skipped, not exhausted
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return "LimitReached" in await here.events("second")
 
-        await eventually(told)
+        await eventually(reported)
         await here.submit("third", tiers=tiers(here)[:1])
         await eventually(lambda: here.is_on("spot-a", 1, "third"))
         await here.pass_time(30)
@@ -215,7 +220,7 @@ async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) 
         assert (condition["status"], condition["reason"]) == ("True", "LimitReached")
         assert condition["message"].count("limits.nodes 2: 2 are in use, 2 are needed") == 1
         assert [name for name in await here.rayjobs() if name.startswith("third")] == []
-        await says(here, "spot-a", "Available", "False", "LimitReached")
+        await tier_condition(here, "spot-a", "Available", "False", "LimitReached")
         await here.report(1, "first", jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await eventually(lambda: here.has_phase("Succeeded", "first"))
         await here.clock.advance(15)
@@ -223,10 +228,8 @@ async def test_a_tier_gives_no_more_nodes_than_its_limit(api_server: ApiServer) 
 
 
 @pytest.mark.parametrize(("change", "room"), [(4, True), (1, False)])
-async def test_a_job_holds_the_nodes_that_its_attempt_was_launched_with(
-    api_server: ApiServer, change: int, room: bool
-) -> None:
-    """Not with those in its new spec, which apply to the next attempt."""
+async def test_a_job_uses_the_nodes_of_its_running_attempt(api_server: ApiServer, change: int, room: bool) -> None:
+    """The number of nodes in the changed spec applies to the next attempt."""
     async with world(api_server, tiers=()) as here:
         await here.capacity("spot-a", limits={"nodes": 4 if room else 3})
         await here.capacity("on-demand", capacityType="on-demand")
@@ -237,7 +240,7 @@ async def test_a_job_holds_the_nodes_that_its_attempt_was_launched_with(
             spec = ray_spec()
             spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = change
             await here.patch("first", workload={"ray": {"template": {"spec": spec}}})
-            await here.quiet()
+            await here.idle()
         async with here.operator():  # A new controller knows it only from the status.
             await here.submit("second", tiers=tiers(here))
             await eventually(lambda: here.is_on("spot-a" if room else "on-demand", 1, "second"))

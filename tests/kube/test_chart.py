@@ -159,7 +159,7 @@ def as_controller(server: ApiServer, namespace: str) -> Recording:
 
 
 @pytest.mark.parametrize("namespaced", [False, True])
-async def test_the_rights_are_what_the_controller_calls(
+async def test_the_permissions_are_those_that_the_controller_uses(
     api_server: ApiServer, tmp_path: Path, namespaced: bool
 ) -> None:
     async with world(api_server) as here:
@@ -174,7 +174,7 @@ async def test_the_rights_are_what_the_controller_calls(
             assert granted(found) - client.used == set(NEVER_CALLED)
 
 
-async def test_the_rights_in_a_member_are_what_the_controller_calls_there(
+async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
     api_server: ApiServer, second_server: ApiServer, tmp_path: Path
 ) -> None:
     """From the Secret with the kubeconfig to the member's roles, without stubs."""
@@ -206,7 +206,7 @@ async def test_the_rights_in_a_member_are_what_the_controller_calls_there(
 
 
 async def walk_in_member(here: World, east: Elsewhere) -> None:
-    """What `walk` does, in another cluster: with copies beside, and without what Kubernetes collects by itself."""
+    """Like `walk`, in another cluster: with copied objects, and without objects that Kubernetes garbage-collects."""
     await provide(here)
     copied = {SECRETS: "Secret", CONFIG_MAPS: "ConfigMap", SERVICE_ACCOUNTS: "ServiceAccount"}
     await provide(east, but=set(copied))
@@ -217,10 +217,10 @@ async def walk_in_member(here: World, east: Elsewhere) -> None:
     await replace_worker(here, east)
     await here.patch(suspend=True)
 
-    async def told() -> bool:
+    async def notified() -> bool:
         return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await east.pods(1))
 
-    await eventually(told)
+    await eventually(notified)
     await orphan(east, await east.rayjob(1))
     await east.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                       message="Job entrypoint command failed with exit code 75")  # fmt: skip
@@ -239,7 +239,7 @@ async def walk_in_member(here: World, east: Elsewhere) -> None:
 
     async def removed() -> bool:
         try:
-            await east.client.get(SERVICE_ACCOUNTS, "needed", east.namespace)  # the last one
+            await east.client.get(SERVICE_ACCOUNTS, "needed", east.namespace)  # The last copy is removed.
         except NotFound:
             return True
         return False
@@ -289,7 +289,7 @@ async def lead(client: Client, namespace: str) -> None:
 
 
 async def replace_worker(here: World, there: World) -> None:
-    """The node of a worker will go: another worker is requested beside it."""
+    """Give the node of a worker a notice: the controller requests a replacement."""
     await there.raycluster(1)
     CommitLog(here.bucket.store, "digits", namespace=here.namespace).start(1, "", hands_over=True)
     await there.announce(1)
@@ -311,17 +311,17 @@ async def walk(here: World) -> None:
     await replace_worker(here, here)
     await here.patch(suspend=True)
 
-    async def told() -> bool:
+    async def notified() -> bool:
         return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
 
-    await eventually(told)
+    await eventually(notified)
     await orphan(here, await here.rayjob(1))
     await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                       message="Job entrypoint command failed with exit code 75")  # fmt: skip
     await eventually(lambda: no_rayclusters(here))
 
     await eventually(lambda: all_deleted(here))
-    await here.collect(1)  # There is no kubelet that would end them.
+    await here.collect(1)  # No kubelet ends the pods.
     await eventually(lambda: here.has_phase("Suspended"))
     await here.delete()
     await eventually(lambda: gone(here, "digits"))
@@ -363,7 +363,7 @@ async def gone(here: World, name: str) -> bool:
     return False
 
 
-async def test_without_a_right_the_call_is_refused(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_a_call_without_its_permission_is_refused(api_server: ApiServer, tmp_path: Path) -> None:
     """Otherwise the test above would pass for a controller with all permissions."""
     async with world(api_server) as here, as_controller(api_server, here.namespace) as client:
         with pytest.raises(ApiError, match="forbidden"):
@@ -371,16 +371,16 @@ async def test_without_a_right_the_call_is_refused(api_server: ApiServer, tmp_pa
         assert client.refused == {("", "pods", "delete")}
 
 
-async def test_with_a_list_of_namespaces_the_controller_may_do_nothing_in_others(
+async def test_with_a_list_of_namespaces_the_controller_has_no_permissions_in_others(
     api_server: ApiServer, tmp_path: Path
 ) -> None:
-    """One value binds its roles in these namespaces; asked of the API server, right by right."""
+    """One value of the chart binds the roles in these namespaces. The API server confirms each permission."""
     async with world(api_server) as here, world(api_server) as other:
         values = ("--set", f"namespaces={{{here.namespace}}}", "--set", "rbac.secrets=true")
         async with installed(here, tmp_path, *values) as found, as_controller(api_server, here.namespace) as client:
             roles = [body for body in found if body["kind"] == "Role" and body["metadata"]["name"] == "spotladder"]
             assert [role["metadata"]["namespace"] for role in roles] == [here.namespace]
-            rights = sorted({right for role in roles for right in rights_of(role)})
+            rights = sorted({right for role in roles for right in permissions_of(role)})
             assert ("", "pods", "delete") in rights
             assert ("", "secrets", "get") in rights
             for right in rights:
@@ -389,7 +389,7 @@ async def test_with_a_list_of_namespaces_the_controller_may_do_nothing_in_others
                 assert not await may(client, right, ""), right
 
 
-def rights_of(role: dict[str, Any]) -> Iterator[Right]:
+def permissions_of(role: dict[str, Any]) -> Iterator[Right]:
     for rule in role["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:

@@ -32,15 +32,15 @@ async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli
         seen = await asyncio.wait_for(watching, 30)
         assert (seen.code, seen.err) == (0, "")
         assert "FellBack: attempt 2 on spot-b" in seen.out
-        assert seen.out.count("digits begins: 2 workers on spot-a → ") == 1, "a change of the spec is not a new job"
+        assert seen.out.count("digits begins: 2 workers on spot-a → ") == 1, "a changed spec was shown as a new job"
         assert seen.out.splitlines()[-1] == "tieredjob digits is Succeeded: Completed"
 
         events = (await cli("events", "digits", "-n", here.namespace)).out.splitlines()
         reasons = [line.split()[-6:] for line in events]
         assert reasons
-        told = [line for line in events if "FellBack" in line]
-        assert len(told) == 1
-        assert "tieredjob/digits" in told[0]
+        fell_back = [line for line in events if "FellBack" in line]
+        assert len(fell_back) == 1
+        assert "tieredjob/digits" in fell_back[0]
 
         report = (await cli("report", "digits", "-n", here.namespace)).out
         assert "MaxFailuresExceeded" in report
@@ -53,7 +53,7 @@ async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli
         assert (over.code, over.err) == (2, "error: tieredjob digits is Succeeded: it cannot be suspended\n")
 
 
-async def test_a_failed_job_ends_the_watching_with_its_own_code(api_server: ApiServer, cli: Cli) -> None:
+async def test_watch_exits_with_the_code_of_a_failed_job(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here, here.operator():
         tier = {"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "provisionTimeout": "2h"}
         await here.submit(tiers=[tier], maxDuration="1h")
@@ -63,7 +63,7 @@ async def test_a_failed_job_ends_the_watching_with_its_own_code(api_server: ApiS
         assert (await cli("watch", "digits", "-n", here.namespace)).code == 4
 
 
-async def test_a_stopped_job_holds_nothing_and_goes_on(api_server: ApiServer, cli: Cli) -> None:
+async def test_a_stopped_job_has_no_attempt_and_can_be_resumed(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await here.begin(1, "spot-a")
@@ -92,7 +92,7 @@ async def without_rayjobs(here: World) -> bool:
     return await here.rayjobs() == []
 
 
-async def test_stopping_without_a_controller_is_told(api_server: ApiServer, cli: Cli) -> None:
+async def test_stop_without_a_controller_is_an_error(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here:
         await here.submit()
         answer = await cli("stop", "digits", "--timeout", "1s", "-n", here.namespace)
@@ -100,7 +100,7 @@ async def test_stopping_without_a_controller_is_told(api_server: ApiServer, cli:
         assert "no controller has reconciled it" in answer.err
 
 
-async def test_deleting_without_a_controller_says_what_it_waits_for(
+async def test_delete_without_a_controller_prints_the_reason_of_the_wait(
     api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spotladder.cli.cluster.delete.REPORT_DELAY", 0.0)
@@ -135,7 +135,8 @@ async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: C
                 CAPACITYTIERS, f"{here.namespace}-{tier}", body={"status": status}, subresource="status"
             )
         found = json.loads((await cli("plan", "-f", file, "--hours", 5, "-o", "json")).out)
-        assert found["choices"][0]["spotFraction"] == 1.0  # two failures, one in two hours, on each of two tiers
+        # Each of the two spot tiers tolerates one failure; one is expected every two hours.
+        assert found["choices"][0]["spotFraction"] == 1.0
         assert found["choices"][0]["accountings"]["blended"]["savedPercent"] > 0
         looked_up = {"price": {"source": "aws", "perNodeHour": None, "onDemandPerNodeHour": None}}
         await here.client.merge(CAPACITYTIERS, f"{here.namespace}-spot-a", body={"spec": looked_up})
@@ -158,7 +159,7 @@ async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: C
         assert "spec.tiers[1].capacityTier" in missing.err
 
 
-async def test_what_does_not_exist_is_said_in_one_line(api_server: ApiServer, cli: Cli) -> None:
+async def test_an_unknown_job_is_one_line(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here:
         for command in ("get", "watch", "logs", "events", "report", "suspend", "resume", "stop", "delete"):
             answer = await cli(command, "nothing", "-n", here.namespace)
@@ -169,7 +170,7 @@ async def test_what_does_not_exist_is_said_in_one_line(api_server: ApiServer, cl
             )
 
 
-async def test_rights_and_credentials(api_server: ApiServer, cli: Cli) -> None:
+async def test_missing_permissions_and_invalid_credentials(api_server: ApiServer, cli: Cli) -> None:
     limited = api_server.kubeconfig_of("rightless", "rightless")
     answer = await cli("get", "--kubeconfig", limited)
     assert answer.code == 5
@@ -179,7 +180,7 @@ async def test_rights_and_credentials(api_server: ApiServer, cli: Cli) -> None:
     assert unknown == Answer(5, "", "error: context tests: the cluster rejects its credentials: log in again\n")
 
 
-async def test_a_cluster_without_our_kinds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cluster_without_the_crds(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from spotladder import resources
 
     monkeypatch.setattr(
@@ -194,14 +195,14 @@ async def test_a_cluster_without_our_kinds(api_server: ApiServer, cli: Cli, monk
         )
 
 
-async def test_a_refusal_of_the_cluster_is_passed_on(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+async def test_an_error_of_the_api_server_is_printed(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     async with world(api_server) as here:
         nowhere = await cli("submit", job_file(tmp_path, here), "-n", f"{here.namespace}-x")
         assert (nowhere.code, nowhere.out) == (2, "")
         assert f'namespaces "{here.namespace}-x" not found' in nowhere.err
 
 
-async def test_what_is_written_bears_the_name_of_the_commands(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+async def test_the_field_manager_of_the_commands(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     async with world(api_server) as here, Client(connect(str(api_server.kubeconfig))) as client:
         await cli("submit", job_file(tmp_path, here), "-n", here.namespace)
         await cli("suspend", "digits", "-n", here.namespace)

@@ -74,7 +74,7 @@ async def test_logs_are_read_where_each_attempt_ran(
             assert wrong.err.splitlines()[1] == "the pods of the attempt are gone in its cluster (context tests)"
 
 
-async def test_a_cluster_that_does_not_answer_hides_no_other(
+async def test_an_unreachable_cluster_does_not_hide_the_others(
     api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, api_server.kubeconfig, context(api_server, "east", tmp_path, url="https://127.0.0.1:1"))
@@ -100,14 +100,14 @@ async def test_events_of_all_clusters(
     use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
     async with world(api_server) as here, elsewhere(second_server, here) as east:
         await left_east(here)
-        await here.say("FellBack", "attempt 2 on spot-b", about=await here.job())
+        await here.record_event("FellBack", "attempt 2 on spot-b", about=await here.job())
         for there, name in ((east, "digits-a001-worker"), (here, "digits-a002-worker"), (east, "other-a001-worker")):
             about = {"kind": "Pod", "metadata": {"name": name, "namespace": here.namespace}}
-            await there.say("FailedScheduling", f"no node for {name}", about=about, source="scheduler")
+            await there.record_event("FailedScheduling", f"no node for {name}", about=about, source="scheduler")
         found = await cli("events", "digits", "--all", "-n", here.namespace, "-o", "json")
         assert (found.code, found.err) == (0, "")
-        said = {item["message"] for item in json.loads(found.out)["items"]}
-        assert said == {"attempt 2 on spot-b", "no node for digits-a001-worker", "no node for digits-a002-worker"}
+        messages = {item["message"] for item in json.loads(found.out)["items"]}
+        assert messages == {"attempt 2 on spot-b", "no node for digits-a001-worker", "no node for digits-a002-worker"}
         table = (await cli("events", "digits", "--all", "-n", here.namespace)).out.splitlines()
         assert table[0].split()[:2] == ["AGE", "CLUSTER"]
         where = {line.split()[-1]: line.split()[1] for line in table if "no node for" in line}
@@ -117,7 +117,7 @@ async def test_events_of_all_clusters(
         assert [item["message"] for item in json.loads(own.out)["items"]] == ["attempt 2 on spot-b"]
 
 
-async def test_a_job_in_another_cluster_is_followed_and_its_program_read(
+async def test_watch_and_logs_of_a_job_in_another_cluster(
     api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))

@@ -15,8 +15,8 @@ from tests.kube.kubelet import dashboard, kubelet, ray_pod
 from tests.kube.world import eventually, world
 
 
-async def test_logs_with_a_submitter_of_its_own(api_server: ApiServer, cli: Cli) -> None:
-    """K8sJobMode: a pod that a Job with the RayJob's name has created; it has none of spotladder's labels."""
+async def test_logs_with_a_submitter_pod(api_server: ApiServer, cli: Cli) -> None:
+    """With K8sJobMode, a Job with the RayJob's name creates the submitter pod, which has no spotladder labels."""
     async with world(api_server) as here, kubelet(here) as (logs, node):
         await here.submit()
         await set_status(here, phase="Running", attempt=1, tier="spot-a", attempts=[])
@@ -85,7 +85,7 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
         assert (await asyncio.wait_for(following, 30)).out.endswith("step 41\nthe end\n")
 
 
-async def test_what_the_dashboard_knows(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_logs_from_the_dashboard(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """With HTTPMode, KubeRay's default here, no container prints the program's output."""
     async with world(api_server) as here, dashboard() as (ray, address, port):
         monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", port)
@@ -102,10 +102,10 @@ async def test_what_the_dashboard_knows(api_server: ApiServer, cli: Cli, monkeyp
         following = asyncio.create_task(cli(*arguments, "-f"))
         asked = ray.asked
 
-        async def asked_again() -> bool:
+        async def requested_again() -> bool:
             return ray.asked > asked
 
-        await eventually(asked_again)
+        await eventually(requested_again)
         ray.printed += "step 42\n"
         ray.status = "SUCCEEDED"
         assert (await asyncio.wait_for(following, 30)).out == "step 40\nstep 41\nstep 42\n"

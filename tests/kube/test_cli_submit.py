@@ -50,7 +50,9 @@ async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: 
         assert empty == Answer(0, "", f"No TieredJobs found in namespace {here.namespace}.\n")
 
 
-async def test_what_is_accepted_is_sent_as_the_schema_wants_it(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+async def test_accepted_values_are_sent_in_the_notation_of_the_schema(
+    api_server: ApiServer, cli: Cli, tmp_path: Path
+) -> None:
     async with world(api_server) as here:
         name = f"{here.namespace}-cheap"
         price = {"perNodeHour": 0.42, "onDemandPerNodeHour": 1}
@@ -77,9 +79,7 @@ async def test_what_is_accepted_is_sent_as_the_schema_wants_it(api_server: ApiSe
             await here.client.delete(CAPACITYTIERS, name)
 
 
-async def test_the_namespace_is_that_of_the_flag_or_of_the_file(
-    api_server: ApiServer, cli: Cli, tmp_path: Path
-) -> None:
+async def test_the_namespace_comes_from_the_flag_or_the_file(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     async with world(api_server) as here:
         file = job_file(tmp_path, here, namespace=here.namespace)
         refused = await cli("submit", file, "-n", "elsewhere")
@@ -89,7 +89,7 @@ async def test_the_namespace_is_that_of_the_flag_or_of_the_file(
         assert (await here.job())["metadata"]["namespace"] == here.namespace
 
 
-async def test_capacity_comes_before_the_jobs_and_what_is_missing_is_told(
+async def test_capacity_is_created_before_jobs_and_missing_capacity_is_a_warning(
     api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
     async with world(api_server, tiers=()) as here:
@@ -120,7 +120,7 @@ async def test_capacity_comes_before_the_jobs_and_what_is_missing_is_told(
 
 
 @pytest.mark.parametrize("created_by", ["this version", "an earlier version"])
-async def test_an_update_removes_what_the_file_has_no_longer(
+async def test_an_update_removes_fields_that_the_file_no_longer_has(
     created_by: str, api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
     async with world(api_server) as here:
@@ -131,7 +131,7 @@ async def test_an_update_removes_what_the_file_has_no_longer(
         full = {**job, "spec": {**job["spec"], **more}}
         if created_by == "this version":
             assert (await cli("submit", written(tmp_path / "full.yaml", full), "-n", here.namespace)).code == 0
-        else:  # it created with POST
+        else:  # An earlier version created the job with POST.
             full["metadata"]["namespace"] = here.namespace
             async with Client(connect(str(api_server.kubeconfig)), manager="spotladder-cli") as older:
                 await older.create(TIEREDJOBS, full)
@@ -151,9 +151,7 @@ async def test_an_update_removes_what_the_file_has_no_longer(
         assert again.out == "tieredjob.spotladder.io/digits unchanged\n"
 
 
-async def test_a_team_submits_jobs_and_an_administrator_makes_their_capacity(
-    api_server: ApiServer, cli: Cli, tmp_path: Path
-) -> None:
+async def test_a_team_may_submit_jobs_but_not_capacity(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     """With the chart's role for `edit`, bound in the team's namespace, for a user without other permissions."""
     async with world(api_server) as here:
         roles = [
@@ -196,7 +194,7 @@ async def test_a_team_submits_jobs_and_an_administrator_makes_their_capacity(
             await here.client.delete(KINDS["ClusterRole"], f"{here.namespace}-edit")
 
 
-async def test_nothing_is_sent_when_anything_is_wrong(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+async def test_nothing_is_sent_if_any_file_is_invalid(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     async with world(api_server) as here:
         good, bad = job_file(tmp_path, here), tmp_path / "bad.yaml"
         bad.write_text("apiVersion: spotladder.io/v1alpha1\nkind: TieredJob\nmetadata: {name: x}\nspec: {}\n")

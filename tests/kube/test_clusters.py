@@ -63,9 +63,11 @@ async def down(here: World, session: LeaderRuntime, name: str = "east") -> None:
     await eventually(is_down)
 
 
-async def none_left(there: World) -> bool:
-    budgets = [found async for page in there.client.pages(DISRUPTION_BUDGETS, there.namespace) for found in page.items]
-    return await there.rayjobs() == [] and not budgets
+async def none_left(cluster: World) -> bool:
+    budgets = [
+        found async for page in cluster.client.pages(DISRUPTION_BUDGETS, cluster.namespace) for found in page.items
+    ]
+    return await cluster.rayjobs() == [] and not budgets
 
 
 async def gone(here: World, name: str = "digits") -> bool:
@@ -76,7 +78,7 @@ async def gone(here: World, name: str = "digits") -> bool:
     return False
 
 
-async def test_a_job_goes_from_one_cluster_to_the_other(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_a_job_moves_from_one_cluster_to_the_other(api_server: ApiServer, second_server: ApiServer) -> None:
     async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
         await running_in_east(here, east)
         made = (await east.rayjob(1))["metadata"]
@@ -98,7 +100,7 @@ async def test_a_job_goes_from_one_cluster_to_the_other(api_server: ApiServer, s
         await here.succeed(2)
 
 
-async def test_a_cluster_that_is_lost_is_left_behind_and_swept_when_it_is_back(
+async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with (
@@ -110,7 +112,7 @@ async def test_a_cluster_that_is_lost_is_left_behind_and_swept_when_it_is_back(
         await down(here, session)
         await eventually(lambda: degraded(here, "ClusterUnreachable"))
         assert "east" in (await here.condition("Degraded"))["message"]
-        assert await here.is_on("spot-east", 1)  # provisionTimeout decides
+        assert await here.is_on("spot-east", 1)  # The job stays until provisionTimeout.
         await here.pass_time(601)
         await eventually(lambda: here.rayjob(2))
         assert await here.is_on("on-demand", 2)
@@ -118,15 +120,15 @@ async def test_a_cluster_that_is_lost_is_left_behind_and_swept_when_it_is_back(
         await eventually(lambda: here.has_phase("Running"))
         assert await east.rayjobs() == ["digits-a001"]
         east.proxy.mend()
-        await here.pass_time(45)  # The interval between two checks is longer by now.
+        await here.pass_time(45)  # The backoff between two checks has grown.
         await eventually(lambda: none_left(east))
         await east.collect(1)
         await eventually(lambda: degraded(here, "AsExpected"))
         assert await here.rayjobs() == ["digits-a002"]
-        assert (await here.status())["failures"] == 1  # An attempt that was lost with its cluster.
+        assert (await here.status())["failures"] == 1  # The lost attempt counts once.
 
 
-async def test_a_deleted_job_says_at_once_that_it_waits_for_a_cluster_that_is_lost(
+async def test_a_deleted_job_reports_at_once_that_it_waits_for_a_lost_cluster(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     """The job moved to another cluster long ago, and its tier there is exhausted: nothing else refers to
@@ -143,9 +145,9 @@ async def test_a_deleted_job_says_at_once_that_it_waits_for_a_cluster_that_is_lo
         await eventually(lambda: here.has_phase("Running"))
         await here.delete()
         await eventually(lambda: degraded(here, "CleanupBlocked"))
-        told = (await here.condition("Degraded"))["message"]
-        assert told.startswith("attempt 1 (east) is not gone: its cluster cannot be reached")
-        assert FORCE_DELETE in told
+        message = (await here.condition("Degraded"))["message"]
+        assert message.startswith("attempt 1 (east) is not gone: its cluster cannot be reached")
+        assert FORCE_DELETE in message
         east.proxy.mend()
 
 
@@ -153,7 +155,7 @@ async def degraded(here: World, reason: str, name: str = "digits") -> bool:
     return (await here.condition("Degraded", name)).get("reason") == reason
 
 
-async def test_a_short_outage_costs_nothing(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_server: ApiServer) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
         here.operator(sources={"east": east.source}) as session,
@@ -161,7 +163,7 @@ async def test_a_short_outage_costs_nothing(api_server: ApiServer, second_server
         await running_in_east(here, east)
         await east.proxy.cut()
         await down(here, session)
-        await east.kill_worker(1)  # No observer notices it.
+        await east.kill_worker(1)  # The controller does not observe this.
         await east.pod(1, "worker", 7)
         east.proxy.mend()
         await up(session)
@@ -179,7 +181,7 @@ async def provisioned(here: World) -> bool:
     return (await here.condition("Provisioned")).get("status") == "True"
 
 
-async def test_a_controller_that_starts_during_an_outage_takes_nothing_for_lost(
+async def test_a_controller_that_starts_during_an_outage_counts_no_loss(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with two_clusters(api_server, second_server) as (here, east):
@@ -198,9 +200,7 @@ async def test_a_controller_that_starts_during_an_outage_takes_nothing_for_lost(
         assert await east.rayjobs() == ["digits-a001"]
 
 
-async def test_jobs_of_other_clusters_do_not_wait_for_one_that_hangs(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
+async def test_a_hanging_cluster_does_not_delay_jobs_of_others(api_server: ApiServer, second_server: ApiServer) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
         here.operator(sources={"east": east.source}, workers=4) as session,
@@ -213,7 +213,7 @@ async def test_jobs_of_other_clusters_do_not_wait_for_one_that_hangs(
         await eventually(lambda: here.rayjob(1, "at-home"), limit=5.0)
 
 
-async def test_what_a_deleted_job_left_is_swept_and_nobody_elses(
+async def test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with (
@@ -223,7 +223,7 @@ async def test_what_a_deleted_job_left_is_swept_and_nobody_elses(
         await running_in_east(here, east)
         made = await east.rayjob(1)
         await foreign(east, made, "of-another-home", {names.HOME: "another-home"})
-        await foreign(east, made, "of-nobody", {names.HOME: None, names.MANAGED_BY: None})
+        await foreign(east, made, "without-labels", {names.HOME: None, names.MANAGED_BY: None})
         await east.proxy.cut()
         await down(here, session)
         await here.delete()
@@ -235,23 +235,23 @@ async def test_what_a_deleted_job_left_is_swept_and_nobody_elses(
         await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
         await eventually(lambda: gone(here))
         east.proxy.mend()
-        await here.pass_time(45)  # The interval between two checks is longer by now.
+        await here.pass_time(45)  # The backoff between two checks has grown.
 
         async def swept() -> bool:
-            return await east.rayjobs() == ["of-another-home", "of-nobody"]
+            return await east.rayjobs() == ["of-another-home", "without-labels"]
 
         await eventually(swept)
 
 
 async def foreign(east: Elsewhere, like: dict[str, Any], name: str, labels: dict[str, str | None]) -> None:
-    """A RayJob that looks like an attempt of the controller."""
+    """Create a RayJob with the labels of an attempt, changed by `labels`."""
     found = {key: value for key, value in {**like["metadata"]["labels"], **labels}.items() if value is not None}
     metadata = {"name": name, "namespace": east.namespace, "labels": found}
     body = {"apiVersion": RAYJOBS.api_version, "kind": "RayJob", "metadata": metadata, "spec": like["spec"]}
     await east.client.create(RAYJOBS, body)
 
 
-async def test_a_job_made_again_does_not_take_over_what_the_first_left_elsewhere(
+async def test_a_recreated_job_does_not_adopt_objects_of_the_first_in_another_cluster(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with (
@@ -278,7 +278,9 @@ async def test_a_job_made_again_does_not_take_over_what_the_first_left_elsewhere
         assert (await here.job())["metadata"]["uid"] == (await east.rayjob(1))["metadata"]["labels"][names.JOB_UID]
 
 
-async def test_the_end_of_a_job_removes_what_is_elsewhere(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
     async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
         await running_in_east(here, east)
         await here.delete()
@@ -288,7 +290,7 @@ async def test_the_end_of_a_job_removes_what_is_elsewhere(api_server: ApiServer,
         await eventually(lambda: gone(here))
 
 
-async def test_a_namespace_that_is_missing_there_is_named(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_a_missing_namespace_in_another_cluster(api_server: ApiServer, second_server: ApiServer) -> None:
     async with (
         two_clusters(api_server, second_server, namespace=False) as (here, east),
         here.operator(sources={"east": east.source}),
@@ -300,14 +302,16 @@ async def test_a_namespace_that_is_missing_there_is_named(api_server: ApiServer,
             in (await here.condition("Degraded"))["message"]
         )
         await here.pass_time(3600)
-        assert await here.is_on("spot-east", 1)  # No tier is exhausted for it.
+        assert await here.is_on("spot-east", 1)  # The tier is not exhausted.
         await east.make_namespace()
         await here.pass_time(11)
         await eventually(lambda: east.rayjob(1))
 
 
 @pytest.mark.parametrize("storm", [[429, 500, 429, 503, 500], [500] * 8])
-async def test_storms_of_one_cluster(api_server: ApiServer, second_server: ApiServer, storm: list[int]) -> None:
+async def test_errors_429_and_500_of_another_cluster(
+    api_server: ApiServer, second_server: ApiServer, storm: list[int]
+) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
         here.operator(sources={"east": east.source}) as session,
@@ -319,7 +323,7 @@ async def test_storms_of_one_cluster(api_server: ApiServer, second_server: ApiSe
         assert (await here.status())["failures"] == 0
 
 
-async def test_a_slow_way_to_a_cluster(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_a_slow_connection_to_a_cluster(api_server: ApiServer, second_server: ApiServer) -> None:
     async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
         east.proxy.delay = 0.2
         await running_in_east(here, east)
@@ -331,9 +335,7 @@ async def test_a_slow_way_to_a_cluster(api_server: ApiServer, second_server: Api
         assert (await here.status())["failures"] == 2
 
 
-async def test_a_kubeconfig_secret_is_followed_while_everything_goes_on(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
+async def test_a_changed_kubeconfig_secret_is_used(api_server: ApiServer, second_server: ApiServer) -> None:
     async with two_clusters(api_server, second_server) as (here, east):
         address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
         by_secret = sources({"east": address}, home=here.client, namespace=here.namespace, clock=here.clock)
@@ -359,7 +361,9 @@ async def test_a_kubeconfig_secret_is_followed_while_everything_goes_on(
             await eventually(lambda: degraded(here, "ClusterMisconfigured"))
             assert "is not YAML" in (await here.condition("Degraded"))["message"]
             await east.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-            await eventually(lambda: here.has_phase("Succeeded"))  # Through the connection that worked.
+            await eventually(
+                lambda: here.has_phase("Succeeded")
+            )  # The controller still uses the last valid kubeconfig.
 
 
 async def put_kubeconfig(here: World, east: Elsewhere, *, token: str) -> None:
@@ -383,9 +387,7 @@ class Expiring:
         return {"Authorization": f"Bearer {self.token}"}
 
 
-async def test_a_token_that_expires_is_renewed_and_nobody_notices(
-    api_server: ApiServer, second_server: ApiServer
-) -> None:
+async def test_an_expired_token_is_renewed(api_server: ApiServer, second_server: ApiServer) -> None:
     async with two_clusters(api_server, second_server) as (here, east):
         credentials = Expiring()
         source = Fixed(replace(east.proxy.of(east.client.connection), credentials=credentials))
@@ -394,10 +396,10 @@ async def test_a_token_that_expires_is_renewed_and_nobody_notices(
             credentials.token = "expired"
             await here.patch(suspend=True)
 
-            async def told() -> bool:
+            async def notified() -> bool:
                 return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await east.pods(1))
 
-            await eventually(told)
+            await eventually(notified)
             assert credentials.renewed
             assert session.clusters.problem("east") == ""
             assert (await here.status())["failures"] == 0

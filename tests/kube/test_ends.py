@@ -43,23 +43,23 @@ async def notices(here: World, attempt: int) -> list[dict[str, Any]]:
     return [json.loads(text) for text in found if text]
 
 
-async def all_told(here: World, attempt: int) -> list[dict[str, Any]]:
-    async def told() -> Any:
+async def all_notified(here: World, attempt: int) -> list[dict[str, Any]]:
+    async def complete() -> Any:
         found = await notices(here, attempt)
         return len(found) == 3 and found
 
-    return list(await eventually(told))
+    return list(await eventually(complete))
 
 
-async def test_suspend_drains_and_resume_goes_on_with_the_next_attempt(api_server: ApiServer) -> None:
+async def test_suspend_drains_and_resume_starts_the_next_attempt(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         await here.patch(suspend=True)
-        (told, *others) = await all_told(here, 1)
-        assert told["kind"] == "drain"
-        assert told["reason"] == "SuspendRequested"
-        assert told["deadline"] > here.clock.now()
-        assert all(other == told for other in others)
+        (notice, *others) = await all_notified(here, 1)
+        assert notice["kind"] == "drain"
+        assert notice["reason"] == "SuspendRequested"
+        assert notice["deadline"] > here.clock.now()
+        assert all(other == notice for other in others)
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                           message="Job entrypoint command failed with exit code 75")  # fmt: skip
         await eventually(lambda: _no_rayjobs(here))
@@ -76,21 +76,22 @@ async def _no_rayjobs(here: World) -> bool:
     return await here.rayjobs() == []
 
 
-async def test_a_node_that_will_be_reclaimed_is_told_to_the_program(api_server: ApiServer) -> None:
+async def test_the_program_gets_the_notice_of_its_node(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
         taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
         await here.set_node(worker["spec"]["nodeName"], ready="True", taints=[taint])
-        (told, *_) = await all_told(here, 1)
-        assert told["kind"] == "notice"
-        assert told["reason"] == "EvictionNotice"
+        (notice, *_) = await all_notified(here, 1)
+        assert notice["kind"] == "notice"
+        assert notice["reason"] == "EvictionNotice"
         assert "EvictionNotice" in await here.events()
 
 
-@pytest.mark.parametrize("says_when", [False, True])
-async def test_a_program_is_told_how_long_its_node_will_last(api_server: ApiServer, says_when: bool) -> None:
-    """As long as the tier's notices last, unless the cloud says when: AKS does, in the message of a condition."""
+@pytest.mark.parametrize("from_cloud", [False, True])
+async def test_the_deadline_of_a_notice(api_server: ApiServer, from_cloud: bool) -> None:
+    """The deadline is that of the tier's `notice`, unless the cloud names one. AKS does, in the message of a
+    condition."""
     async with world(api_server, tiers=()) as here, here.operator():
         await here.capacity("spot", notice="30s")
         await here.submit(tiers=[{"name": "spot", "capacityTier": f"{here.namespace}-spot", "maxFailures": 3}])
@@ -98,20 +99,21 @@ async def test_a_program_is_told_how_long_its_node_will_last(api_server: ApiServ
         await eventually(lambda: here.has_phase("Running"))
         worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
         node, began = worker["spec"]["nodeName"], here.clock.now()
-        if says_when:
+        if from_cloud:
             await here.client.merge(NODES, node, body=preempted_at(began + 13), subresource="status")
         else:
             taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
             await here.set_node(node, ready="True", taints=[taint])
-        (told, *_) = await all_told(here, 1)
-        assert told["deadline"] - began == pytest.approx(12.5 if says_when else 31.0, abs=1.5)
+        (notice, *_) = await all_notified(here, 1)
+        assert notice["deadline"] - began == pytest.approx(12.5 if from_cloud else 31.0, abs=1.5)
 
 
 @pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
-async def test_a_notice_is_dated_by_the_clusters_clock(
+async def test_the_deadline_of_a_notice_uses_the_clusters_clock(
     api_server: ApiServer, monkeypatch: pytest.MonkeyPatch, ahead: float
 ) -> None:
-    """The cluster's clock is an hour off this machine's: the time left to commit is the same, and it is told."""
+    """The clocks of cluster and controller differ by an hour: the time to commit is the same, and the skew is
+    reported."""
     monkeypatch.setattr(transport, "time", SimpleNamespace(time=lambda: time.time() - ahead))
     async with world(api_server, tiers=()) as here, here.operator():
         await here.capacity("spot")
@@ -122,21 +124,21 @@ async def test_a_notice_is_dated_by_the_clusters_clock(
         began = here.clock.now()
         gone = preempted_at(began + 13 + ahead)
         await here.client.merge(NODES, worker["spec"]["nodeName"], body=gone, subresource="status")
-        (told, *_) = await all_told(here, 1)
-        assert told["deadline"] - began == pytest.approx(12.5, abs=2.5)
+        (notice, *_) = await all_notified(here, 1)
+        assert notice["deadline"] - began == pytest.approx(12.5, abs=2.5)
         skewed = await here.condition("Degraded")
         assert skewed["reason"] == "ClockSkewed"
         assert f"60 minutes {'ahead of' if ahead > 0 else 'behind'} the controller's" in skewed["message"]
 
 
 def preempted_at(at: float) -> dict[str, Any]:
-    """A Node's status, as AKS announces that it takes the machine."""
+    """The status of a Node that AKS is about to evict."""
     message = f"Preempt Scheduled: {datetime.fromtimestamp(int(at), UTC):%a, %d %b %Y %H:%M:%S} GMT. EventId: 2B1A"
     gone = {"type": "PreemptionScheduled", "status": "True", "reason": "SpotEvictionIncoming", "message": message}
     return {"status": {"conditions": [{"type": "Ready", "status": "True"}, gone]}}
 
 
-async def test_the_outcome_is_noted_in_the_log_once(api_server: ApiServer) -> None:
+async def test_the_outcome_is_appended_to_the_log_once(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         async with here.operator():
             await running(here)
@@ -144,20 +146,20 @@ async def test_the_outcome_is_noted_in_the_log_once(api_server: ApiServer) -> No
             await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
             await eventually(lambda: _checkpointing(here, "Ended"))
             await here.collect(1)
-            await here.quiet()
+            await here.idle()
         assert here.bucket.ended == [("digits", "Succeeded")]
         async with here.operator():
-            await here.quiet()
+            await here.idle()
         assert here.bucket.ended == [("digits", "Succeeded")]
         end = CommitLog(here.bucket.store, "digits").read().end
         assert end is not None
         assert end.outcome == "Succeeded"
 
 
-async def test_an_end_is_told_with_the_last_commit(api_server: ApiServer) -> None:
+async def test_the_final_status_has_the_last_commit(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
-        await here.quiet()  # the log was looked at, and is not due again for long
+        await here.idle()  # The log has been read, and the next poll is not due soon.
         for step in range(60, 101, 10):
             here.bucket.commit(here.namespace, "digits", attempt=1, step=step)
         await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
@@ -173,13 +175,13 @@ async def _checkpointing(here: World, reason: str) -> bool:
     return (await here.condition("Checkpointing")).get("reason") == reason
 
 
-async def test_a_job_whose_checkpoints_are_gone_does_not_begin_at_step_0(api_server: ApiServer) -> None:
+async def test_a_job_whose_checkpoints_are_gone_does_not_start_at_step_0(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         async with here.operator():
             await running(here)
             here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
             await here.patch(suspend=True)
-            await all_told(here, 1)
+            await all_notified(here, 1)
             await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                               message="Job entrypoint command failed with exit code 75")  # fmt: skip
             await eventually(lambda: _no_rayjobs(here))
@@ -189,15 +191,15 @@ async def test_a_job_whose_checkpoints_are_gone_does_not_begin_at_step_0(api_ser
         async with here.operator():
             await here.patch(suspend=False)
 
-            async def told() -> bool:
+            async def reported() -> bool:
                 condition = await here.condition("Degraded")
                 return condition.get("reason") == "CheckpointsGone" and "step 40 was committed" in condition["message"]
 
-            await eventually(told)
+            await eventually(reported)
             assert await here.rayjobs() == []
 
 
-async def test_credentials_that_the_bucket_refuses_are_no_failure(api_server: ApiServer) -> None:
+async def test_refused_credentials_are_not_a_failure(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
@@ -205,10 +207,10 @@ async def test_credentials_that_the_bucket_refuses_are_no_failure(api_server: Ap
         await eventually(lambda: _no_rayjobs(here))
         await here.collect(1)
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return (await here.condition("Degraded")).get("reason") == "AccessDenied"
 
-        await eventually(told)
+        await eventually(reported)
         assert await here.rayjobs() == []
         await here.pass_time(15)
         await eventually(lambda: here.rayjob(2))
@@ -216,7 +218,7 @@ async def test_credentials_that_the_bucket_refuses_are_no_failure(api_server: Ap
         assert (status["tier"], status.get("failures", 0)) == ("spot-a", 0)
 
 
-async def test_a_bucket_that_does_not_take_the_outcome_is_asked_again(api_server: ApiServer) -> None:
+async def test_the_outcome_is_appended_after_an_outage(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         here.bucket.broken = StoreUnavailable("s3://bucket: down")
@@ -228,23 +230,23 @@ async def test_a_bucket_that_does_not_take_the_outcome_is_asked_again(api_server
         await eventually(lambda: _checkpointing(here, "Ended"))
 
 
-async def test_delete_drains_removes_and_lets_go(api_server: ApiServer) -> None:
+async def test_delete_drains_the_attempt_and_then_removes_the_finalizer(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         await here.delete()
-        (told, *_) = await all_told(here, 1)
-        assert told["kind"] == "drain"
+        (notice, *_) = await all_notified(here, 1)
+        assert notice["kind"] == "drain"
         assert not await gone(here)
-        await here.pass_time(91)  # it does not stop by itself: grace is over
+        await here.pass_time(91)  # The program does not stop, and the grace period ends.
         await eventually(lambda: _no_rayjobs(here))
         assert not await gone(here)
         await here.collect(1)
         await eventually(lambda: gone(here))
-        await here.quiet()  # the API server lets it go before the operator has heard so
+        await here.idle()  # The deletion reaches the controller later.
         assert not here.metrics._jobs
 
 
-async def test_delete_before_anything_began(api_server: ApiServer) -> None:
+async def test_delete_before_the_first_pod(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         await here.submit()
         async with here.operator():
@@ -254,12 +256,12 @@ async def test_delete_before_anything_began(api_server: ApiServer) -> None:
             assert await here.rayjobs() == []
 
 
-async def test_delete_of_an_invalid_job_removes_what_there_is(api_server: ApiServer) -> None:
+async def test_delete_of_an_invalid_job_removes_its_attempt(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         await here.patch(policy={"name": "no-such"})
         await eventually(lambda: _valid(here, "False"))
-        assert await here.rayjobs() == ["digits-a001"]  # what runs is not ended by a mistake
+        assert await here.rayjobs() == ["digits-a001"]  # An invalid spec does not end the running attempt.
         await here.delete()
         await eventually(lambda: _no_rayjobs(here))
         await here.collect(1)
@@ -271,7 +273,7 @@ async def _valid(here: World, status: str) -> bool:
     return (await here.condition("Valid")).get("status") == status
 
 
-async def test_a_deleted_job_says_what_it_waits_for_and_can_be_forced(api_server: ApiServer) -> None:
+async def test_a_deleted_job_reports_why_it_waits_and_can_be_forced(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         pods = [pod["metadata"]["name"] for pod in await here.pods(1)]
@@ -292,7 +294,7 @@ async def test_a_deleted_job_says_what_it_waits_for_and_can_be_forced(api_server
                 await here.client.merge(PODS, pod, here.namespace, body={"metadata": {"finalizers": []}})
 
 
-async def test_a_job_made_again_under_its_name_does_not_take_over_what_the_first_left(api_server: ApiServer) -> None:
+async def test_a_recreated_job_does_not_adopt_the_attempt_of_the_first(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         await here.delete()
@@ -310,32 +312,32 @@ async def _only(here: World, name: str) -> bool:
 
 
 @pytest.mark.parametrize("how", ["being deleted, node silent", "node silent", "node gone"])
-async def test_pods_on_a_silent_node_are_let_go_of(api_server: ApiServer, how: str) -> None:
-    """At once: Kubernetes takes a minute for pods of a node that is gone, and five for those of a silent one."""
+async def test_pods_on_silent_and_deleted_nodes_are_removed(api_server: ApiServer, how: str) -> None:
+    """Kubernetes itself takes a minute for pods of a deleted node, and five for pods of a silent one."""
     async with world(api_server) as here, here.operator():
         await running(here)
         worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
         name, node = worker["metadata"]["name"], worker["spec"]["nodeName"]
         if how.startswith("being deleted"):
-            await here.client.delete(PODS, name, here.namespace, grace=300)  # what the node controller does
+            await here.client.delete(PODS, name, here.namespace, grace=300)  # as the node controller does
         assert name in [pod["metadata"]["name"] for pod in await here.pods(1)]
         if how.endswith("gone"):
             await here.client.delete(NODES, node)
         else:
             await here.set_node(node, ready="Unknown")
 
-        async def let_go() -> bool:
+        async def pod_removed() -> bool:
             return name not in [pod["metadata"]["name"] for pod in await here.pods(1)]
 
         async def counted() -> bool:
             return (await here.status())["failures"] == 1
 
-        await eventually(let_go)
+        await eventually(pod_removed)
         await eventually(counted)
 
 
-async def test_a_pod_of_a_job_on_a_silent_node_has_failed(api_server: ApiServer) -> None:
-    """A Job keeps its pod, though deleted, until it has ended, and makes none in its place."""
+async def test_a_pod_of_a_job_on_a_silent_node_is_marked_failed(api_server: ApiServer) -> None:
+    """A Job keeps a deleted pod until its phase is final, and creates no replacement before."""
     async with world(api_server) as here, here.operator():
         await running(here)
         worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
@@ -355,8 +357,8 @@ async def test_a_pod_of_a_job_on_a_silent_node_has_failed(api_server: ApiServer)
             await here.client.merge(PODS, name, here.namespace, body={"metadata": {"finalizers": []}})
 
 
-async def test_pods_of_a_node_that_shuts_down_in_good_order_keep_their_grace(api_server: ApiServer) -> None:
-    """Its kubelet still answers, and ends them itself: they may be committing."""
+async def test_pods_of_a_node_in_graceful_shutdown_keep_their_grace_period(api_server: ApiServer) -> None:
+    """The kubelet still ends these pods itself, and the program may be committing."""
     async with world(api_server) as here, here.operator():
         await running(here)
         worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
@@ -364,27 +366,27 @@ async def test_pods_of_a_node_that_shuts_down_in_good_order_keep_their_grace(api
         await here.set_node(worker["spec"]["nodeName"], ready="False", message="node is shutting down")
         await eventually(lambda: here.has_phase("Draining"))
         await here.client.delete(PODS, name, here.namespace, grace=300)
-        await here.quiet()
+        await here.idle()
         assert name in [pod["metadata"]["name"] for pod in await here.pods(1)]
 
 
-async def test_pods_of_an_attempt_that_is_removed_get_seconds_to_end(api_server: ApiServer) -> None:
-    """Ray would hold its node for as long as the pod's grace, which is as long as the cloud's notice."""
+async def test_pods_of_a_removed_attempt_get_a_short_grace_period(api_server: ApiServer) -> None:
+    """Otherwise Ray would hold its node for the pod's whole grace period, which is as long as the cloud's notice."""
     async with world(api_server) as here, here.operator():
         await running(here)
         await here.patch(suspend=True)
-        await all_told(here, 1)
+        await all_notified(here, 1)
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                           message="Job entrypoint command failed with exit code 75")  # fmt: skip
         await eventually(lambda: _no_rayjobs(here))
 
-        async def hastened() -> bool:
+        async def shortened() -> bool:
             return {pod["metadata"].get("deletionGracePeriodSeconds") for pod in await here.pods(1)} == {SHORT_GRACE}
 
-        await eventually(hastened)
+        await eventually(shortened)
 
 
-async def test_rayjob_removed_by_hand_is_a_failure_and_the_job_goes_on(api_server: ApiServer) -> None:
+async def test_a_deleted_rayjob_is_a_failure_and_the_job_continues(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await running(here)
         await here.client.delete(RAYJOBS, "digits-a001", here.namespace)

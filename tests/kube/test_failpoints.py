@@ -1,4 +1,4 @@
-"""The controller dies at every named step of a fallback; another one finds what it left and goes on."""
+"""The controller crashes at every fail point; another one continues from the objects that it left."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from tests.kube.world import World, eventually, world
 
 
 class _Died(BaseException):
-    """Nothing catches it: as if the process were gone."""
+    """A crash of the controller, which no code catches."""
 
 
 @pytest.fixture
 def dying(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Makes a fail point's `crash` end the controller under test instead of the tests. Set once it was reached."""
+    """Makes `crash` of a fail point end the controller under test instead of the process. The event is set at the
+    crash."""
     died = asyncio.Event()
 
     def act(point: Point, action: str) -> None:
@@ -36,26 +37,26 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 async def play(here: World) -> None:
-    """The rest of the world: it knows nothing of controllers."""
+    """Everything except the controller: the user, KubeRay and the program."""
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"), limit=60)
     here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-    await here.patch(suspend=True)  # a drain, …
+    await here.patch(suspend=True)  # A drain …
     await eventually(lambda: here.has_phase("Draining"), limit=60)
-    await eventually(lambda: _told(here), limit=60)
-    await here.clock.advance(2 * ACTION_RETRY_INTERVAL)  # nobody stops: it is told again
+    await eventually(lambda: _notified(here), limit=60)
+    await here.clock.advance(2 * ACTION_RETRY_INTERVAL)  # No program stops, so the controller notifies again.
     await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message="exit code 75")
     await here.patch(suspend=False)
     await eventually(lambda: _removed(here, "digits-a001"), limit=60)
     await here.collect(1)
-    await here.run(2)  # … and the next attempt, which finishes
+    await here.run(2)  # … and the next attempt, which succeeds.
     await eventually(lambda: here.is_on("spot-a", 2), limit=60)
     await eventually(lambda: here.has_phase("Running"), limit=60)
     await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
     await eventually(lambda: here.has_phase("Succeeded"), limit=60)
     await eventually(lambda: _removed(here, "digits-a002"), limit=60)
     await here.collect(2)
-    await eventually(lambda: _noted(here), limit=60)
+    await eventually(lambda: _outcome_appended(here), limit=60)
     end = CommitLog(here.bucket.store, "digits").read().end
     assert end is not None
     assert end.outcome == "Succeeded"
@@ -66,7 +67,7 @@ async def play(here: World) -> None:
     await eventually(lambda: _gone(here), limit=60)
 
 
-async def _told(here: World) -> bool:
+async def _notified(here: World) -> bool:
     return all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in await here.pods(1))
 
 
@@ -74,18 +75,18 @@ async def _removed(here: World, name: str) -> bool:
     return name not in await here.rayjobs()
 
 
-async def _noted(here: World) -> bool:
+async def _outcome_appended(here: World) -> bool:
     return (await here.condition("Checkpointing")).get("reason") == "Ended"
 
 
 ONCE = (Point.BEFORE_FINISH, Point.AFTER_FINISH, Point.BEFORE_RELEASE)
-"""A job ends once, and is let go of once."""
+"""These points are reached once in the life of a job."""
 
 
 @pytest.mark.parametrize(
     ("point", "turn"), [(point, turn) for point in Point for turn in (1, 2) if turn == 1 or point not in ONCE]
 )
-async def test_a_controller_that_dies(
+async def test_another_controller_continues_after_a_crash(
     api_server: ApiServer, point: Point, turn: int, dying: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     armed = failpoints._armed(f"{point}:crash@{turn}")
@@ -102,7 +103,7 @@ async def test_a_controller_that_dies(
                 if not group.subgroup(_Died):
                     raise
             died_first.cancel()
-            assert armed[point].hits == turn, f"{point} is reached {armed[point].hits} times in this play"
+            assert armed[point].hits == turn, f"{point} was reached {armed[point].hits} times"
             async with here.operator():
                 await playing
         finally:
@@ -119,7 +120,7 @@ async def _gone(here: World) -> bool:
 
 
 async def play_in_two_clusters(here: World, east: World) -> None:
-    """The first tier is in another cluster, loses two workers there, and the job goes on at home."""
+    """The first tier is in another cluster and loses two workers; the job continues in the home cluster."""
     await east.run(1)
     await eventually(lambda: here.has_phase("Running"), limit=60)
     await east.kill_worker(1)
@@ -138,7 +139,7 @@ async def play_in_two_clusters(here: World, east: World) -> None:
 @pytest.mark.parametrize(
     "point", [Point.BETWEEN_OBJECTS, Point.AFTER_LAUNCH, Point.BETWEEN_DELETES, Point.AFTER_DELETE]
 )
-async def test_a_controller_that_dies_between_two_clusters(
+async def test_another_controller_continues_after_a_crash_between_two_clusters(
     api_server: ApiServer,
     second_server: ApiServer,
     point: Point,

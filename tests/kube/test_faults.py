@@ -1,4 +1,5 @@
-"""The API server fails, forgets, hangs, refuses, and has other clients: no action is repeated or lost."""
+"""Faults of the API server: restarts, lost history, hanging and refused requests, concurrent writers. No action is
+repeated or lost."""
 
 from __future__ import annotations
 
@@ -18,30 +19,30 @@ from tests.kube.world import World, eventually, install_kinds, world
 
 async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator() as session:
-        version = await _settled(here)
+        version = await _idle_version(here)
         for _ in range(20):
             await here.pass_time(10)
-            await _looked_at(here, session)
+            await _reconciled(here, session)
         assert await _version(here) == version
-        await here.pass_time(500)  # but for the cost, now and then
+        await here.pass_time(500)  # The cost is written from time to time.
         assert float((await here.status())["cost"]["spent"]) >= 0.25
 
 
-async def _settled(here: World) -> str:
-    """A job runs and has committed, and nothing is left to write. Returns its version."""
+async def _idle_version(here: World) -> str:
+    """Run a job until it has committed and its status is complete. Returns its resourceVersion."""
     await here.submit()
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
     here.bucket.commit(here.namespace, "digits", attempt=1, step=10)
     await here.clock.advance(30)
     await eventually(lambda: _progress(here, "10/100"))
-    await here.quiet()
+    await here.idle()
     return await _version(here)
 
 
-async def _looked_at(here: World, session: LeaderRuntime) -> None:
+async def _reconciled(here: World, session: LeaderRuntime) -> None:
     session.queue.add((here.namespace, "digits"))
-    await here.quiet()
+    await here.idle()
 
 
 async def _version(here: World) -> str:
@@ -52,29 +53,29 @@ async def _progress(here: World, text: str) -> bool:
     return ((await here.status()).get("progress") or {}).get("text") == text
 
 
-async def test_somebody_else_writes_between_reading_and_writing(api_server: ApiServer) -> None:
-    """Every status write meets a conflict at first: the user labels the job again and again."""
+async def test_status_writes_survive_conflicts_with_another_writer(api_server: ApiServer) -> None:
+    """The user changes labels of the job all the time, so the first status write always conflicts."""
     async with world(api_server) as here, here.operator():
 
-        async def meddle() -> None:
+        async def change_labels() -> None:
             for index in range(200):
                 body = {"metadata": {"labels": {"touched": str(index)}}}
                 await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
 
         await here.submit()
-        meddling = asyncio.create_task(meddle())
+        labelling = asyncio.create_task(change_labels())
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
-        await meddling
+        await labelling
         assert await here.rayjobs() == ["digits-a001"]
 
 
-async def test_a_compacted_etcd_makes_the_caches_list_again(api_server: ApiServer) -> None:
+async def test_the_caches_relist_after_a_compaction(api_server: ApiServer) -> None:
     async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
         await here.submit()
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
-        await proxy.cut()  # what happens now is not seen
+        await proxy.cut()  # The controller does not observe the following changes.
         await here.kill_worker(1)
         for index in range(20):
             await here.client.merge(
@@ -82,7 +83,7 @@ async def test_a_compacted_etcd_makes_the_caches_list_again(api_server: ApiServe
             )
         api_server.compact()
         api_server.stop()
-        api_server.start()  # its watch cache begins anew, behind the compaction
+        api_server.start()  # The watch cache of the new process starts after the compacted revision.
         proxy.mend()
         await eventually(lambda: _failures(here, 1), limit=60)
         assert await here.rayjobs() == ["digits-a001"]
@@ -92,7 +93,7 @@ async def _failures(here: World, number: int) -> bool:
     return (await here.status()).get("failures") == number
 
 
-async def test_the_api_server_is_restarted_in_the_middle_of_a_fallback(api_server: ApiServer) -> None:
+async def test_a_restart_of_the_api_server_during_a_fallback(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await here.run(1)
@@ -108,7 +109,7 @@ async def test_the_api_server_is_restarted_in_the_middle_of_a_fallback(api_serve
         await eventually(lambda: here.rayjob(2))
 
 
-async def test_connections_that_are_cut_again_and_again(api_server: ApiServer) -> None:
+async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
     async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
 
         async def cut() -> None:
@@ -132,7 +133,7 @@ async def test_connections_that_are_cut_again_and_again(api_server: ApiServer) -
         assert status["attempts"][0]["number"] == 1
 
 
-async def test_429_and_500_storms(api_server: ApiServer) -> None:
+async def test_responses_429_and_500(api_server: ApiServer) -> None:
     async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
         proxy.storm = [429, 500, 429, 503, 500]
         await here.submit()
@@ -142,7 +143,7 @@ async def test_429_and_500_storms(api_server: ApiServer) -> None:
         assert await here.rayjobs() == ["digits-a001"]
 
 
-async def test_the_crds_are_missing_at_the_start(api_server: ApiServer) -> None:
+async def test_a_start_without_the_crds(api_server: ApiServer) -> None:
     async with world(api_server) as here, _Through(api_server) as (proxy, client):
         proxy.hide = "/apis/spotladder.io"
         async with here.operator(client=client) as session:
@@ -153,17 +154,17 @@ async def test_the_crds_are_missing_at_the_start(api_server: ApiServer) -> None:
             assert session.health.cause == ""
 
 
-async def test_the_crds_are_upgraded_under_a_job_that_runs(api_server: ApiServer) -> None:
-    """Helm does not upgrade them with the controller: for a while it writes into an older schema."""
+async def test_an_upgrade_of_the_crds_during_a_job(api_server: ApiServer) -> None:
+    """Helm does not upgrade CRDs with the controller, which therefore writes into an older schema for some time."""
     released = sorted((ROOT / "tests" / "api" / "released" / "0.1.0").glob("*.yaml"))
     assert released
     async with world(api_server) as here:
         try:
             await install_kinds(api_server, released)
             async with here.operator() as session:
-                version = await _settled(here)
-                await _looked_at(here, session)
-                assert await _version(here) == version, "what the schema leaves out is not missed"
+                version = await _idle_version(here)
+                await _reconciled(here, session)
+                assert await _version(here) == version, "the controller rewrites fields that the schema drops"
                 await here.kill_worker(1)
                 await eventually(lambda: _failures(here, 1))
                 await install_kinds(api_server)
@@ -178,8 +179,9 @@ async def test_the_crds_are_upgraded_under_a_job_that_runs(api_server: ApiServer
             await install_kinds(api_server)
 
 
-async def test_an_etcd_that_was_set_back_does_not_stop_a_job_for_ever(api_server: ApiServer) -> None:
-    """The persisted revision is of another count of versions: restored from a backup, or moved to a new cluster."""
+async def test_a_job_continues_after_a_restore_of_etcd(api_server: ApiServer) -> None:
+    """The persisted revision is higher than those of the server, as after a restore from a backup or a move to a new
+    cluster."""
     async with world(api_server) as here:
         async with here.operator():
             await here.submit()
@@ -196,7 +198,7 @@ async def test_an_etcd_that_was_set_back_does_not_stop_a_job_for_ever(api_server
 
 
 class _Through:
-    """A client whose way to the API server can be disturbed."""
+    """A client that reaches the API server through a `Proxy`."""
 
     def __init__(self, server: ApiServer) -> None:
         self._proxy = Proxy(server.url)

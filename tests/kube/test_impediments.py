@@ -1,4 +1,4 @@
-"""What is not a clean loss is not taken for one: silent nodes, slow and crashing starts, on a real API server."""
+"""Silent nodes, slow starts and crashing starts on a real API server, which do not count as losses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spotladder.operator.inventory.heartbeats import NODE_LEASES
 from spotladder.resources import PODS, APIResource
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
-from tests.kube.test_bad_input import says
+from tests.kube.test_bad_input import message_of
 from tests.kube.world import World, eventually, world
 
 NAMESPACES = APIResource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -25,7 +25,7 @@ async def nodes_of(here: World, attempt: int) -> list[str]:
 
 
 async def renewed(here: World, node: str, seconds_ago: float) -> None:
-    """The kubelet renewed its Lease so long ago, for the last time so far."""
+    """Set the time of the last renewal of the kubelet's Lease."""
     at = datetime.fromtimestamp(here.clock.now() - seconds_ago, UTC).isoformat(timespec="microseconds")
     body = {
         "apiVersion": LEASES.api_version,
@@ -51,7 +51,7 @@ async def forget_leases(here: World, nodes: list[str]) -> None:
 
 
 def limits(here: World, max_failures: int = 0) -> list[dict[str, Any]]:
-    """Tiers on which one counted failure is enough to move on."""
+    """Two tiers. With the default, one failure exhausts the first."""
     return [
         {"name": name, "capacityTier": f"{here.namespace}-{name}", "maxFailures": allowed}
         for name, allowed in (("spot-a", max_failures), ("on-demand", -1))
@@ -71,15 +71,15 @@ async def untouched(here: World) -> None:
     assert (status["tier"], status["attempt"], status["failures"], status["phase"]) == ("spot-a", 1, 0, "Running")
 
 
-async def test_nodes_that_are_marked_one_after_the_other_and_come_back_cost_nothing(api_server: ApiServer) -> None:
-    """The Leases of the others show that they stopped, too, before the node controller marks them."""
+async def test_a_short_silence_of_all_nodes_counts_no_failure(api_server: ApiServer) -> None:
+    """The Leases show the silence of all nodes before the node controller marks the second one."""
     async with world(api_server) as here, here.operator():
         nodes = await running(here)
         for node in nodes:
             await renewed(here, node, seconds_ago=45)
         for node in nodes:
             await here.set_node(node, ready="Unknown")
-            message = await says(here, "Degraded", "True", "ContactLost")
+            message = await message_of(here, "Degraded", "True", "ContactLost")
             assert "silent" in message
             await here.pass_time(3)
         await untouched(here)
@@ -88,19 +88,19 @@ async def test_nodes_that_are_marked_one_after_the_other_and_come_back_cost_noth
             await renewed(here, node, seconds_ago=1)
             await here.set_node(node, ready="True")
             await here.pass_time(1)
-        await says(here, "Degraded", "False", "AsExpected")
+        await message_of(here, "Degraded", "False", "AsExpected")
         await untouched(here)
         await forget_leases(here, nodes)
 
 
-async def test_nodes_that_do_not_come_back_count_after_contact_timeout(api_server: ApiServer) -> None:
+async def test_nodes_that_stay_silent_count_after_contact_timeout(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         nodes = await running(here)
         for node in nodes:
             await renewed(here, node, seconds_ago=45)
         for node in nodes:
             await here.set_node(node, ready="Unknown")
-        await says(here, "Degraded", "True", "ContactLost")
+        await message_of(here, "Degraded", "True", "ContactLost")
         await here.pass_time(90)
         await untouched(here)
         await here.pass_time(15)
@@ -109,7 +109,7 @@ async def test_nodes_that_do_not_come_back_count_after_contact_timeout(api_serve
         await forget_leases(here, nodes)
 
 
-async def test_a_node_that_falls_silent_alone_counts_at_once(api_server: ApiServer) -> None:
+async def test_a_single_silent_node_counts_at_once(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         nodes = await running(here)
         for node in nodes[:-1]:
@@ -122,7 +122,7 @@ async def test_a_node_that_falls_silent_alone_counts_at_once(api_server: ApiServ
         await forget_leases(here, nodes)
 
 
-async def test_a_node_that_is_lost_while_the_attempt_starts_counts_and_is_told(api_server: ApiServer) -> None:
+async def test_a_node_that_is_lost_during_a_start_counts_and_has_an_event(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=limits(here, max_failures=3))
         await eventually(lambda: here.rayjob(1))
@@ -130,7 +130,7 @@ async def test_a_node_that_is_lost_while_the_attempt_starts_counts_and_is_told(a
         await here.pod(1, "worker", 0, run=False)
         starting = await here.pod(1, "worker", 1)
         await here.set_pod(starting, phase="Pending", conditions=[{"type": "PodScheduled", "status": "True"}])
-        await here.quiet()
+        await here.idle()
         node = (await here.client.get(PODS, starting, here.namespace))["spec"]["nodeName"]
         await here.set_node(node, ready="Unknown")
 
@@ -142,7 +142,7 @@ async def test_a_node_that_is_lost_while_the_attempt_starts_counts_and_is_told(a
 
 
 async def crash(here: World, attempt: int) -> None:
-    """KubeRay makes the head, and its container ends at once; the kubelet keeps the end of its log."""
+    """Create the head pod with a container that has ended. The kubelet stored the end of its log."""
     await eventually(lambda: here.rayjob(attempt))
     head = await here.pod(attempt, "head", 0)
     ended = {"exitCode": 2, "reason": "Error", "message": f"Usage: ray start [OPTIONS]\n{BOGUS}\n"}
@@ -154,7 +154,7 @@ async def gone(here: World) -> bool:
     return await here.rayjobs() == []
 
 
-async def test_a_head_that_crashes_at_start_exhausts_no_tier_and_fails_the_job_after_so_many(
+async def test_a_crashing_head_exhausts_no_tier_and_fails_the_job_after_the_crash_limit(
     api_server: ApiServer,
 ) -> None:
     async with world(api_server) as here, here.operator():
@@ -162,14 +162,14 @@ async def test_a_head_that_crashes_at_start_exhausts_no_tier_and_fails_the_job_a
         pause = FIRST_BACKOFF
         for attempt in range(1, CRASH_LIMIT):
             await crash(here, attempt)
-            message = await says(here, "Degraded", "True", "CrashLoop")
+            message = await message_of(here, "Degraded", "True", "CrashLoop")
             assert "exit code 2" in message
             assert BOGUS in message
             await eventually(lambda: gone(here))
             with suppress(NotFound):
                 await here.collect(attempt)
             await here.pass_time(pause - 2)
-            assert (await here.status())["attempt"] == attempt, "the pause is not over"
+            assert (await here.status())["attempt"] == attempt, "the next attempt started before the backoff ended"
             await here.pass_time(4)
             pause *= 2
         await crash(here, CRASH_LIMIT)
@@ -182,7 +182,7 @@ async def test_a_head_that_crashes_at_start_exhausts_no_tier_and_fails_the_job_a
         assert BOGUS in completed["message"]
 
 
-async def test_a_ray_that_is_slow_is_no_missing_capacity(api_server: ApiServer) -> None:
+async def test_a_slow_start_of_ray_is_not_a_lack_of_capacity(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         tiers = [{**tier, "provisionTimeout": "40s"} for tier in limits(here)]
         await here.submit(tiers=tiers, startTimeout="5m")

@@ -1,4 +1,4 @@
-"""A job in a queue of Kueue, on a real API server. The test writes the fields that Kueue 0.19.2 was seen to write."""
+"""A job in a queue of Kueue, on a real API server. The test writes the fields that Kueue 0.19.2 writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 @asynccontextmanager
 async def kueue(client: Client) -> AsyncIterator[None]:
-    """Kueue's kinds, without schemas and conversions: other tests see a cluster without Kueue."""
+    """Kueue's CRDs without schemas and conversions. They are removed afterwards, so that other tests run without
+    Kueue."""
     for kind in (WORKLOADS, LOCAL_QUEUES):
         name = f"{kind.plural}.{kind.group}"
         version = {
@@ -44,7 +45,7 @@ async def kueue(client: Client) -> AsyncIterator[None]:
             await client.delete(CRDS, f"{kind.plural}.{kind.group}")
 
 
-def thing(here: World, kind: APIResource, name: str, **more: Any) -> dict[str, Any]:
+def body_of(here: World, kind: APIResource, name: str, **more: Any) -> dict[str, Any]:
     metadata = {"name": name, "namespace": here.namespace, **more.pop("metadata", {})}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **more}
 
@@ -59,7 +60,7 @@ async def suspend(here: World, attempt: int, *, suspended: bool) -> None:
 
 
 async def workload(here: World, attempt: int, *conditions: dict[str, Any]) -> None:
-    """Kueue's Workload of the attempt, with these conditions."""
+    """Create or update Kueue's Workload of the attempt with these conditions."""
     rayjob = (await here.rayjob(attempt))["metadata"]
     owner = {
         "apiVersion": RAYJOBS.api_version, "kind": RAYJOBS.kind, "name": rayjob["name"], "uid": rayjob["uid"],
@@ -67,7 +68,7 @@ async def workload(here: World, attempt: int, *conditions: dict[str, Any]) -> No
     }  # fmt: skip
     name = f"rayjob-{rayjob['name']}-1f2e3"
     metadata, spec = {"ownerReferences": [owner]}, {"queueName": "team"}
-    await here.client.apply(WORKLOADS, thing(here, WORKLOADS, name, metadata=metadata, spec=spec))
+    await here.client.apply(WORKLOADS, body_of(here, WORKLOADS, name, metadata=metadata, spec=spec))
     status = {"status": {"conditions": list(conditions)}}
     await here.client.merge(WORKLOADS, name, here.namespace, body=status, subresource="status")
 
@@ -77,13 +78,13 @@ async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: Ap
         tier = {"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "maxFailures": 1, "queue": "team"}
         await here.submit(tiers=[tier])
 
-        async def says(kind: str, reason: str, words: str = "") -> bool:
+        async def has_reason(kind: str, reason: str, text: str = "") -> bool:
             found = await here.condition(kind)
-            return found.get("reason") == reason and words in found.get("message", "")
+            return found.get("reason") == reason and text in found.get("message", "")
 
-        await eventually(lambda: says("Degraded", "ReferencesMissing", "lacks LocalQueue team: create it there"))
+        await eventually(lambda: has_reason("Degraded", "ReferencesMissing", "lacks LocalQueue team: create it there"))
         assert await here.rayjobs() == []
-        await here.client.apply(LOCAL_QUEUES, thing(here, LOCAL_QUEUES, "team", spec={"clusterQueue": "all"}))
+        await here.client.apply(LOCAL_QUEUES, body_of(here, LOCAL_QUEUES, "team", spec={"clusterQueue": "all"}))
         await here.pass_time(60)
         made = (await eventually(lambda: here.rayjob(1)))["metadata"]
         assert made["labels"][QUEUE] == "team"
@@ -92,7 +93,7 @@ async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: Ap
         await here.report(1, jobDeploymentStatus="Suspended")
         await workload(here, 1, condition("QuotaReserved", "False", "Pending", NO_ROOM))
         await eventually(
-            lambda: says("Provisioned", "WaitingForQuota", f"Kueue holds the attempt in queue team: {NO_ROOM}")
+            lambda: has_reason("Provisioned", "WaitingForQuota", f"Kueue holds the attempt in queue team: {NO_ROOM}")
         )
         assert (await here.condition("Degraded"))["status"] == "False"
         await here.pass_time(7200)
@@ -100,7 +101,7 @@ async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: Ap
         assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
 
         await workload(here, 1, condition("QuotaReserved", "False", "Inadmissible", "LocalQueue team doesn't exist"))
-        await eventually(lambda: says("Degraded", "Inadmissible", "LocalQueue team doesn't exist"))
+        await eventually(lambda: has_reason("Degraded", "Inadmissible", "LocalQueue team doesn't exist"))
 
         admitted = [condition(kind, "True", kind) for kind in ("QuotaReserved", "Admitted")]
         await suspend(here, 1, suspended=False)
@@ -109,7 +110,7 @@ async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: Ap
         await eventually(lambda: here.has_phase("Running"))
 
         await workload(here, 1, *admitted, condition("Evicted", "True", "Preempted", "Preempted to accommodate job 7"))
-        await eventually(lambda: says("Evicted", "Preempted"))
+        await eventually(lambda: has_reason("Evicted", "Preempted"))
         await here.collect(1)
         await eventually(lambda: here.is_on("spot-a", 2))
         status = await here.status()
@@ -123,8 +124,8 @@ async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: Ap
         await here.succeed(2)
 
 
-async def test_an_attempt_that_is_suspended_without_a_label_is_not_lost(api_server: ApiServer) -> None:
-    """`manageJobsWithoutQueueName`, and a controller that may not read Workloads."""
+async def test_a_suspended_attempt_without_a_queue_label_is_not_lost(api_server: ApiServer) -> None:
+    """Kueue has `manageJobsWithoutQueueName`, and the controller may not read Workloads."""
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=[{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a"}])
         await eventually(lambda: here.rayjob(1))
@@ -140,13 +141,13 @@ async def test_an_attempt_that_is_suspended_without_a_label_is_not_lost(api_serv
         assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
 
 
-async def test_a_queue_in_a_cluster_without_kueue_holds_the_attempt_back(api_server: ApiServer) -> None:
+async def test_a_queue_without_kueue_holds_the_attempt_back(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=[{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "queue": "team"}])
 
-        async def told() -> bool:
+        async def reported() -> bool:
             found = await here.condition("Degraded")
             return "install Kueue, or remove the queue" in found.get("message", "")
 
-        await eventually(told)
+        await eventually(reported)
         assert await here.rayjobs() == []

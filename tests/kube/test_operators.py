@@ -1,4 +1,4 @@
-"""What other controllers and administrators do to a job's attempt, and what it is called."""
+"""Other controllers that do not act on an attempt, and administrators who drain nodes or delete its objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def reason(here: World, kind: str, wanted: str) -> bool:
     return (await here.condition(kind)).get("reason") == wanted
 
 
-async def test_kuberay_that_does_not_act_spends_no_tier(api_server: ApiServer) -> None:
+async def test_a_silent_kuberay_exhausts_no_tier(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await eventually(lambda: here.rayjob(1))
@@ -33,7 +33,7 @@ async def test_kuberay_that_does_not_act_spends_no_tier(api_server: ApiServer) -
         await eventually(lambda: reason(here, "Degraded", "OperatorSilent"))
         assert "KubeRay does not act: RayJob digits-a001 has no status" in (await here.condition("Degraded"))["message"]
         for _ in range(4):
-            await here.pass_time(900)  # of a provisionTimeout of 600
+            await here.pass_time(900)  # The provisionTimeout is 600 s.
         status = await here.status()
         assert (status["tier"], status["attempt"], status["failures"]) == ("spot-a", 1, 0)
         await here.run(1)
@@ -43,7 +43,7 @@ async def test_kuberay_that_does_not_act_spends_no_tier(api_server: ApiServer) -
 
 @asynccontextmanager
 async def webhook_without_server(here: World) -> AsyncIterator[None]:
-    """Creating a RayJob needs the consent of a webhook whose server is down, as JobSet's is while its controller is."""
+    """A validating webhook for RayJobs whose server is down, like JobSet's while its controller is down."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": here.namespace}}
     webhook = {
         "name": "vrayjob.example.com",
@@ -61,7 +61,7 @@ async def webhook_without_server(here: World) -> AsyncIterator[None]:
         await here.client.delete(WEBHOOKS, here.namespace)
 
 
-async def test_a_webhook_that_does_not_answer_spends_no_tier(api_server: ApiServer) -> None:
+async def test_a_webhook_that_does_not_respond_exhausts_no_tier(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         async with webhook_without_server(here):
             async with here.operator():
@@ -71,10 +71,10 @@ async def test_a_webhook_that_does_not_answer_spends_no_tier(api_server: ApiServ
                 assert message.startswith(f"RayJob {here.namespace}/digits-a001 cannot be created: ")
                 assert 'failed calling webhook "vrayjob.example.com"' in message
                 for _ in range(3):
-                    await here.pass_time(900)  # of a provisionTimeout of 600
+                    await here.pass_time(900)  # The provisionTimeout is 600 s.
                 assert await here.is_on("spot-a", 1)
             await here.clock.advance(900)
-            async with here.operator():  # another process, which remembers nothing
+            async with here.operator():  # a new controller without memory
                 await here.pass_time(900)
                 await here.pass_time(1)
                 status = await here.status()
@@ -86,7 +86,7 @@ async def test_a_webhook_that_does_not_answer_spends_no_tier(api_server: ApiServ
             await eventually(lambda: reason(here, "Degraded", "AsExpected"))
 
 
-async def test_a_scheduler_that_does_not_act_spends_no_tier(api_server: ApiServer) -> None:
+async def test_a_silent_scheduler_exhausts_no_tier(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await eventually(lambda: here.rayjob(1))
@@ -103,14 +103,14 @@ async def test_a_scheduler_that_does_not_act_spends_no_tier(api_server: ApiServe
         assert await here.is_on("spot-a", 1)
 
 
-async def test_a_drained_node_is_left_after_a_commit_and_counts_nothing(api_server: ApiServer) -> None:
+async def test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_failure(api_server: ApiServer) -> None:
     async with world(api_server, tiers=("on-demand",)) as here, here.operator():
         tier = {"name": "on-demand", "capacityTier": f"{here.namespace}-on-demand", "maxFailures": 0}
         await here.submit(tiers=[tier])
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
         budget = await here.client.get(DISRUPTION_BUDGETS, "digits-a001", here.namespace)
-        assert budget["spec"]["minAvailable"] == 3, "the drain is refused until the pods are gone"
+        assert budget["spec"]["minAvailable"] == 3, "the disruption budget must cover every pod"
         head = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
         node = head["spec"]["nodeName"]
         await here.client.merge(NODES, node, body={"spec": {"unschedulable": True}})
@@ -126,7 +126,7 @@ async def test_a_drained_node_is_left_after_a_commit_and_counts_nothing(api_serv
         assert "Maintenance" in await here.events()
 
 
-async def test_a_raycluster_that_is_deleted_is_one_failure(api_server: ApiServer) -> None:
+async def test_a_deleted_raycluster_is_one_failure(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         rayjob = await eventually(lambda: here.rayjob(1))

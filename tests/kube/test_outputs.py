@@ -1,4 +1,4 @@
-"""What programs printed outlives their pods: it is kept beside the log, and shown by `spotladder logs`."""
+"""Program output is stored beside the commit log, and `spotladder logs` prints it after the pods are gone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ValueError: no data
 """
 
 
-def there(here: World) -> dict[Output, str]:
+def stored(here: World) -> dict[Output, str]:
     folder = folder_of(here.bucket.store, "digits")
     found = kept(folder)
     return dict(zip(found, read(folder, found), strict=True))
@@ -45,23 +45,23 @@ async def no_pods(here: World) -> bool:
     return not [pod for pod in await here.pods(1) if "deletionTimestamp" not in pod["metadata"]]
 
 
-async def test_a_program_that_fails_is_told_by_its_error_and_its_output_is_kept(
+async def test_the_error_and_the_output_of_a_failed_program_are_kept(
     api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
     async with world(api_server) as here, here.operator():
         await running(here, tmp_path)
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=FAILED)
-        await here.quiet()
+        await here.idle()
         await here.pass_time(11)
         await eventually(lambda: here.has_phase("Failed"))
-        told = "Job entrypoint command failed with exit code 1: ValueError: no data (train.py:31)"
-        assert (await here.condition("Completed"))["message"] == f"{told}; nothing was committed"
+        message = "Job entrypoint command failed with exit code 1: ValueError: no data (train.py:31)"
+        assert (await here.condition("Completed"))["message"] == f"{message}; nothing was committed"
 
         async def done() -> bool:
-            return bool(there(here)) and await no_pods(here)
+            return bool(stored(here)) and await no_pods(here)
 
         await eventually(done)
-        (text,) = there(here).values()
+        (text,) = stored(here).values()
         assert text == FAILED.partition("\n")[2].replace("wJalrXUtnFEMIxK7MDENG", "[redacted]")
         await here.collect(1)
 
@@ -71,10 +71,10 @@ async def test_a_program_that_fails_is_told_by_its_error_and_its_output_is_kept(
             "the pods of the attempt are gone", f"stored output from file://{tmp_path}/digits/outputs",
         ]  # fmt: skip
         ended = await cli("watch", "digits", "-n", here.namespace)
-        assert ended.out.splitlines()[-1] == f"tieredjob digits is Failed: {told}"
+        assert ended.out.splitlines()[-1] == f"tieredjob digits is Failed: {message}"
 
 
-async def test_what_the_dashboard_knows_is_kept_of_a_program_that_succeeds(
+async def test_the_output_of_a_succeeded_program_is_read_from_the_dashboard(
     api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(api_server) as here, dashboard() as (ray, address, port), here.operator():
@@ -87,12 +87,12 @@ async def test_what_the_dashboard_knows_is_kept_of_a_program_that_succeeds(
         await eventually(lambda: here.has_phase("Succeeded"))
 
         async def done() -> bool:
-            return there(here) == {Output(1, 0, "driver"): "step 99\naccuracy 0.97\n"}
+            return stored(here) == {Output(1, 0, "driver"): "step 99\naccuracy 0.97\n"}
 
         await eventually(done)
 
 
-async def test_an_outage_of_the_bucket_that_only_the_program_sees_is_told(
+async def test_an_outage_that_only_the_program_observes_is_reported(
     api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(api_server) as here, dashboard() as (ray, address, port), here.operator():
@@ -119,9 +119,7 @@ async def test_an_outage_of_the_bucket_that_only_the_program_sees_is_told(
         assert await here.has_phase("Running")
 
 
-async def test_an_attempt_whose_output_cannot_be_read_is_deleted_all_the_same(
-    api_server: ApiServer, tmp_path: Path
-) -> None:
+async def test_an_attempt_without_readable_output_is_deleted(api_server: ApiServer, tmp_path: Path) -> None:
     async with world(api_server) as here, here.operator():
         await running(here, tmp_path)
         (head,) = [pod for pod in await here.pods(1) if pod["metadata"]["labels"]["spotladder.io/role"] == "head"]
@@ -130,4 +128,4 @@ async def test_an_attempt_whose_output_cannot_be_read_is_deleted_all_the_same(
         await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await eventually(lambda: here.has_phase("Succeeded"))
         await eventually(lambda: no_pods(here))
-        assert there(here) == {}
+        assert stored(here) == {}

@@ -1,4 +1,4 @@
-"""What a job's pods name must exist in the cluster of each tier, or be copied there."""
+"""Preflight: the objects that a job's pods refer to exist in the cluster of each tier, or are copied there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kube.world import World, eventually, ray_spec, world
 
 
 def needing(*entries: dict[str, Any], **pod: Any) -> dict[str, Any]:
-    """A workload whose workers read these as their environment."""
+    """A workload whose workers have these `envFrom` entries."""
     spec = ray_spec()
     group = spec["rayClusterSpec"]["workerGroupSpecs"][0]
     container = {"name": "ray", "image": "rayproject/ray:2.58.1", "envFrom": list(entries)}
@@ -26,33 +26,35 @@ def needing(*entries: dict[str, Any], **pod: Any) -> dict[str, Any]:
 SECRET, SETTINGS = {"secretRef": {"name": "bucket"}}, {"configMapRef": {"name": "settings"}}
 
 
-async def make(there: World, kind: APIResource, name: str, **fields: Any) -> None:
-    metadata = {"name": name, **({"namespace": there.namespace} if kind.namespaced else {})}
-    await there.client.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields})
+async def make(cluster: World, kind: APIResource, name: str, **fields: Any) -> None:
+    metadata = {"name": name, **({"namespace": cluster.namespace} if kind.namespaced else {})}
+    await cluster.client.create(
+        kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
+    )
 
 
 def encoded(**values: str) -> dict[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
 
 
-async def content(there: World, kind: APIResource, name: str) -> Any:
+async def content(cluster: World, kind: APIResource, name: str) -> Any:
     try:
-        return (await there.client.get(kind, name, there.namespace)).get("data")
+        return (await cluster.client.get(kind, name, cluster.namespace)).get("data")
     except NotFound:
         return None
 
 
-async def ahead(here: World, status: str) -> str:
+async def preflight(here: World, status: str) -> str:
     found = await here.condition("Preflight")
     return (found.get("message") or found.get("reason", "")) if found.get("status") == status else ""
 
 
-async def test_what_is_missing_at_home_holds_the_attempt_back_and_spends_nothing(api_server: ApiServer) -> None:
+async def test_missing_objects_hold_the_attempt_back_and_exhaust_no_tier(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(workload=needing(SECRET, priorityClassName="no-such"))
         await eventually(lambda: degraded(here, "ReferencesMissing"))
-        said = f"namespace {here.namespace} lacks PriorityClass no-such, Secret bucket: create it there"
-        assert (await here.condition("Degraded"))["message"] == said
+        expected = f"namespace {here.namespace} lacks PriorityClass no-such, Secret bucket: create it there"
+        assert (await here.condition("Degraded"))["message"] == expected
         await here.pass_time(3600)
         assert await here.is_on("spot-a", 1)
         assert await here.rayjobs() == []
@@ -65,7 +67,7 @@ async def test_what_is_missing_at_home_holds_the_attempt_back_and_spends_nothing
             await here.client.delete(PRIORITY_CLASSES, "no-such")
 
 
-async def test_what_a_later_tier_lacks_is_told_from_the_beginning(
+async def test_missing_objects_of_a_later_tier_are_reported_from_the_start(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with (
@@ -75,16 +77,16 @@ async def test_what_a_later_tier_lacks_is_told_from_the_beginning(
         await up(session)
         await make(here, SECRETS, "bucket")
         await here.submit(tiers=tiers(here, "spot-a", "spot-east"), workload=needing(SECRET))
-        await here.run(1)  # the first tier has what it needs
-        said = f"cluster east, namespace {here.namespace} lacks Secret bucket: create it there"
-        assert await eventually(lambda: ahead(here, "False")) == said
+        await here.run(1)  # The cluster of the first tier has all objects.
+        expected = f"cluster east, namespace {here.namespace} lacks Secret bucket: create it there"
+        assert await eventually(lambda: preflight(here, "False")) == expected
         await make(east, SECRETS, "bucket")
         await here.pass_time(60)
-        assert await eventually(lambda: ahead(here, "True")) == "AllFound"
+        assert await eventually(lambda: preflight(here, "True")) == "AllFound"
         assert not await degraded(here, "ReferencesMissing")
 
 
-async def test_copies_are_made_followed_and_removed(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_copies_are_created_updated_and_removed(api_server: ApiServer, second_server: ApiServer) -> None:
     async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
         await make(here, SECRETS, "bucket", data=encoded(key="1"), type="spotladder.io/test")
         await make(here, CONFIG_MAPS, "settings", data={"a": "1"})
@@ -95,23 +97,23 @@ async def test_copies_are_made_followed_and_removed(api_server: ApiServer, secon
         for name in ("digits", "letters"):
             await here.submit(name, tiers=tiers(here, "spot-east"), workload=workload, copies=copies)
             await eventually(lambda name=name: east.rayjob(1, name))
-        assert await eventually(lambda: ahead(here, "True")) == "AllFound"
+        assert await eventually(lambda: preflight(here, "True")) == "AllFound"
         made = await east.client.get(SECRETS, "bucket", east.namespace)
         assert made["type"] == "spotladder.io/test"
         assert made["data"] == encoded(key="1")
         assert made["metadata"]["labels"][names.COPY] == "true"
         await here.client.merge(SECRETS, "bucket", here.namespace, body={"data": encoded(key="2")})
 
-        async def followed() -> bool:
+        async def updated() -> bool:
             return bool(await content(east, SECRETS, "bucket") == encoded(key="2"))
 
         await here.pass_time(61)
-        await eventually(followed)
+        await eventually(updated)
         await here.delete()
         await here.pass_time(91)
         await eventually(lambda: gone(here))
         await here.pass_time(61)
-        assert await content(east, SECRETS, "bucket") is not None  # the other job needs it
+        assert await content(east, SECRETS, "bucket") is not None  # The other job still needs the copy.
         await here.delete("letters")
         await here.pass_time(91)
         await eventually(lambda: gone(here, "letters"))
@@ -126,7 +128,7 @@ async def test_copies_are_made_followed_and_removed(api_server: ApiServer, secon
         assert await content(here, SECRETS, "bucket") is not None
 
 
-async def test_what_is_there_and_no_copy_is_left_alone(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_an_existing_object_is_not_overwritten_by_a_copy(api_server: ApiServer, second_server: ApiServer) -> None:
     async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
         await make(east, SECRETS, "bucket", data=encoded(key="theirs"))
         copies = [{"kind": "Secret", "name": "bucket"}]
@@ -142,8 +144,8 @@ async def test_what_is_there_and_no_copy_is_left_alone(api_server: ApiServer, se
         await eventually(lambda: east.rayjob(1))
 
 
-async def test_versions_that_do_not_work_together_are_a_warning(api_server: ApiServer) -> None:
-    """The API server tells its version, a Deployment that of KubeRay: the job is warned, and runs."""
+async def test_incompatible_versions_are_a_warning(api_server: ApiServer) -> None:
+    """The Deployment of KubeRay has an unsupported version: the job gets a warning and runs."""
     async with world(api_server) as here:
         release = {"name": KUBERAY, "namespace": "default", "labels": {"helm.sh/chart": "kuberay-operator-1.3.0"}}
         pod = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
@@ -153,8 +155,8 @@ async def test_versions_that_do_not_work_together_are_a_warning(api_server: ApiS
         try:
             async with here.operator():
                 await here.submit()
-                said = await eventually(lambda: ahead(here, "False"))
-                assert said == "KubeRay 1.3.0 is not supported: choose one of 1.5, 1.6"
+                message = await eventually(lambda: preflight(here, "False"))
+                assert message == "KubeRay 1.3.0 is not supported: choose one of 1.5, 1.6"
                 assert (await here.condition("Preflight"))["reason"] == "VersionConflict"
                 await eventually(lambda: here.rayjob(1))
         finally:

@@ -1,4 +1,4 @@
-"""`spotladder controller` as processes: health, metrics, one leader, taking over, the zombie, stopping."""
+"""`spotladder controller` as a process: health, metrics, leader election, a paused leader, shutdown."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ async def controllers(here: World, number: int, folder: Path, *flags: str) -> As
             await process.close()
 
 
-def where(folder: Path) -> dict[str, Any]:
+def checkpoints_in(folder: Path) -> dict[str, Any]:
     return {"uri": f"file://{folder}/checkpoints", "interval": "30s"}
 
 
-async def test_it_is_ready_tells_its_metrics_and_stops_in_time(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_health_metrics_and_shutdown(api_server: ApiServer, tmp_path: Path) -> None:
     async with world(api_server) as here, controllers(here, 1, tmp_path) as (process,):
-        await process.says("caught up")
+        await process.wait_for("caught up")
         assert (await process.get("/healthz"))[0] == 200
-        await here.submit(checkpoints=where(tmp_path))
+        await here.submit(checkpoints=checkpoints_in(tmp_path))
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
         assert await process.get("/readyz") == (200, "leading\n")
@@ -67,15 +67,15 @@ async def test_it_is_ready_tells_its_metrics_and_stops_in_time(api_server: ApiSe
         assert await process.ended() == 0
         assert time.monotonic() - began < 5
         lease = await here.client.get(LEASES, "spotladder-controller", here.namespace)
-        assert lease["spec"]["holderIdentity"] == ""  # the next one need not wait
+        assert lease["spec"]["holderIdentity"] == ""  # The next leader need not wait.
         moved = process.logged("moved")
         assert {"job", "attempt", "tier", "reason", "namespace"} <= moved[0].keys()
 
 
-async def test_the_leader_dies_while_a_job_is_in_another_cluster(
+async def test_another_controller_takes_over_a_job_in_another_cluster(
     api_server: ApiServer, second_server: ApiServer, tmp_path: Path
 ) -> None:
-    """Two real processes that know a second cluster by a flag; the one that takes over finds the attempt there."""
+    """Two processes get a second cluster by a flag. The one that takes over finds the attempt in it."""
     flag = f"--cluster=east=kubeconfig:{second_server.kubeconfig}#tests"
     async with (
         world(api_server) as here,
@@ -83,26 +83,26 @@ async def test_the_leader_dies_while_a_job_is_in_another_cluster(
         controllers(here, 2, tmp_path, flag) as both,
     ):
         leader, follower = await _roles(both)
-        await leader.says("cluster is up")
+        await leader.wait_for("cluster is up")
         capacity = await here.capacity("spot-east", cluster="east")
         tiers = [{"name": "spot-east", "capacityTier": capacity, "maxFailures": 1}]
-        await here.submit(checkpoints=where(tmp_path), tiers=tiers)
+        await here.submit(checkpoints=checkpoints_in(tmp_path), tiers=tiers)
         await east.run(1)
         await eventually(lambda: here.has_phase("Running"))
         assert 'spotladder_cluster_up{cluster="east"} 1.0' in (await leader.get("/metrics"))[1]
         leader.send(signal.SIGKILL)
-        await follower.says("cluster is up")
+        await follower.wait_for("cluster is up")
         await east.kill_worker(1)
         await eventually(lambda: _failures(here, 1))
         assert await east.rayjobs() == ["digits-a001"]
         assert await here.rayjobs() == []
 
 
-async def test_the_leader_is_killed_and_the_other_takes_over(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_another_controller_takes_over_after_the_leader_is_killed(api_server: ApiServer, tmp_path: Path) -> None:
     async with world(api_server) as here, controllers(here, 2, tmp_path) as both:
         leader, follower = await _roles(both)
         assert await follower.get("/readyz") == (200, "standing by\n")
-        await here.submit(checkpoints=where(tmp_path))
+        await here.submit(checkpoints=checkpoints_in(tmp_path))
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
         leader.send(signal.SIGKILL)
@@ -113,23 +113,21 @@ async def test_the_leader_is_killed_and_the_other_takes_over(api_server: ApiServ
         assert follower.logged("leading")
 
 
-async def test_a_leader_that_was_stopped_and_comes_back_does_nothing_more(
-    api_server: ApiServer, tmp_path: Path
-) -> None:
+async def test_a_paused_leader_acts_no_more_after_it_continues(api_server: ApiServer, tmp_path: Path) -> None:
     async with world(api_server) as here, controllers(here, 2, tmp_path) as both:
         zombie, other = await _roles(both)
-        await here.submit(checkpoints=where(tmp_path))
+        await here.submit(checkpoints=checkpoints_in(tmp_path))
         await here.run(1)
         await eventually(lambda: here.has_phase("Running"))
         zombie.send(signal.SIGSTOP)
-        await other.says("leading")
+        await other.wait_for("leading")
         await here.kill_worker(1)
         await here.kill_worker(1)
         await eventually(lambda: here.has_phase("Draining"))
         await here.collect(1)
         await eventually(lambda: here.rayjob(2))
         zombie.send(signal.SIGCONT)
-        await zombie.says("not leading")
+        await zombie.wait_for("not leading")
         await here.run(2)
         await eventually(lambda: here.has_phase("Running"))
         assert await here.rayjobs() == ["digits-a002"]
@@ -138,16 +136,16 @@ async def test_a_leader_that_was_stopped_and_comes_back_does_nothing_more(
         assert not other.logged("not leading")
 
 
-async def test_once_looks_at_every_job_and_exits(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_once_reconciles_every_job_and_exits(api_server: ApiServer, tmp_path: Path) -> None:
     async with world(api_server) as here:
-        await here.submit(checkpoints=where(tmp_path))
+        await here.submit(checkpoints=checkpoints_in(tmp_path))
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "spotladder.cli.main", "controller", "--once",
             "--config", str(configuration(here, tmp_path)), "--kubeconfig", str(here.server.kubeconfig),
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        output, complaint = await process.communicate()
-        assert process.returncode == 0, complaint
+        output, errors = await process.communicate()
+        assert process.returncode == 0, errors
         assert b"reconciled 1 jobs" in output
         assert await here.rayjobs() == ["digits-a001"]
 
@@ -158,7 +156,7 @@ async def _roles(both: list[Process]) -> tuple[Process, Process]:
 
     (leader,) = await eventually(one_leads, limit=60)
     (follower,) = [process for process in both if process is not leader]
-    await follower.says("started")
+    await follower.wait_for("started")
     return leader, follower
 
 

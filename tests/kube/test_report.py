@@ -1,4 +1,4 @@
-"""The report of a job of a cluster: the files that a run on this machine writes, too."""
+"""`spotladder report` for a job of a cluster. It writes the same files as for a local run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(enc
 
 
 async def walk(here: World, checkpoints: Path) -> None:
-    """Two workers are lost on spot-a, the job goes on on spot-b and ends there. Its program commits on the way."""
+    """Run a job that commits on spot-a, loses two workers, and commits again on spot-b."""
     await here.submit(checkpoints={"uri": checkpoints.as_uri(), "interval": "30s"})
     await here.begin(1, "spot-a")
     await commit(here, checkpoints, attempt=1, tier="spot-a", step=40, loss=2.0)
@@ -44,12 +44,12 @@ async def commit(here: World, checkpoints: Path, *, attempt: int, tier: str, ste
     await eventually(seen)
 
 
-async def told(here: World) -> bool:
-    """Events are written in the background."""
+async def has_ended(here: World) -> bool:
+    """Whether the Event of the end, which is written in the background, exists."""
     return "Completed" in await here.events()
 
 
-async def test_a_job_that_has_walked_two_tiers(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+async def test_the_report_of_a_job_on_two_tiers(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     folder, checkpoints = tmp_path / "report", tmp_path / "checkpoints"
     async with world(api_server) as here, here.operator():
         await walk(here, checkpoints)
@@ -59,7 +59,7 @@ async def test_a_job_that_has_walked_two_tiers(api_server: ApiServer, cli: Cli, 
         assert '<span class="badge caution">Running</span>' in (tmp_path / "midway" / "report.html").read_text()
 
         await here.succeed(2)
-        await eventually(lambda: told(here))
+        await eventually(lambda: has_ended(here))
         answer = await cli("report", "digits", "-n", here.namespace, "--to", folder)
         assert (answer.code, answer.err) == (0, "")
         assert answer.out.splitlines()[-1] == f"report: {folder / 'report.html'}"
@@ -82,7 +82,7 @@ async def test_a_job_that_has_walked_two_tiers(api_server: ApiServer, cli: Cli, 
     assert found["time"]["total"] > 900
 
 
-async def test_a_log_that_cannot_be_read_from_here(
+async def test_the_report_without_access_to_the_log(
     api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(api_server) as here, here.operator():
@@ -102,7 +102,7 @@ async def test_a_log_that_cannot_be_read_from_here(
     assert found["gaps"][0].startswith("Without the commit log")
 
 
-async def test_a_job_that_nobody_has_looked_at(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
+async def test_the_report_of_a_job_that_was_never_reconciled(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     async with world(api_server) as here:
         await here.submit()
         answer = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path)
@@ -110,9 +110,9 @@ async def test_a_job_that_nobody_has_looked_at(api_server: ApiServer, cli: Cli, 
         assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["attempts"] == []
         await here.client.delete(CAPACITYTIERS, f"{here.namespace}-spot-b")
         unseen = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path)
-        told = "he CapacityTiers of spot-b cannot be read: the tiers are shown as on-demand"
-        assert unseen.err == f"warning: t{told}\n"
-        assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["gaps"] == [f"T{told}."]
+        missing = "he CapacityTiers of spot-b cannot be read: the tiers are shown as on-demand"
+        assert unseen.err == f"warning: t{missing}\n"
+        assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["gaps"] == [f"T{missing}."]
         (tmp_path / "file").touch()
         refused = await cli("report", "digits", "-n", here.namespace, "--to", tmp_path / "file")
         assert refused.code == 5

@@ -1,4 +1,4 @@
-"""What a real API server makes of our CRDs, their rules in CEL, and the objects that are rendered for attempts."""
+"""The CRDs, their CEL rules and the rendered objects of attempts on a real API server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Api:
-    """The API server as plain requests. Objects are only tried (`dryRun`) unless they are kept."""
+    """Plain requests to the API server. Objects are created with `dryRun`, unless they are kept."""
 
     server: ApiServer
 
@@ -50,7 +50,7 @@ class Api:
             return error.code, json.load(error)
 
     def refusal(self, method: str, path: str, body: Object) -> str:
-        """Why it is refused; "" when it is not."""
+        """The message of the refusal; "" if the object is accepted."""
         status, answer = self.ask(method, path, body)
         return "" if status < 300 else answer["message"]
 
@@ -174,9 +174,9 @@ Change = Callable[[Object], Any]
         (lambda spec: spec.update(workload={"jobSet": JOBSET}), "cannot change from ray to jobSet"),
     ],
     ids=[
-        "another budget", "one tier more", "more failures on a tier it left", "its own tier is removed",
-        "a tier it left is removed", "a tier it left is renamed", "a tier it left gets other capacity",
-        "its own tier gets other capacity", "other checkpoints", "more checkpoints", "another workload",
+        "another budget", "an additional tier", "more failures on an earlier tier", "its own tier is removed",
+        "a tier it left is removed", "an earlier tier is renamed", "an earlier tier gets other capacity",
+        "the current tier gets other capacity", "other checkpoints", "more checkpoints", "another workload",
     ],
 )  # fmt: skip
 def test_a_change(api: Api, left_spot: Object, change: Change, said: str) -> None:
@@ -212,12 +212,12 @@ def test_the_largest_job_is_within_the_budget_of_the_rules(api: Api) -> None:
         api.ask("DELETE", f"{JOBS}/large", keep=True)
 
 
-# --- what is rendered ------------------------------------------------------------------------------------------------
+# --- rendered objects -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def with_jobset(api: Api) -> Api:
-    """Also the JobSet CRD, where the tools have it."""
+    """Install the JobSet CRD too, if the tools have it."""
     if not JOBSET_CRD.exists():
         absent(f"not found: {JOBSET_CRD.name} (SPOTLADDER_TOOLS)", "kube")
     import asyncio
@@ -244,7 +244,7 @@ def pod_templates(thing: Any) -> Iterator[Object]:
 
 @pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_rendered_attempt_is_accepted(with_jobset: Api, file: Path) -> None:
-    """Strictly: no unknown field, in the objects, in the Jobs that JobSet makes of them, and in the pods."""
+    """With strict field validation, for the objects, for the Jobs that JobSet derives from them, and for the pods."""
     for body in YAML(typ="safe", pure=True).load_all(file.read_text(encoding="utf-8")):
         body["metadata"]["namespace"] = "default"
         assert with_jobset.refusal("POST", path_of(body), body) == ""

@@ -1,4 +1,4 @@
-"""The charts are uninstalled while a job runs: what docs/runbook.md says about each order."""
+"""Uninstalling the charts while a job runs, in the orders that docs/runbook.md describes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.kube.world import CRDS, World, eventually, install_kinds, world
 
 
 async def running(here: World) -> None:
-    """A job under way, and its controller."""
+    """Start a job on the current controller."""
     await here.submit()
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
 
 
-async def test_without_its_controller_a_job_trains_on_and_the_next_controller_takes_it_over(
+async def test_without_a_controller_a_job_continues_and_the_next_controller_takes_it_over(
     api_server: ApiServer,
 ) -> None:
     async with world(api_server) as here:
@@ -32,15 +32,15 @@ async def test_without_its_controller_a_job_trains_on_and_the_next_controller_ta
         await here.clock.advance(3600)
         assert await here.rayjobs() == [names.attempt_name("digits", 1)]
         async with here.operator():
-            await eventually(lambda: shows(here, 40))
-            await here.quiet()
+            await eventually(lambda: has_committed(here, 40))
+            await here.idle()
             assert await here.is_on("spot-a", 1)
             assert await here.has_phase("Running")
             assert [pod["metadata"]["uid"] for pod in await here.pods(1)] == pods
             assert await here.rayjobs() == [names.attempt_name("digits", 1)]
 
 
-async def test_without_a_controller_a_deleted_job_waits_for_one_which_lets_it_commit(api_server: ApiServer) -> None:
+async def test_without_a_controller_a_deleted_job_waits_for_the_next_one_to_drain_it(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         async with here.operator():
             await running(here)
@@ -49,35 +49,35 @@ async def test_without_a_controller_a_deleted_job_waits_for_one_which_lets_it_co
         assert FINALIZER in job["metadata"]["finalizers"]
         assert await here.rayjobs() == [names.attempt_name("digits", 1)]
         async with here.operator():
-            await ends_after_its_notice(here)
+            await ends_after_a_notice(here)
 
 
 @pytest.fixture
 def own_server(api_server: ApiServer) -> Iterator[ApiServer]:
-    """A server of this test: the jobs of all namespaces go with their definition."""
-    del api_server  # which has found out whether there is one
+    """A separate API server, because deleting the CRD deletes the jobs of all namespaces."""
+    del api_server  # `api_server` skips the test without an API server.
     with ApiServer() as server:
         asyncio.run(install_kinds(server))
         yield server
 
 
-DEFINITION = "tieredjobs.spotladder.io"
+CRD_NAME = "tieredjobs.spotladder.io"
 
 
-async def test_with_their_definition_all_jobs_end_in_good_order_and_it_can_be_made_again(own_server: ApiServer) -> None:
+async def test_deleting_the_crd_drains_all_jobs_and_it_can_be_installed_again(own_server: ApiServer) -> None:
     async with world(own_server) as here, here.operator():
         await running(here)
-        await here.client.delete(CRDS, DEFINITION)
-        await ends_after_its_notice(here)
-        await eventually(lambda: without_definition(here))
+        await here.client.delete(CRDS, CRD_NAME)
+        await ends_after_a_notice(here)
+        await eventually(lambda: crd_is_gone(here))
         assert await here.rayjobs() == []
-        await here.quiet()
+        await here.idle()
 
-        async def waits_for_it() -> bool:
+        async def waits_for_the_crd() -> bool:
             await here.clock.advance(1)
             return here.session is not None and "the kind is not known" in here.session.health.cause
 
-        await eventually(waits_for_it)
+        await eventually(waits_for_the_crd)
         await install_kinds(own_server)
         await here.clock.advance(60)
         await here.submit("again")
@@ -85,31 +85,31 @@ async def test_with_their_definition_all_jobs_end_in_good_order_and_it_can_be_ma
         await eventually(lambda: here.has_phase("Running", "again"))
 
 
-async def test_without_a_controller_the_definition_waits_and_the_next_one_ends_all_jobs(own_server: ApiServer) -> None:
+async def test_without_a_controller_a_deleted_crd_waits_for_the_next_one(own_server: ApiServer) -> None:
     async with world(own_server) as here:
         async with here.operator():
             await running(here)
-        await here.client.delete(CRDS, DEFINITION)
-        await eventually(lambda: is_being_deleted(here))
+        await here.client.delete(CRDS, CRD_NAME)
+        await eventually(lambda: has_deletion_timestamp(here))
         with pytest.raises(ApiError, match="create not allowed while custom resource definition is terminating"):
             await here.submit("late")
-        assert not await without_definition(here)
+        assert not await crd_is_gone(here)
         assert await here.rayjobs() == [names.attempt_name("digits", 1)]
-        assert await shows_no_notice(here)
+        assert await has_no_notice(here)
         async with here.operator():
-            await ends_after_its_notice(here)
-            await eventually(lambda: without_definition(here))
+            await ends_after_a_notice(here)
+            await eventually(lambda: crd_is_gone(here))
         assert await here.rayjobs() == []
 
 
-async def test_the_attempts_of_jobs_go_with_the_definition_of_rayjobs_without_a_notice(own_server: ApiServer) -> None:
-    """What is lost is one failure, and no attempt is launched until the kind is there again."""
+async def test_deleting_the_crd_of_rayjobs_deletes_attempts_without_a_notice(own_server: ApiServer) -> None:
+    """The loss is one failure, and no attempt starts until the CRD exists again."""
     async with world(own_server) as here, here.operator():
         await running(here)
         await here.client.delete(CRDS, "rayjobs.ray.io")
-        await eventually(lambda: without_definition(here, "rayjobs.ray.io"))
-        await here.quiet()
-        assert await shows_no_notice(here)
+        await eventually(lambda: crd_is_gone(here, "rayjobs.ray.io"))
+        await here.idle()
+        assert await has_no_notice(here)
         await here.collect(1)
         await here.pass_time(60)
 
@@ -124,7 +124,7 @@ async def test_the_attempts_of_jobs_go_with_the_definition_of_rayjobs_without_a_
         assert (await here.status())["failures"] == 1
 
 
-async def without_definition(here: World, name: str = DEFINITION) -> bool:
+async def crd_is_gone(here: World, name: str = CRD_NAME) -> bool:
     try:
         await here.client.get(CRDS, name)
     except NotFound:
@@ -132,21 +132,21 @@ async def without_definition(here: World, name: str = DEFINITION) -> bool:
     return False
 
 
-async def is_being_deleted(here: World) -> bool:
+async def has_deletion_timestamp(here: World) -> bool:
     return "deletionTimestamp" in (await here.job())["metadata"]
 
 
-async def shows_no_notice(here: World) -> bool:
+async def has_no_notice(here: World) -> bool:
     return not any(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
 
 
-async def ends_after_its_notice(here: World) -> None:
-    """The program is asked to commit, and only then its attempt is removed, and the job let go."""
+async def ends_after_a_notice(here: World) -> None:
+    """Assert that the program gets a notice before its attempt is removed and the job is gone."""
 
-    async def told() -> bool:
+    async def notified() -> bool:
         return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
 
-    await eventually(told)
+    await eventually(notified)
     assert await here.rayjobs() == [names.attempt_name("digits", 1)]
     here.bucket.commit(here.namespace, "digits", attempt=1, step=50)
     await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
@@ -160,7 +160,7 @@ async def removed(here: World) -> bool:
     return not await here.rayjobs()
 
 
-async def shows(here: World, step: int) -> bool:
+async def has_committed(here: World, step: int) -> bool:
     return (await here.status()).get("progress", {}).get("step") == step
 
 

@@ -14,7 +14,7 @@ def with_workers(count: int) -> Object:
     return {"ray": {"template": {"spec": spec}}}
 
 
-async def test_raising_the_workers_waits_for_the_next_attempt_or_plans_it(api_server: ApiServer) -> None:
+async def test_more_workers_apply_to_the_next_attempt_which_now_starts_at_once(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(updateStrategy="AtNextAttempt")
         await here.run(1)
@@ -36,11 +36,11 @@ async def test_raising_the_workers_waits_for_the_next_attempt_or_plans_it(api_se
         await eventually(lambda: here.has_phase("Draining"))
         assert (await here.condition("Updated"))["reason"] == "Replacing"
 
-        async def told() -> bool:
+        async def notified() -> bool:
             pods = await here.pods(1)
             return all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in pods)
 
-        await eventually(told)
+        await eventually(notified)
         message = "Job failed due to an application error, Job entrypoint command failed with exit code 75"
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=message)
         await eventually(lambda: here.is_on("spot-a", 2))

@@ -1,4 +1,4 @@
-"""Why a job waits, in the words of the scheduler, Karpenter and Kueue, and what follows when."""
+"""The reason why a job waits, with the messages of the scheduler, Karpenter and Kueue, and the running timer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KARPENTER = "Failed to schedule pod, no instance type has the required offering"
 
 
 async def unschedulable(here: World) -> dict[str, Any]:
-    """The scheduler says so of all pods of the first attempt; the first of them."""
+    """Mark all pods of the first attempt as unschedulable. Returns the first pod."""
     pods = await here.waiting(1)
     for pod in pods:
         said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER}
@@ -28,20 +28,20 @@ def limited(here: World) -> list[dict[str, Any]]:
     return [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "provisionTimeout": "10m"}]
 
 
-async def test_the_schedulers_and_karpenters_words_are_shown(api_server: ApiServer, cli: Cli) -> None:
+async def test_the_messages_of_the_scheduler_and_karpenter_are_shown(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(tiers=limited(here))
         pod = await unschedulable(here)
 
-        async def told(words: str) -> bool:
-            return words in (await here.condition("Provisioned")).get("message", "")
+        async def shown(text: str) -> bool:
+            return text in (await here.condition("Provisioned")).get("message", "")
 
-        await eventually(lambda: told(SCHEDULER))
+        await eventually(lambda: shown(SCHEDULER))
         condition = await here.condition("Provisioned")
         assert (condition["status"], condition["reason"]) == ("False", "WaitingForCapacity")
         assert "; provisionTimeout ends 20" in condition["message"]
-        await here.say("FailedScheduling", KARPENTER, about={"kind": "Pod", **pod})
-        await eventually(lambda: told(f"karpenter: {KARPENTER}"))
+        await here.record_event("FailedScheduling", KARPENTER, about={"kind": "Pod", **pod})
+        await eventually(lambda: shown(f"karpenter: {KARPENTER}"))
         waiting = (await here.status())["waiting"]
         assert (waiting["reason"], waiting["timer"]) == ("WaitingForCapacity", "provisionTimeout")
 
@@ -55,7 +55,7 @@ async def test_the_schedulers_and_karpenters_words_are_shown(api_server: ApiServ
         assert "MESSAGE" not in (await cli("get", "-n", here.namespace)).out
 
 
-async def test_what_kueue_holds_is_not_lost_and_waits_without_a_limit(api_server: ApiServer, cli: Cli) -> None:
+async def test_an_attempt_that_kueue_holds_waits_without_a_limit(api_server: ApiServer, cli: Cli) -> None:
     async with world(api_server) as here, here.operator():
         template = {"metadata": {"labels": {QUEUE: "team"}}, "spec": ray_spec()}
         await here.submit(tiers=limited(here), workload={"ray": {"template": template}})
@@ -65,12 +65,14 @@ async def test_what_kueue_holds_is_not_lost_and_waits_without_a_limit(api_server
         await here.report(1, jobDeploymentStatus="Suspended")
         workload = {"name": f"rayjob-{made['name']}-1f2e3", "namespace": here.namespace, "uid": "w"}
         words = "couldn't assign flavors to pod set workers: insufficient unused quota for cpu in flavor spot"
-        await here.say("Pending", words, about={"kind": "Workload", "metadata": workload}, source="kueue-admission")
+        await here.record_event(
+            "Pending", words, about={"kind": "Workload", "metadata": workload}, source="kueue-admission"
+        )
 
-        async def told() -> bool:
+        async def shown() -> bool:
             return words in (await here.condition("Provisioned")).get("message", "")
 
-        await eventually(told)
+        await eventually(shown)
         await here.pass_time(3600)
         status = await here.status()
         assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)

@@ -1,4 +1,4 @@
-"""From the first tier to the last, as KubeRay, nodes and the program play their parts."""
+"""A job on all of its tiers, with simulated KubeRay, nodes and program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.kube.apiserver import ApiServer
 from tests.kube.world import eventually, world
 
 
-async def test_a_lost_worker_leads_to_the_next_tier_and_the_job_is_finished(api_server: ApiServer) -> None:
+async def test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await here.begin(1, "spot-a")
@@ -25,7 +25,7 @@ async def test_a_lost_worker_leads_to_the_next_tier_and_the_job_is_finished(api_
         assert "Completed" in events
 
 
-async def test_kuberay_fills_in_fields_of_ours_before_it_begins(api_server: ApiServer) -> None:
+async def test_kuberay_may_change_fields_of_the_rayjob(api_server: ApiServer) -> None:
     """It becomes their owner: an attempt that exists is ours all the same, and is never changed. A spec with other pods
     is for the next attempt, which follows at once: this one has never run."""
     async with (

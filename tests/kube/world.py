@@ -1,4 +1,4 @@
-"""A namespace of the API server with everything around the operator played by the test: KubeRay, kubelets, nodes,
+"""A namespace of the API server in which the test simulates everything around the controller: KubeRay, kubelets, nodes,
 the user, the program that commits, and the clock."""
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ async def install_kinds(server: ApiServer, files: list[Path] | None = None) -> N
 
 
 async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> Any:
-    """What `ask` answers once that is true; fails with its last answer or error when it never is."""
+    """Poll `ask` until its result is true, and return the result. Fails with the last result or error after `limit`
+    seconds."""
     end = time.monotonic() + limit
     last: object = None
     while time.monotonic() < end:
@@ -79,11 +80,11 @@ async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> 
             if last:
                 return last
         await asyncio.sleep(0.02)
-    raise AssertionError(f"did not come about in {limit:g} s; last: {last!r}")
+    raise AssertionError(f"not true within {limit:g} s; last result: {last!r}")
 
 
 class Bucket:
-    """The commit logs of all jobs of a test, in memory. `broken` is what reading raises."""
+    """The commit logs of all jobs of a test, in memory. `broken` is the error that every access raises."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
@@ -96,7 +97,7 @@ class Bucket:
         return _TestLog(self, address)
 
     def commit(self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100) -> None:
-        """As the program does."""
+        """Start the attempt in the log and commit `step`, as the program does."""
         writer = CommitLog(self.store, job, namespace=namespace).start(attempt, "")
         writer.commit(step, [], total=total)
 
@@ -126,7 +127,7 @@ class _TestLog:
 
 
 class World:
-    """One test's namespace. Methods named after people do what these do."""
+    """The namespace of one test. Methods below the heading of a component act as this component."""
 
     def __init__(self, client: Client, server: ApiServer, namespace: str) -> None:
         self.client = client
@@ -139,11 +140,11 @@ class World:
         self._nodes: list[str] = []
         self._tiers: list[str] = []
 
-    # --- the operator -----------------------------------------------------------------------------------------------
+    # --- the controller ---------------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def operator(self, **settings: Any) -> AsyncIterator[LeaderRuntime]:
-        """A controller that leads."""
+        """Run a controller that leads and has synced its caches."""
         client = settings.pop("client", None) or self.client
         namespaces = settings.pop("namespaces_", (self.namespace,))
         price_sources = settings.pop("price_sources", None)
@@ -162,7 +163,7 @@ class World:
         ticking = asyncio.create_task(self._tick())
         try:
             await asyncio.wait(
-                {running, asyncio.create_task(_all_settled(session))}, return_when=asyncio.FIRST_COMPLETED
+                {running, asyncio.create_task(_all_synced(session))}, return_when=asyncio.FIRST_COMPLETED
             )
             if running.done():
                 running.result()
@@ -177,32 +178,32 @@ class World:
             await asyncio.gather(running, ticking, return_exceptions=True)
 
     async def _tick(self) -> None:
-        """Time passes by itself too, as slowly as everywhere: the API server asks callers to wait a second or two."""
+        """Advance the clock in real time too, because callers wait when the API server asks for it (Retry-After)."""
         while True:
             await asyncio.sleep(0.05)
             await self.clock.advance(0.05)
 
-    async def quiet(self) -> None:
-        """Nothing is left to do until time passes or something happens."""
+    async def idle(self) -> None:
+        """Wait until the workqueue is empty."""
 
-        async def idle() -> bool:
+        async def empty() -> bool:
             assert self.session
             if self.session.queue.busy:
                 return False
             await asyncio.sleep(0.05)
             return not self.session.queue.busy
 
-        await eventually(idle)
+        await eventually(empty)
 
     async def pass_time(self, seconds: float) -> None:
-        """Let the operator's time pass, and let it do what is due."""
+        """Advance the controller's clock, then wait until the workqueue is empty."""
         await self.clock.advance(seconds)
-        await self.quiet()
+        await self.idle()
 
     # --- the user ---------------------------------------------------------------------------------------------------
 
     async def capacity(self, name: str, **spec: Any) -> str:
-        """Create a CapacityTier; these have no namespace, so the name is made one of this test."""
+        """Create a CapacityTier. CapacityTiers have no namespace, so the name gets a prefix of this test."""
         full = f"{self.namespace}-{name}"
         body = {
             "apiVersion": CAPACITYTIERS.api_version,
@@ -286,20 +287,20 @@ class World:
         return [pod async for page in self.client.pages(PODS, self.namespace, labels=selector) for pod in page.items]
 
     async def run(self, attempt: int, name: str = "digits") -> None:
-        """KubeRay makes the pods of the attempt, each on a node of its own, and they run."""
+        """Create the pods of the attempt, each on its own node, and report them and the RayJob as running."""
         await eventually(lambda: self.rayjob(attempt, name))
         for role, index in (("head", 0), *(("worker", index) for index in range(WORKERS))):
             await self.pod(attempt, role, index, name=name)
         await self.report(attempt, name, jobDeploymentStatus="Running", jobStatus="RUNNING")
 
     async def begin(self, attempt: int, tier: str) -> None:
-        """The job begins the attempt on that tier, and its gang runs."""
+        """Wait until the job launches the attempt on that tier, and run it."""
         await eventually(lambda: self.is_on(tier, attempt))
         await self.run(attempt)
         await eventually(lambda: self.has_phase("Running"))
 
     async def fall_back(self) -> None:
-        """Attempt 1 loses two workers, more than its tier tolerates; attempt 2 runs on spot-b."""
+        """Let attempt 1 lose two workers, more than its tier tolerates, and run attempt 2 on spot-b."""
         await self.kill_worker(1)
         await self.kill_worker(1)
         await eventually(lambda: self.has_phase("Draining"))
@@ -307,7 +308,7 @@ class World:
         await self.begin(2, "spot-b")
 
     async def succeed(self, attempt: int) -> None:
-        """The program of the attempt ends with exit code 0, and so does the job."""
+        """End the program of the attempt with exit code 0, and wait until the job has succeeded."""
         await self.report(attempt, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await eventually(lambda: self.has_phase("Succeeded"))
 
@@ -331,7 +332,7 @@ class World:
         return pod
 
     async def raycluster(self, attempt: int) -> str:
-        """KubeRay copies the cluster spec of the RayJob, with its labels, once; the name of what it made."""
+        """Create the RayCluster of the RayJob, with its spec and labels. Returns the name."""
         rayjob = await self.rayjob(attempt)
         name = f"{rayjob['metadata']['name']}-xk2lp"
         metadata = {"name": name, "namespace": self.namespace, "labels": rayjob["metadata"]["labels"]}
@@ -348,7 +349,7 @@ class World:
         return found
 
     async def announce(self, attempt: int) -> str:
-        """The node of a worker will go; the worker's name."""
+        """Taint the node of a worker as disrupted. Returns the worker's name."""
         pods = await self.pods(attempt)
         pod = next(pod for pod in pods if pod["metadata"]["labels"][names.ROLE] == "worker")
         taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
@@ -359,7 +360,7 @@ class World:
         await self.client.merge(PODS, pod, self.namespace, body={"status": status}, subresource="status")
 
     async def report(self, attempt: int, name: str = "digits", **status: Any) -> None:
-        """KubeRay writes the RayJob's status."""
+        """Write the RayJob's status."""
         rayjob = names.attempt_name(name, attempt)
         await self.client.merge(RAYJOBS, rayjob, self.namespace, body={"status": status}, subresource="status")
 
@@ -380,8 +381,8 @@ class World:
         if taints is not None:
             await self.client.merge(NODES, name, body={"spec": {"taints": taints}})
 
-    async def say_anew(self, reason: str, message: str, *, about: Object, source: str = "karpenter") -> None:
-        """A component records an Event, as client-go's newer recorder does: its source is empty."""
+    async def record_new_event(self, reason: str, message: str, *, about: Object, source: str = "karpenter") -> None:
+        """Record an Event as client-go's newer recorder does: its source is empty."""
         metadata = about["metadata"]
         named = {"name": metadata["name"], "namespace": metadata["namespace"]}
         event = {
@@ -395,8 +396,8 @@ class World:
         }  # fmt: skip
         await self.client.create(EVENTS, event)
 
-    async def say(self, reason: str, message: str, *, about: Object, source: str = "karpenter") -> None:
-        """A component records an Event, as client-go's older recorder does."""
+    async def record_event(self, reason: str, message: str, *, about: Object, source: str = "karpenter") -> None:
+        """Record an Event as client-go's older recorder does."""
         metadata = about["metadata"]
         namespace = metadata.get("namespace", "default")
         reference = {"kind": about["kind"], "name": metadata["name"], "namespace": metadata.get("namespace", "")}
@@ -412,7 +413,7 @@ class World:
         await self.client.create(APIResource("", "v1", "events", "Event"), event)
 
     async def waiting(self, attempt: int, name: str = "digits") -> list[Object]:
-        """KubeRay makes the pods of the attempt, and the scheduler finds no node for its workers."""
+        """Create the pods of the attempt, with unschedulable workers. Returns the workers."""
         await eventually(lambda: self.rayjob(attempt, name))
         await self.pod(attempt, "head", 0, name=name)
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
@@ -422,7 +423,7 @@ class World:
         return [pod for pod in await self.pods(attempt, name) if pod["metadata"]["labels"][names.ROLE] == "worker"]
 
     async def kill_worker(self, attempt: int, name: str = "digits", *, with_node: bool = True) -> str:
-        """A worker's node is reclaimed: pod and node are gone."""
+        """Delete a worker and, unless `with_node` is False, its node. Returns the worker's name."""
         worker = next(
             pod for pod in await self.pods(attempt, name) if pod["metadata"]["labels"][names.ROLE] == "worker"
         )
@@ -432,7 +433,7 @@ class World:
         return str(worker["metadata"]["name"])
 
     async def collect(self, attempt: int, name: str = "digits") -> None:
-        """The RayJob is being deleted: KubeRay and the garbage collector remove what hangs on it."""
+        """Delete the pods of a deleted RayJob, as KubeRay and the garbage collector do."""
         for pod in await self.pods(attempt, name):
             await self.client.delete(PODS, pod["metadata"]["name"], self.namespace, grace=0)
 
@@ -460,7 +461,7 @@ async def quietly(work: Awaitable[Any]) -> None:
         return
 
 
-async def _all_settled(session: LeaderRuntime) -> None:
+async def _all_synced(session: LeaderRuntime) -> None:
     await asyncio.gather(*(cache.wait_for_sync() for cache in session.caches))
 
 
@@ -482,7 +483,7 @@ def ray_spec(**more: Any) -> Object:
 async def world(
     server: ApiServer, *, tiers: tuple[str, ...] = ("spot-a", "spot-b", "on-demand")
 ) -> AsyncIterator[World]:
-    """A namespace with CapacityTiers; cleaned up afterwards."""
+    """A new namespace with CapacityTiers, which are deleted afterwards."""
     async with Client(connect(str(server.kubeconfig))) as client:
         namespace = f"t{next(_numbers)}-{int(time.time() * 1000) % 1_000_000}"
         made = World(client, server, namespace)
