@@ -32,7 +32,7 @@ class Site:
 
     cluster: Cluster
     bucket: Bucket
-    told: Steps
+    reported: Steps
     tag: str
     calls: set[Call] = field(default_factory=set)
 
@@ -55,7 +55,7 @@ class Site:
 
     def world(self) -> AbstractContextManager[E2eCluster]:
         """A namespace of the cluster."""
-        return world(self.cluster, self.bucket, self.told, images.reference(self.tag))
+        return world(self.cluster, self.bucket, self.reported, images.reference(self.tag))
 
 
 @contextmanager
@@ -66,9 +66,9 @@ def installed(name: str, tag: str, *operators: str) -> Iterator[Site]:
     try:
         cluster.up(tag, {SHARED: f"pool={HEADS}"})
         cluster.addons(*operators)
-        with bucket(cluster.host) as made, steps(cluster.host) as told:
+        with bucket(cluster.host) as made, steps(cluster.host) as reported:
             install(Kube(cluster.kubeconfig, SYSTEM), tag)
-            yield Site(cluster, made, told, tag)
+            yield Site(cluster, made, reported, tag)
     finally:
         cluster.down()
 

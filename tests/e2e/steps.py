@@ -47,10 +47,10 @@ class Steps:
         self._socket.settimeout(0.2)
         while not self._over.is_set():
             try:
-                said = self._socket.recv(1000).decode()
+                text = self._socket.recv(1000).decode()
             except TimeoutError:
                 continue
-            job, attempt, process, step = said.split()
+            job, attempt, process, step = text.split()
             self._seen.append(Step(time.time(), job, int(attempt), process, int(step)))
 
 

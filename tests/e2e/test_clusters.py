@@ -33,7 +33,7 @@ def west(site: Site) -> Iterator[Cluster]:
 def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: E2eCluster, west: Cluster, tmp_path: Path) -> None:
     """The controller is on this machine, which reaches both clusters; pods of one do not reach the other."""
     here = alone
-    there = E2eCluster(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.told, here.image)
+    there = E2eCluster(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.reported, here.image)
     there.prepare()
     here.pool("west", 0, cluster="west")
     there.nodes["west"] = []

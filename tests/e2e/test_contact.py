@@ -37,7 +37,7 @@ def test_all_nodes_of_a_job_are_cut_off_for_a_while(here: E2eCluster) -> None:
     nodes = [*here.nodes[HEADS], *here.nodes["spot"]]
     here.cluster.partition(*nodes)
     cut_off = time.time()
-    here.until("it is told", lambda: here.condition("Degraded").get("reason") == "ContactLost", SILENCE)
+    here.until("the silence is reported", lambda: here.condition("Degraded").get("reason") == "ContactLost", SILENCE)
     time.sleep(max(0.0, cut_off + SILENCE - time.time()))
     here.cluster.heal(*nodes)
     here.until("contact is back", lambda: here.condition("Degraded").get("status") == "False", 60)

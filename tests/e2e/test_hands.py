@@ -21,7 +21,8 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: E2eCluster) ->
     )
     here.kube.delete("secret", SECRET)
     here.until(
-        "the missing secret is told", lambda: here.condition("Checkpointing").get("reason") == "CheckpointsUnreadable"
+        "the missing Secret is reported",
+        lambda: here.condition("Checkpointing").get("reason") == "CheckpointsUnreadable",
     )
     assert here.status()["phase"] == "Running"
     here.prepare()

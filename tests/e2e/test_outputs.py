@@ -11,11 +11,11 @@ def test_a_ray_program_that_fails_leaves_its_error_and_its_output(here: E2eClust
     spec["entrypoint"] = "sh -c 'seq 1 4500; python /programs/none.py'"
     here.submit("spot", workload={"ray": {"template": {"spec": spec}}})
     here.until("the job fails", lambda: here.status().get("phase") == "Failed", limit=300.0)
-    told = here.condition("Completed")["message"]
-    assert told.startswith("Job entrypoint command failed with exit code 2: ")
-    assert "none.py" in told
+    message = here.condition("Completed")["message"]
+    assert message.startswith("Job entrypoint command failed with exit code 2: ")
+    assert "none.py" in message
     here.until("its output is kept", lambda: here.printed(1))
     lines = here.printed(1)["driver"].splitlines()
-    assert lines[-1] in told
+    assert lines[-1] in message
     assert "1" in lines  # All of it, from Ray's dashboard: the RayJob's status has only 10 lines.
     here.until("its pods are gone", lambda: not here.kube.list("pods", "spotladder.io/job=job"))

@@ -88,7 +88,10 @@ def test_a_node_that_is_deleted_is_drained_first(kube: Kube) -> None:
     node = node_of(kube, "worker")["metadata"]["name"]
     began = time.monotonic()
     kube.run("delete", "nodeclaims", "--all", "--wait=false")
-    until("the pod is told", lambda: "deletionTimestamp" in (kube.get("pod", "worker") or {"metadata": ()})["metadata"])
+    until(
+        "the pod has a deletionTimestamp",
+        lambda: "deletionTimestamp" in (kube.get("pod", "worker") or {"metadata": ()})["metadata"],
+    )
     assert kube.get("node", node), "the node is gone before its pod"
     until("the pod is gone", lambda: kube.get("pod", "worker") is None)
     assert time.monotonic() - began >= 6, "the pod did not have the time that it needs"
@@ -133,7 +136,7 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed
     At the end the in-cluster part of `spotladder infra destroy` removes the platform under the running job.
     """
     here = E2eCluster(
-        site.cluster, Kube(site.cluster.kubeconfig, TEAM), site.bucket, site.told, images.reference(site.tag)
+        site.cluster, Kube(site.cluster.kubeconfig, TEAM), site.bucket, site.reported, images.reference(site.tag)
     )
     here.prepare()
     try:

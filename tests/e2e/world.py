@@ -42,7 +42,7 @@ class E2eCluster:
     cluster: Cluster
     kube: Kube
     bucket: Bucket
-    told: Steps
+    reported: Steps
     image: str
     own_heads: str = HEADS
     nodes: dict[str, list[str]] = field(default_factory=dict)
@@ -187,7 +187,7 @@ class E2eCluster:
                     "image": self.image,
                     "imagePullPolicy": "Never",
                     "resources": {"requests": {"memory": memory}},
-                    "env": [{"name": "STEPS", "value": self.told.address}],
+                    "env": [{"name": "STEPS", "value": self.reported.address}],
                     "volumeMounts": [{"name": "programs", "mountPath": "/programs"}],
                     **container,
                 }
@@ -226,7 +226,7 @@ class E2eCluster:
 
     def done(self, name: str = "job") -> list[Step]:
         """Every step of the job's program, including repeated ones."""
-        return self.told.of(f"{self.namespace}/{name}")
+        return self.reported.of(f"{self.namespace}/{name}")
 
     def pods(self, role: str = "", name: str = "job") -> list[Object]:
         """The job's pods that are not being deleted."""
@@ -347,9 +347,9 @@ def chain(steps: int) -> str:
 
 
 @contextmanager
-def world(cluster: Cluster, bucket: Bucket, told: Steps, image: str) -> Iterator[E2eCluster]:
+def world(cluster: Cluster, bucket: Bucket, reported: Steps, image: str) -> Iterator[E2eCluster]:
     """A namespace for one test."""
-    made = E2eCluster(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, told, image)
+    made = E2eCluster(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, reported, image)
     made.prepare()
     try:
         yield made

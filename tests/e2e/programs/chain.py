@@ -1,7 +1,7 @@
 """A training loop that shows every lost, repeated or foreign step: each step hashes the result of the previous one.
 
-Two workers of Ray Train that wait for each other in every step, as an all-reduce makes them. Each finished step is
-told to the test (STEPS=address:port), so that nobody has to guess what was done twice.
+Two workers of Ray Train wait for each other in every step, as with an all-reduce. The program reports each finished
+step to the test (STEPS=address:port), which can therefore count repeated steps.
 """
 
 import argparse

@@ -93,7 +93,7 @@ async def test_the_next_leader_continues_the_same_attempt() -> None:
         await running(here)
         status = await here.status()
         async with here.operator():
-            await here.quiet()
+            await here.idle()
             await here.pass_time(5)
             assert (await here.rayjobs(), (await here.status())["attempt"]) == (["digits-a001"], 1)
             assert (await here.status())["state"] == status["state"]
