@@ -28,7 +28,7 @@ def says(uid: str, words: str) -> PodSeen:
     return replace(pending(uid), waiting_message=words)
 
 
-def told(found: Job) -> Explanation | None:
+def explanation_of(found: Job) -> Explanation | None:
     return explain(Situation(found.spec, found.state, found.last_seen, found.now))
 
 
@@ -104,7 +104,7 @@ def test_the_explanation_has_the_cause_of_the_wait_its_timer_and_the_next_step(
     build: Callable[[], Job], message: str, timer: str, length: float | None, then: str
 ) -> None:
     made = build()
-    found = told(made)
+    found = explanation_of(made)
     assert found is not None
     begun = {
         "provisionTimeout": made.state.waiting_since,
@@ -118,22 +118,22 @@ def test_the_explanation_has_the_cause_of_the_wait_its_timer_and_the_next_step(
 
 def test_the_end_of_a_running_timer_does_not_change() -> None:
     made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
-    first = told(made)
+    first = explanation_of(made)
     made.see_again(after=120)
     assert first is not None
-    assert told(made) == first
+    assert explanation_of(made) == first
 
 
 def test_pods_that_start_one_by_one_do_not_change_the_explanation() -> None:
     made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
-    first = told(made)
+    first = explanation_of(made)
     made.see(attempt(1, head(), worker("w-0"), says("w-1", SCHEDULER)), after=1)
-    assert told(made) == first
+    assert explanation_of(made) == first
 
 
 def test_the_job_leaves_the_tier_exactly_when_the_explanation_says() -> None:
     made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
-    found = told(made)
+    found = explanation_of(made)
     assert found is not None
     assert found.until is not None
     made.see_again(after=found.until - made.now - 1)
@@ -147,14 +147,14 @@ def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
     made.see()
     made.see(attempt(1, head(), pending("w-0")), after=PROVISION + 1)
     made.see(after=1)
-    found = told(made)
+    found = explanation_of(made)
     assert found is not None
     assert (found.timer, found.until, found.then) == ("pause", made.state.paused_until, "the next attempt starts")
 
 
 @pytest.mark.parametrize("build", [lambda: job().running(), ended])
 def test_a_running_job_has_no_explanation(build: Callable[[], Job]) -> None:
-    assert told(build()) is None
+    assert explanation_of(build()) is None
 
 
 def test_with_fallback_on_insufficient_capacity_a_refusal_ends_the_wait_at_once() -> None:
@@ -162,4 +162,4 @@ def test_with_fallback_on_insufficient_capacity_a_refusal_ends_the_wait_at_once(
     made = Job(spec(impatient, tier("on-demand", -1)))
     made.see()
     made.see(attempt(1, head(), says("w-0", SCHEDULER), refused=True), after=10)
-    assert told(made) is None  # it is on its way to the next tier
+    assert explanation_of(made) is None  # it is on its way to the next tier

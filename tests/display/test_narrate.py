@@ -53,7 +53,7 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
     ("record", "tone", "text"),
     [
         (Began(START, "j", "n", SPEC), Tone.QUIET, "j begins: 2 workers on spot-a → spot-b → on-demand"),
-        (Began(START, "j", "n", ALONE, True), Tone.QUIET, "j goes on: 1 worker on spot-a → spot-b → on-demand"),
+        (Began(START, "j", "n", ALONE, True), Tone.QUIET, "j resumes: 1 worker on spot-a → spot-b → on-demand"),
         (moved(Reason.STARTED, Stage.STARTING, "attempt 2 on spot-a"), Tone.QUIET, "starts: attempt 2 on spot-a"),
         (moved(Reason.WHOLE, Stage.RUNNING), Tone.GOOD, "attempt 2 has all workers ready"),
         (moved(Reason.EVICTION_NOTICE, Stage.DRAINING), Tone.CAUTION, "attempt 2 drains: EvictionNotice"),

@@ -261,7 +261,7 @@ def test_a_bucket_outage_and_its_end_are_recorded() -> None:
     assert rig.run() == 0
     texts = [record.text for record in rig.records if isinstance(record, Noted)]
     assert texts == [
-        "the checkpoint store does not answer: training goes on and commits later",
+        "the checkpoint store does not answer: training continues and commits later",
         "the checkpoint store answers again, after 1m 40s",
     ]
 

@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.output.outage import LONGEST_MESSAGE, Outage, Told, away_line, back_line, last_told
+from spotladder.output.outage import LONGEST_MESSAGE, Outage, ReportedOutage, away_line, back_line, last_reported
 
 OUTAGE = Outage(1_800_000_000.0, "connection refused")
 LATER = Outage(1_800_000_600.0, "503 Slow Down")
-DOING = "training goes on and commits later"
+DOING = "training continues and commits later"
 
 
-def told(outage: Outage, now: float, line: str = "") -> Told:
-    return Told(outage, line or away_line(outage, now, DOING))
+def reported(outage: Outage, now: float, line: str = "") -> ReportedOutage:
+    return ReportedOutage(outage, line or away_line(outage, now, DOING))
 
 
 def test_the_line_says_since_when_and_what_follows() -> None:
     assert away_line(OUTAGE, OUTAGE.since + 61.2, DOING) == (
-        "the checkpoint store does not answer since 2027-01-15T08:00:00Z (61 s); training goes on and commits later: "
+        "the checkpoint store does not answer since 2027-01-15T08:00:00Z (61 s); training continues and commits later: "
         "connection refused"
     )
 
@@ -25,16 +25,16 @@ def test_the_line_says_since_when_and_what_follows() -> None:
     [
         ("", None),
         ("step 1\nstep 2\n", None),
-        (f"step 1\n{away_line(OUTAGE, OUTAGE.since, DOING)}\nstep 2\n", told(OUTAGE, OUTAGE.since)),
+        (f"step 1\n{away_line(OUTAGE, OUTAGE.since, DOING)}\nstep 2\n", reported(OUTAGE, OUTAGE.since)),
         (f"{away_line(OUTAGE, OUTAGE.since, DOING)}\n{back_line(10)}\n", None),
-        (f"{back_line(10)}\n{away_line(LATER, LATER.since + 60, DOING)}\n", told(LATER, LATER.since + 60)),
-        (f"2027-01-15 08:00:00 WARNING train {away_line(OUTAGE, OUTAGE.since, DOING)}", told(OUTAGE, OUTAGE.since)),
+        (f"{back_line(10)}\n{away_line(LATER, LATER.since + 60, DOING)}\n", reported(LATER, LATER.since + 60)),
+        (f"2027-01-15 08:00:00 WARNING train {away_line(OUTAGE, OUTAGE.since, DOING)}", reported(OUTAGE, OUTAGE.since)),
         ('"quoting: the checkpoint store does not answer since ever"', None),
     ],
     ids=["nothing", "no word of it", "away", "back", "away again", "a logger's prefix", "a quotation"],
 )
-def test_the_last_line_about_it_counts(text: str, found: Told | None) -> None:
-    assert last_told(text) == found
+def test_the_last_line_about_it_counts(text: str, found: ReportedOutage | None) -> None:
+    assert last_reported(text) == found
 
 
 def test_what_ray_adds_to_the_line_is_left_out() -> None:
@@ -43,14 +43,14 @@ def test_what_ray_adds_to_the_line_is_left_out() -> None:
         f"\x1b[36m(RayTrainWorker pid=71, ip=10.0.0.7)\x1b[0m {line}\n"
         f"\x1b[36m(RayTrainWorker pid=72)\x1b[0m {line}\x1b[32m [repeated 2x across cluster] (Ray …)\x1b[0m\n"
     )
-    found = last_told(text)
+    found = last_reported(text)
     assert found is not None
     assert found.outage == OUTAGE
 
 
 def test_the_message_is_one_short_line_without_secrets() -> None:
     long = Outage(OUTAGE.since, f"PUT https://me:hunter2hunter2@minio/b\nfailed {'x' * 1000}")
-    found = last_told(away_line(long, long.since, DOING))
+    found = last_reported(away_line(long, long.since, DOING))
     assert found is not None
     assert found.outage.message.startswith("PUT https://me:[redacted]@minio/b failed xxx")
     assert len(found.outage.message) == LONGEST_MESSAGE

@@ -9,7 +9,7 @@ import pytest
 
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import Fenced
-from spotladder.output.outage import last_told
+from spotladder.output.outage import last_reported
 from spotladder.train.ending import exit_code_of
 from spotladder.train.interruption import Interrupted
 from spotladder.train.notice import Notice
@@ -56,23 +56,21 @@ def test_an_outage_of_two_hours_costs_at_most_one_interval(site: Site, kind: str
     assert len({commit.attempt for commit in site.log().commits()}) == 1
 
 
-def test_the_output_reports_the_outage_each_minute_and_its_end(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_output_reports_the_outage_each_minute_and_its_end(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """A controller without access to the store reads the outage from the program's output."""
     site.store.begins, site.store.ends = 100.0, 700.0
     seen: set[str] = set()
 
     def on_step(_: int) -> None:
-        told = last_told("\n".join(caplog.messages))
-        if told is not None:
-            seen.add(told.line)
-            assert told.outage.message == "the bucket does not answer (refused)"
-            assert told.outage.since == pytest.approx(100, abs=75)
+        reported = last_reported("\n".join(caplog.messages))
+        if reported is not None:
+            seen.add(reported.line)
+            assert reported.outage.message == "the bucket does not answer (refused)"
+            assert reported.outage.since == pytest.approx(100, abs=75)
 
     site.train(site.job(interval="60s"), 200, STEP, on_step)
     assert len(seen) >= 6
-    assert last_told("\n".join(caplog.messages)) is None
+    assert last_reported("\n".join(caplog.messages)) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -165,7 +163,8 @@ def test_the_exit_waits_for_the_last_commit_during_an_outage(site: Site) -> None
     assert site.time.now >= 1000
 
 
-# --- permissions ---------------------------------------------------------------------------------------------------------
+# --- permissions
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_refused_static_credentials_end_the_attempt_with_77(site: Site) -> None:

@@ -72,7 +72,7 @@ def simulate(
         str | None, typer.Option(metavar="DURATION", help="Training time between commits. Default: the job's, or 5m.")
     ] = None,
     commit_time: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long a commit takes; training goes on meanwhile.")
+        str, typer.Option(metavar="DURATION", help="How long a commit takes; training continues meanwhile.")
     ] = "10s",
     provision_delay: Annotated[str, typer.Option(metavar="DURATION", help="How long a node takes to join.")] = "2m",
     boot: Annotated[

@@ -151,9 +151,9 @@ def _relative(spec: JobSpec, file: Path, options: SimulationOptions) -> JobSpec:
         return replace(spec, deadline=None, submitted_at=0.0)
     left = spec.deadline - options.start
     if left < options.hours * HOUR:
-        told = f"leaves {left / HOUR:.4g} h" if left > 0 else "is in the past"
+        problem = f"leaves {left / HOUR:.4g} h" if left > 0 else "is in the past"
         raise InvalidSpec(
-            f"{told} (expected at least the work, {options.hours:g} h, from now on or from --start): set a later "
+            f"{problem} (expected at least the work, {options.hours:g} h, from now on or from --start): set a later "
             "deadline, or give --start or --deadline",
             path="spec.deadline",
             where=str(file),

@@ -70,6 +70,6 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 def api_error(status: int, reason: str, message: str, *, where: str = "", about: str = "") -> SpotladderError:
     """The error for this response."""
     if status >= 500:
-        said = " ".join(f"{status} {reason}: {message}".split())
-        return ServerTrouble(f"{where}: the API server answers {said}")
+        response = " ".join(f"{status} {reason}: {message}".split())
+        return ServerTrouble(f"{where}: the API server answers {response}")
     return _BY_STATUS.get(status, ApiError)(status, reason, message, where=where, about=about)

@@ -90,7 +90,7 @@ def _backoff(doublings: int) -> Seconds:
     return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(doublings, 10))
 
 
-def told(state: JobState) -> str:
+def crash_message(state: JobState) -> str:
     """The failed starts in one sentence; "" if there were none."""
     if not state.crashes:
         return ""

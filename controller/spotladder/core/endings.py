@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from spotladder.core.availability import with_sightings
 from spotladder.core.bad_nodes import avoids, with_node_failures, without_node_failures
-from spotladder.core.crashes import CRASH_LIMIT, crash_of, crashed_pods, told, with_denial, with_failed_start
+from spotladder.core.crashes import CRASH_LIMIT, crash_message, crash_of, crashed_pods, with_denial, with_failed_start
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import maintenance
@@ -129,7 +129,7 @@ def _start_failed(draft: Draft, reason: Reason, crash: str, output: str = "", po
     """End the attempt, and the job after too many consecutive starts that failed in the same way."""
     draft.state = with_failed_start(draft.state, crash, output)
     if draft.state.crashes >= CRASH_LIMIT and draft.spec.exhausted is Exhausted.FAIL:
-        draft.move(Reason.CRASH_LOOP, told(draft.state))
+        draft.move(Reason.CRASH_LOOP, crash_message(draft.state))
         return
     draft.move(reason, ": ".join(filter(None, (pod, crash, output))))
 

@@ -6,10 +6,10 @@ The table in `impediment.py` defines the effect of each impediment.
 
 from __future__ import annotations
 
-from spotladder.core.crashes import told
+from spotladder.core.crashes import crash_message
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Stage
-from spotladder.core.pacing import pause_told
+from spotladder.core.pacing import pause_message
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, Situation
 
@@ -75,8 +75,8 @@ def access_denied(here: Situation) -> str:
     if state.stage is Stage.IDLE:
         waits = state.paused_until is not None and here.now < state.paused_until
         refused_last = bool(state.history) and state.history[-1].reason is Reason.ACCESS_DENIED
-        said = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
-        return said if waits and refused_last else ""
+        message = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
+        return message if waits and refused_last else ""
     refused = seen.rights_refused if seen is not None else ""
     return refused or _blocked_by(here, Blocker.RIGHTS)
 
@@ -138,7 +138,7 @@ def crash_loop(here: Situation) -> str:
     """The job waits before the next attempt, because attempts ended before they were ready, or ended on their own."""
     state = here.state
     waits = state.stage is Stage.IDLE and state.paused_until is not None and here.now < state.paused_until
-    return told(state) or pause_told(state) if waits else ""
+    return crash_message(state) or pause_message(state) if waits else ""
 
 
 def slow_ray(here: Situation) -> str:
@@ -179,10 +179,10 @@ def no_capacity(here: Situation) -> str:
     if seen.refused:
         return "the provisioner has no capacity"
     waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed]
-    said = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")
-    told = f" ({said})" if said else ""
+    message = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")
+    suffix = f" ({message})" if message else ""
     if waiting:
-        return f"waiting for a node or an image: {_names(waiting)}{told}"
+        return f"waiting for a node or an image: {_names(waiting)}{suffix}"
     running = sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
     return f"{running} of {here.workers} workers run"
 

@@ -27,7 +27,7 @@ def paced(state: JobState, attempt: Attempt, progress: Progress, now: Instant) -
     return replace(state, paused_until=now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(repeated - 1, 10)))
 
 
-def pause_told(state: JobState) -> str:
+def pause_message(state: JobState) -> str:
     """Why a job pauses because of `paced`; "" for any other pause."""
     last = state.history[-1] if state.history else None
     if last is None or not state.tier or state.unready or last.reason not in _BY_ITSELF:

@@ -70,14 +70,14 @@ def plan_of(spec: JobSpec) -> str:
 
 def describe(record: Record, spec: JobSpec | None = None) -> Sentence | None:
     """The record as a sentence, or None if it has none. `spec` adds how many failures the tier tolerates."""
-    said = _say(record, spec)
-    return Sentence(record.at, *said) if said else None
+    text = _text_of(record, spec)
+    return Sentence(record.at, *text) if text else None
 
 
-def _say(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
+def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
     match record:
         case Began():
-            verb = "goes on" if record.resumed else "begins"
+            verb = "resumes" if record.resumed else "begins"
             return Tone.QUIET, f"{record.job} {verb}: {plan_of(record.spec)}"
         case Moved():
             return _say_move(record.move)

@@ -297,9 +297,9 @@ def _money(snapshot: ViewSnapshot, width: int) -> Text:
 def _events(summary: RunSummary, room: int) -> list[RenderableType]:
     shown = list(summary.events)[-room:]
     lines: list[RenderableType] = []
-    for told in shown:
-        at = (f"{clock(summary.elapsed(told.at))}  ", "dim")
-        lines.append(_one_line(Text.assemble(at, (f"{MARK[told.tone]} {told.text}", STYLE[told.tone]))))
+    for sentence in shown:
+        at = (f"{clock(summary.elapsed(sentence.at))}  ", "dim")
+        lines.append(_one_line(Text.assemble(at, (f"{MARK[sentence.tone]} {sentence.text}", STYLE[sentence.tone]))))
     return lines + [Text("")] * (room - len(shown))
 
 

@@ -80,9 +80,9 @@ def _attempts(state: JobState, now: Instant) -> list[AttemptRecord]:
 
 def _moves(attempt: AttemptRecord, before: str, spec: JobSpec, state: JobState) -> Iterator[Moved]:
     number, tier = attempt.number, attempt.tier
-    told = f"attempt {number} on {tier}" + (f", from {before}" if before not in ("", tier) else "")
+    message = f"attempt {number} on {tier}" + (f", from {before}" if before not in ("", tier) else "")
     yield Moved(
-        attempt.started_at, Move(Stage.IDLE, Stage.STARTING, launch_reason(spec, before, tier), number, tier, told)
+        attempt.started_at, Move(Stage.IDLE, Stage.STARTING, launch_reason(spec, before, tier), number, tier, message)
     )
     stage = Stage.STARTING
     if attempt.running_at is not None:

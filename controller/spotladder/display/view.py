@@ -55,10 +55,10 @@ class PlainView:
 
     def add(self, record: Record) -> None:
         """Print the record's sentence, if it has one."""
-        told = self._summary.add(record)
-        if told:
-            mark = {Tone.BAD: "!", Tone.CAUTION: "~"}.get(told.tone, " ")
-            self._print(told.at, f"{mark} {told.text}")
+        sentence = self._summary.add(record)
+        if sentence:
+            mark = {Tone.BAD: "!", Tone.CAUTION: "~"}.get(sentence.tone, " ")
+            self._print(sentence.at, f"{mark} {sentence.text}")
 
     def update(self, snapshot: ViewSnapshot) -> None:
         """Print what the attempt waits for if that has changed, and the progress if the interval is over."""

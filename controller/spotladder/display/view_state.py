@@ -52,10 +52,10 @@ class RunSummary:
                 self._add_beat(record)
             case Committed():
                 self.loss = record.metrics.get("loss", self.loss)
-        told = self._narrator.describe(record, self._spec)
-        if told:
-            self.events.append(told)
-        return told
+        sentence = self._narrator.describe(record, self._spec)
+        if sentence:
+            self.events.append(sentence)
+        return sentence
 
     def _add_beat(self, beat: Beat) -> None:
         if self._beats and (beat.attempt != self._beats[-1].attempt or beat.step < self._beats[-1].step):

@@ -150,7 +150,7 @@ class LocalBackend:
         self._spare: Head | None = None
         self._heads = 0
         self._available: dict[str, bool] = {}
-        self._told_placement = False
+        self._placement_noted = False
         self.last_exit: int | None = None
         """The exit code of the last program that ended."""
 
@@ -266,7 +266,7 @@ class LocalBackend:
             self._note_exit(attempt)
         since = None if attempt.exited_at is None or self._log.current else attempt.exited_at
         waits = since is not None and now - since < LAST_COMMIT_LIMIT
-        told = None if waits else ended
+        exit_ = None if waits else ended
         attempt.beat = program.beat(now)
         self._note_placement(attempt, now)
         self._start_spare(attempt, now)
@@ -274,8 +274,8 @@ class LocalBackend:
         return AttemptSeen(
             attempt.number,
             pods=(self._head_pod(attempt), *fleet.seen()),
-            exit=told,
-            message=_why(attempt) if told in (Exit.FAILED, Exit.LOST, Exit.REFUSED) else "",
+            exit=exit_,
+            message=_why(attempt) if exit_ in (Exit.FAILED, Exit.LOST, Exit.REFUSED) else "",
             moved_at=attempt.beat.at if attempt.beat else None,
             store_unavailable_since=outage.since if outage else None,
             store_message=outage.message if outage else "",
@@ -310,8 +310,8 @@ class LocalBackend:
             attempt.without_ray = False
         elif attempt.without_ray is None and (_has_stepped(attempt) or now - started >= CONNECTS_WITHIN):
             attempt.without_ray, attempt.lost_before = True, tuple(attempt.fleet.lost)
-            if not self._told_placement:
-                self._told_placement = True
+            if not self._placement_noted:
+                self._placement_noted = True
                 nodes = ", ".join(pod.node for pod in attempt.fleet.seen() if pod.phase is not PodPhase.LOST)
                 text = f"the program does not use Ray: it counts as running on {nodes}, and ends when a node is lost"
                 self._emit(timeline.Noted(now, text, attempt.number))

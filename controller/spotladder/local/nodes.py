@@ -151,8 +151,8 @@ class RayNode:
             return None
         lines = [line for line in _plain(self.log).splitlines() if line.strip()]
         errors = [line for line in lines if "Error" in line or "rror:" in line]
-        said = (errors or lines or ["it said nothing"])[-1].strip()
-        return f"`ray start` did not start {self.name}: {said} (all of it: {self.log})"
+        reason = (errors or lines or ["no output"])[-1].strip()
+        return f"`ray start` did not start {self.name}: {reason} (all of it: {self.log})"
 
 
 class Head(RayNode):
@@ -213,9 +213,9 @@ class Worker(RayNode):
     def __init__(
         self, name: str, machine: Machine, address: str, *, cpus: int, labels: Mapping[str, str], drain: float
     ) -> None:
-        told = ",".join(f"{key}={value}" for key, value in labels.items())
+        joined = ",".join(f"{key}={value}" for key, value in labels.items())
         resources = json.dumps({f"tier:{labels['spotladder.io/tier']}": cpus})
-        options = [f"--address={address}", f"--num-cpus={cpus}", f"--labels={told}", f"--resources={resources}"]
+        options = [f"--address={address}", f"--num-cpus={cpus}", f"--labels={joined}", f"--resources={resources}"]
         super().__init__(name, machine, options, drain)
 
 

@@ -109,8 +109,8 @@ class Program:
                 with build_opener(ProxyHandler({})).open(request, timeout=SUBMIT_TIMEOUT):
                     return
             except HTTPError as error:
-                said = error.read().decode(errors="replace").strip().splitlines() or [str(error)]
-                self.submission_error = f"Ray refused the program: {said[-1]}"
+                lines = error.read().decode(errors="replace").strip().splitlines() or [str(error)]
+                self.submission_error = f"Ray refused the program: {lines[-1]}"
                 return
             except OSError as error:  # The agent has a port but does not listen yet.
                 if time.monotonic() > deadline:
@@ -156,10 +156,10 @@ class Program:
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, self.log.stat().st_size - LOG_TAIL))
-                said = last_error(log.read().decode(errors="replace"))
+                reason = last_error(log.read().decode(errors="replace"))
         except OSError:
-            said = ""
-        return f"{how}{said and ': '}{said} (all of it: {self.log})"
+            reason = ""
+        return f"{how}{reason and ': '}{reason} (all of it: {self.log})"
 
     def ask_to_stop(self, reason: Reason, deadline: Instant) -> None:
         """Write the notice unless one exists: the first notice counts."""
@@ -173,15 +173,15 @@ class Program:
 
     def beat(self, now: Instant) -> ProgramProgress | None:
         """The last heartbeat. `at` is the time of this observer's clock: the program's clock is not trusted."""
-        said = _read(self.heartbeat_file)
-        if said is not None:
+        beat = _read(self.heartbeat_file)
+        if beat is not None:
             try:
-                step, total = int(said.pop("step")), int(said.pop("total", 0))
+                step, total = int(beat.pop("step")), int(beat.pop("total", 0))
             except (KeyError, TypeError, ValueError):
                 return self._beat
-            said.pop("at", None)
+            beat.pop("at", None)
             if self._beat is None or self._beat.step != step:
-                metrics = {key: float(value) for key, value in said.items() if isinstance(value, (int, float))}
+                metrics = {key: float(value) for key, value in beat.items() if isinstance(value, (int, float))}
                 self._beat = ProgramProgress(now, step, total, metrics)
         return self._beat
 

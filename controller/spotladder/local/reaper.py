@@ -237,8 +237,8 @@ def watch(mark: str, scratch: Path) -> int:
         signal.signal(number, signal.SIG_IGN)  # The watchdog ignores signals: it ends only when the run ends.
     sessions: set[int] = set()
     for line in sys.stdin.buffer:
-        told = int(line)
-        (sessions.add if told > 0 else sessions.discard)(abs(told))
+        number = int(line)
+        (sessions.add if number > 0 else sessions.discard)(abs(number))
     left = end_all(mark, sessions)
     remove(scratch)
     return 1 if left else 0

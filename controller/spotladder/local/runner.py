@@ -191,7 +191,7 @@ class Runner:
         self._skipped = skipped
         since = impeded.since if impeded is not None and impeded.impediment is Impediment.STORE else None
         if since is not None and self._away_since is None:
-            self._emit(Noted(now, "the checkpoint store does not answer: training goes on and commits later"))
+            self._emit(Noted(now, "the checkpoint store does not answer: training continues and commits later"))
         elif since is None and self._away_since is not None:
             self._emit(Noted(now, f"the checkpoint store answers again, after {span(now - self._away_since)}"))
         self._away_since = since

@@ -70,8 +70,8 @@ def ray_version(objects: Iterable[Mapping[str, Any]]) -> str | None:
         if body.get("kind") != RAYJOBS.kind:
             continue
         spec = (body.get("spec") or {}).get("rayClusterSpec") or {}
-        if said := spec.get("rayVersion"):
-            found = _NUMBERS.match(str(said))
+        if version := spec.get("rayVersion"):
+            found = _NUMBERS.match(str(version))
             return found[0] if found else None
         pod = ((spec.get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
         for container in pod.get("containers") or ():

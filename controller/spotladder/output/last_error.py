@@ -55,9 +55,9 @@ def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
     """
     lines = _lines(text)
     if (found := _last_traceback(lines)) is not None:
-        said = " ".join(line.text.strip() for line in found.message if line.text.strip())
+        message = " ".join(line.text.strip() for line in found.message if line.text.strip())
         where = f" ({found.where})"
-        return redacted(_shortened(said, longest - len(where)) + where)
+        return redacted(_shortened(message, longest - len(where)) + where)
     last = next((line.text.strip() for line in reversed(lines) if line.text.strip()), "")
     return redacted(_shortened(last, longest))
 
@@ -66,12 +66,12 @@ def last_lines(text: str, most: int = 20) -> tuple[str, ...]:
     """The last traceback with its exception, at most so many lines of it; else the last lines. Secrets are removed."""
     lines = _lines(text)
     if (found := _last_traceback(lines)) is not None:
-        told = [line.text.rstrip() for line in found.lines]
-        if len(told) > most:  # the frames that matter are the last ones
-            told = [told[0], "  …", *told[len(told) - most + 2 :]]
+        kept = [line.text.rstrip() for line in found.lines]
+        if len(kept) > most:  # the frames that matter are the last ones
+            kept = [kept[0], "  …", *kept[len(kept) - most + 2 :]]
     else:
-        told = [line.text.rstrip() for line in lines if line.text.strip()][-most:]
-    return tuple(redacted("\n".join(told)).split("\n")) if told else ()
+        kept = [line.text.rstrip() for line in lines if line.text.strip()][-most:]
+    return tuple(redacted("\n".join(kept)).split("\n")) if kept else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,13 @@ def _message(behind: list[_Line]) -> list[_Line]:
 
 def _frames(before: list[_Line], source: str) -> list[_Line]:
     """The lines of the traceback down to its last frame: from its header on, where it has one."""
-    told = [line for line in before if line.source == source]
-    for index in range(len(told) - 1, -1, -1):
-        if _HEADER.search(told[index].text):
-            return told[index:]
-        if not told[index].text[:1].isspace():
-            return told[index + 1 :]
-    return told
+    kept = [line for line in before if line.source == source]
+    for index in range(len(kept) - 1, -1, -1):
+        if _HEADER.search(kept[index].text):
+            return kept[index:]
+        if not kept[index].text[:1].isspace():
+            return kept[index + 1 :]
+    return kept
 
 
 def _shortened(text: str, longest: int) -> str:

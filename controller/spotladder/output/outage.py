@@ -1,8 +1,8 @@
-"""The lines by which a program says that it cannot reach the checkpoint store, and how they are found in its output.
+"""The log lines by which a program reports an outage of the checkpoint store. Writes them and finds them in its output.
 
-A program has no right to write into its cluster, so what it logs is how a controller hears of an outage that the
-program alone sees. While an outage lasts a line is logged again and again, each with another duration: lines that do
-not change any more are of a process that is gone.
+A program has no permission to write to its cluster, so the controller reads its output to observe an outage that only
+the program sees. During an outage the program repeats the line, each time with another duration: a line that no longer
+changes is from a process that is gone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spotladder.output.last_error import plain, without_repetition
 from spotladder.output.redact import redacted
 
 LONGEST_MESSAGE = 300
-"""Characters of what the store or the network said."""
+"""Maximum number of characters of the store's error."""
 
 _AWAY = "the checkpoint store does not answer since "
 _BACK = "the checkpoint store answers again"
@@ -35,15 +35,15 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An outage as the last line about it says; `line` is that line from its first word on."""
+class ReportedOutage:
+    """An outage as the program's last line about it reports it. `line` is that line, without a prefix of the logger."""
 
     outage: Outage
     line: str
 
 
 def away_line(outage: Outage, now: float, doing: str) -> str:
-    """`doing` is what the program does meanwhile; it holds no colon."""
+    """The log line of an outage. `doing` is what the program does meanwhile; it must not contain a colon."""
     since = datetime.fromtimestamp(int(outage.since), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"{_AWAY}{since} ({max(0.0, now - outage.since):.0f} s); {doing}: {' '.join(outage.message.split())}"
 
@@ -53,8 +53,8 @@ def back_line(lasted: float) -> str:
     return f"{_BACK}, after {lasted:.0f} s"
 
 
-def last_told(text: str) -> Told | None:
-    """The outage that lasts by the last line about it; None without such a line, or where it says that it is over.
+def last_reported(text: str) -> ReportedOutage | None:
+    """The current outage according to the last line about it; None without such a line, or if the line reports the end.
 
     Secrets are removed.
     """
@@ -65,4 +65,4 @@ def last_told(text: str) -> Told | None:
         return None
     since = datetime.strptime(last["since"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
     message = redacted(without_repetition(last["message"]).strip())[:LONGEST_MESSAGE]
-    return Told(Outage(since, message), last[0])
+    return ReportedOutage(Outage(since, message), last[0])

@@ -158,9 +158,9 @@ def _relative(question: Question) -> tuple[JobSpec, Seconds]:
         limits["spec.deadline"] = spec.deadline - spec.submitted_at
     for path, limit in limits.items():
         if limit < question.hours * HOUR:
-            told = "is in the past" if limit <= 0 else f"leaves {limit / HOUR:.4g} h"
+            problem = "is in the past" if limit <= 0 else f"leaves {limit / HOUR:.4g} h"
             raise InvalidSpec(
-                f"{told} (expected at least the work, {question.hours:g} h): set a later one, or give fewer --hours",
+                f"{problem} (expected at least the work, {question.hours:g} h): set a later one, or give fewer --hours",
                 path=path,
             )
     shortest = min(limits.values(), default=None)

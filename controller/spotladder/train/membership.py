@@ -158,10 +158,10 @@ def _meet_by_ray(
     start: Callable[[], Writer],
 ) -> tuple[Writer | None, Channel, int]:
     if world.rank > 0:
-        said = rendezvous.broadcast_by_ray(None)
-        if "error" in said:
-            raise raised(said["error"])
-        return None, Spoke(Address.from_json(said["address"]), world.rank, world.size, agreement), said["started"]
+        joined = rendezvous.broadcast_by_ray(None)
+        if "error" in joined:
+            raise raised(joined["error"])
+        return None, Spoke(Address.from_json(joined["address"]), world.rank, world.size, agreement), joined["started"]
     try:
         writer = start()
         hub = Hub(world.size, agreement, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)

@@ -231,16 +231,16 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
     ) -> None:
         """Commit the checkpoint, if any rank has one, then report to Ray. Raises to end the run if it must stop."""
         member = self._member()
-        said = self._agree(member, metrics, checkpoint is not None)
-        committed = self._commit(member, said, metrics, checkpoint) if said["commit"] else None
-        if said["stop"]:
+        decision = self._agree(member, metrics, checkpoint is not None)
+        committed = self._commit(member, decision, metrics, checkpoint) if decision["commit"] else None
+        if decision["stop"]:
             member.commits.wait()
-            raise interrupted(said["step"], tuple(said["leaving"]))
+            raise interrupted(decision["step"], tuple(decision["leaving"]))
         at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
         if at_once and not member.commits.copy_uncommitted():
             committed = checkpoint = None  # Report to Ray only checkpoints that exist.
         member.heartbeat.learned(metrics)
-        member.heartbeat.beat(said["step"], said["total"], at_once=said["commit"])
+        member.heartbeat.beat(decision["step"], decision["total"], at_once=decision["commit"])
 
         def uploaded(_: Any, __: str) -> Any:
             member.commits.copy_uncommitted()
@@ -291,21 +291,21 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         notice = member.listener.poll()
         goes = None if notice is None else member.goes(notice)
 
-        def decide(said: list[tuple[bool, str | None]]) -> dict[str, Any]:
-            commit = any(has for has, _ in said)
+        def decide(answers: list[tuple[bool, str | None]]) -> dict[str, Any]:
+            commit = any(has for has, _ in answers)
             self._find()
             counted = self._counted(metrics, commit)
             done = counted["total"] > 0 and counted["step"] >= counted["total"]
-            going = [node for _, node in said if node is not None]
+            going = [node for _, node in answers if node is not None]
             stop = commit and not done and bool(going)
             again = member.writer.start.restart if member.writer else 0
             name = f"ckpt-{counted['step']:06d}.{again}"
             return {"commit": commit, "stop": stop, "leaving": leaving_of(going), "name": name, **counted}
 
-        said: dict[str, Any] = member.channel.exchange(f"report {self._reports}", (mine, goes), decide)
-        if said["commit"]:
-            self._committed = said["step"]
-        return said
+        decision: dict[str, Any] = member.channel.exchange(f"report {self._reports}", (mine, goes), decide)
+        if decision["commit"]:
+            self._committed = decision["step"]
+        return decision
 
     def _counted(self, metrics: dict[str, Any], commit: bool) -> dict[str, int]:
         """The metric "step" if the program reports one that increases; otherwise the number of commits so far."""
@@ -313,16 +313,16 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         step = given if isinstance(given, int) and given > self._committed else self._committed + commit
         return {"step": step, "total": total if isinstance(total, int) and total >= step else 0}
 
-    def _commit(self, member: Member, said: dict[str, Any], metrics: dict[str, Any], checkpoint: Any) -> Any:
+    def _commit(self, member: Member, decision: dict[str, Any], metrics: dict[str, Any], checkpoint: Any) -> Any:
         folder = None if checkpoint is None else Path(_local(checkpoint))
-        path = f"{self._below}/{said['name']}"
+        path = f"{self._below}/{decision['name']}"
         member.commits.submit(
             pending.Checkpoint(
-                said["step"], folder, said["total"], metrics, keep_folder=True, path=path, last=said["stop"]
+                decision["step"], folder, decision["total"], metrics, keep_folder=True, path=path, last=decision["stop"]
             )
         )
         storage = get_train_context().get_storage()
-        return Checkpoint(f"{storage.experiment_fs_path}/{said['name']}", filesystem=storage.storage_filesystem)
+        return Checkpoint(f"{storage.experiment_fs_path}/{decision['name']}", filesystem=storage.storage_filesystem)
 
 
 def _local(checkpoint: Any) -> str:

@@ -79,7 +79,7 @@ class StoreRetry:
             return in_time and _renewed(self._store)
         return isinstance(error, StoreUnavailable) and not (starting and isinstance(error, StoreRefused))
 
-    def failed(self, message: str, doing: str = "training goes on and commits later") -> float:
+    def failed(self, message: str, doing: str = "training continues and commits later") -> float:
         """Record a failed request. `doing` is logged: what the program does meanwhile. Returns the seconds to wait."""
         with self._lock:
             now = self.clock()

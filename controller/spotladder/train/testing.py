@@ -4,7 +4,7 @@
 
     def test_an_interruption_changes_nothing(tmp_path):
         whole = interrupt_at(main, step=[])
-        assert interrupt_at(main, step=30) == whole                  # with notice: commits, stops, goes on
+        assert interrupt_at(main, step=30) == whole                  # with notice: commits, stops, resumes
         assert interrupt_at(main, step=[7, 30], notice=False) == whole   # without: loses what was not committed
 
 For programs of one process: `interrupt_at` calls the program repeatedly in this process, each time as the next
@@ -74,11 +74,11 @@ class _Interrupted(session.Job):
     def __init__(self, member: Member, step: int, notice: bool) -> None:
         super().__init__(member)
         self._lost_at = step
-        self._told = notice
+        self._with_notice = notice
 
     def should_commit(self, step: int) -> bool:
         if step >= self._lost_at:
-            if not self._told:
+            if not self._with_notice:
                 raise MachineLost
             self._member.listener.hear(Notice())
         return super().should_commit(step)

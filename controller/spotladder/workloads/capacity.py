@@ -166,8 +166,8 @@ def words(pod: PodRecord, events: Iterable[EventRecord]) -> str:
     if pod.phase != "Pending" or pod.node:
         return ""
     about = [event for event in events if event.about_uid == pod.uid and event.reason in AUTOSCALERS]
-    told = [event for event in about if not AUTOSCALERS[event.reason] or event.source in AUTOSCALERS[event.reason]]
-    newest = max(told, key=_order, default=None)
+    relevant = [event for event in about if not AUTOSCALERS[event.reason] or event.source in AUTOSCALERS[event.reason]]
+    newest = max(relevant, key=_order, default=None)
     # The part on preemption repeats the message for all nodes.
     scheduler = pod.unschedulable.partition(" preemption:")[0].strip()
     autoscaler = f"{newest.source}: {newest.message}" if newest is not None else ""
@@ -183,8 +183,8 @@ def held(name: str, queue: str, events: Iterable[EventRecord]) -> str:
         and event.about_name.partition("-")[2].startswith(f"{name}-")  # KIND-NAME-HASH
     ]
     newest = max(about, key=_order, default=None)
-    said = f": {_shortened(newest.message)}" if newest is not None else ""
-    return f"Kueue holds the attempt in queue {queue}{said}"
+    reason = f": {_shortened(newest.message)}" if newest is not None else ""
+    return f"Kueue holds the attempt in queue {queue}{reason}"
 
 
 def _shortened(text: str) -> str:

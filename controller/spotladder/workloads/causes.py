@@ -158,9 +158,9 @@ def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Si
     return min(signs, key=_rank, default=None)
 
 
-def scheduled_at(told: str) -> Instant | None:
+def scheduled_at(message: str) -> Instant | None:
     """The time in an event that Azure has scheduled: "Preempt Scheduled: Sat, 01 Aug 2026 12:00:30 GMT. …"."""
-    date = told.partition(": ")[2].partition(" GMT")[0]
+    date = message.partition(": ")[2].partition(" GMT")[0]
     try:
         return datetime.strptime(date, "%a, %d %b %Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
@@ -197,8 +197,8 @@ def cause_of(pod: PodRecord, sign: Sign | None) -> Cause:
         return sign.cause
     if pod.reason == "Evicted":
         return pressure(pod.message)
-    if told := POD_REASONS.get(pod.reason) or DISRUPTIONS.get(pod.disruption):
-        return told
+    if cause := POD_REASONS.get(pod.reason) or DISRUPTIONS.get(pod.disruption):
+        return cause
     if sign is not None:
         return sign.cause
     ended = (_ended(container) for container in pod.containers)

@@ -95,14 +95,14 @@ def queue_seen(
         return QueueSeen(held=True, message=message, eviction=QueueEviction.SUSPENDED)
     queue = top.queue or workload.queue
     eviction = None if not workload.evicted_by else _eviction(workload.evicted_by)
-    said = workload.eviction if eviction is not None else workload.pending
+    reason = workload.eviction if eviction is not None else workload.pending
     message = ""
     if eviction is not None:
         message = f"Kueue evicted the attempt from queue {queue} ({workload.evicted_by})"
     elif top.suspended:
         message = f"Kueue holds the attempt in queue {queue}"
-    if message and said:
-        message = f"{message}: {said}"
+    if message and reason:
+        message = f"{message}: {reason}"
     return QueueSeen(queue, held=top.suspended, message=message, inadmissible=workload.inadmissible, eviction=eviction)
 
 

@@ -44,7 +44,7 @@ class Placement:
             and all(value not in values for name, values in self.none_of if name == key)
         )
 
-    def said_of(self, key: str) -> str:
+    def values_of(self, key: str) -> str:
         """The tier's requirement for this label, for messages."""
         for name, wanted in self.labels:
             if name == key:
@@ -94,8 +94,8 @@ def _check_affinity(pod_spec: Mapping[str, Any], placement: Placement, tier: str
             return
         position, expression = excluded
         where = (*at, *_WHERE, index, "matchExpressions", position)
-        said = f"{expression['operator']} {', '.join(expression.get('values') or ())}".rstrip()
-        first = first or _conflict(placement, tier, expression["key"], said, where)
+        requirement = f"{expression['operator']} {', '.join(expression.get('values') or ())}".rstrip()
+        first = first or _conflict(placement, tier, expression["key"], requirement, where)
     if first is not None:
         raise first
 
@@ -125,6 +125,8 @@ def _require(pod_spec: dict[str, Any], expressions: list[dict[str, Any]]) -> Non
     ]
 
 
-def _conflict(placement: Placement, tier: str, key: str, said: str, at: Path) -> InvalidSpec:
-    message = f"requires {said}, but nodes of tier {tier} have {placement.said_of(key)}: remove it, the tier sets it"
+def _conflict(placement: Placement, tier: str, key: str, requirement: str, at: Path) -> InvalidSpec:
+    message = (
+        f"requires {requirement}, but nodes of tier {tier} have {placement.values_of(key)}: remove it, the tier sets it"
+    )
     return InvalidSpec(message, path=dotted(at))

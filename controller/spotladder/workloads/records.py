@@ -173,7 +173,7 @@ class NodeRecord:
             ready_message=f"{ready.get('reason') or ''} {message_of(ready)}".strip()
             if ready.get("status") != "True"
             else "",
-            scheduled=next((message_of(told) for told in scheduled if told.get("status") == "True"), ""),
+            scheduled=next((message_of(entry) for entry in scheduled if entry.get("status") == "True"), ""),
             taints=tuple(sorted({intern(taint["key"]) for taint in spec.get("taints") or () if taint.get("key")})),
             cordoned=bool(spec.get("unschedulable")),
             deleted_at=instant(metadata.get("deletionTimestamp")),

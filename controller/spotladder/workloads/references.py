@@ -93,6 +93,6 @@ def _named_by(pod: Mapping[str, Any]) -> Iterator[Reference]:
 
 def _each(source: Any, kinds: tuple[tuple[str, APIResource], ...], key: str = "name") -> Iterator[Reference]:
     for field, kind in kinds:
-        told = (source or {}).get(field)
-        if isinstance(told, Mapping) and told.get(key) and not told.get("optional"):
-            yield Reference(kind, told[key])
+        reference = (source or {}).get(field)
+        if isinstance(reference, Mapping) and reference.get(key) and not reference.get("optional"):
+            yield Reference(kind, reference[key])

@@ -49,7 +49,8 @@ def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple
     `capacity` are the CapacityTiers by name. Prices that must be looked up are unknown here.
 
     Raises:
-        InvalidSpec: a tier names a CapacityTier that does not exist (every such tier is told), or one that contradicts
+        InvalidSpec: a tier names a CapacityTier that does not exist (the error lists every such tier), or one that
+        contradicts
             itself.
     """
     if problems := missing_capacity(job, capacity):

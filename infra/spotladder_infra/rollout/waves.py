@@ -72,7 +72,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
         platform.desired()
     lock = threading.Lock()
 
-    def told(cluster: str, component: str, state: str, details: str) -> None:
+    def report(cluster: str, component: str, state: str, details: str) -> None:
         with lock:
             progress(cluster, component, state, details)
 
@@ -80,7 +80,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
         platform = platforms[name]
 
         def report(component: str, state: str, details: str) -> None:
-            told(name, component, state, details)
+            report(name, component, state, details)
 
         try:
             good = platform.apply(options.timeout, report)
@@ -157,7 +157,7 @@ def rollback(place: RolloutSite, options: RolloutOptions, progress: Progress) ->
     for name in names:
         platform = ClusterPlatform(place, place.fleet.cluster(name))
         try:
-            message = _back(platform, options.timeout, lambda *told, at=name: progress(at, *told))
+            message = _back(platform, options.timeout, lambda *change, at=name: progress(at, *change))
             results.append(ClusterResult(name, ClusterOutcome.GOOD, message))
         except SpotladderError as error:
             results.append(ClusterResult(name, ClusterOutcome.FAILED, str(error)))

@@ -136,9 +136,9 @@ def _line(cluster: str, diagnostic: Diagnostic, unlock: str) -> str:
             f"(lock {lock.identifier or 'unknown'}): wait until that run ends; "
             f"if it no longer runs: {unlock} {lock.identifier}".rstrip()
         )
-    said = _said(diagnostic)
+    message = _message_of(diagnostic)
     todo = _TODO.get(kind)
-    return f"{where}: {said}" + (f": {todo}" if todo else "")
+    return f"{where}: {message}" + (f": {todo}" if todo else "")
 
 
 _TODO = {
@@ -161,7 +161,7 @@ _TODO = {
 _LONGEST = 400
 
 
-def _said(diagnostic: Diagnostic) -> str:
+def _message_of(diagnostic: Diagnostic) -> str:
     """Terraform's own words in one line, without request ids."""
     words = " ".join(f"{diagnostic.summary}: {diagnostic.detail}".split()).rstrip(":. ")
     words = re.sub(r",? ?(?:RequestID|request id|Request ID): ?[0-9A-Za-z-]*,?", "", words)

@@ -131,7 +131,7 @@ def test_report_prints_and_writes_the_report(runs: Runs, tmp_path: Path, capsys:
     assert (tmp_path / "out" / "report.html").exists()
     assert json.loads(call(capsys, "report", "digits", "-o", "json").out)["job"] == "digits"
     with runs.folder.owned():
-        assert call(capsys, "report", "digits").out.splitlines()[1].endswith("goes on")
+        assert call(capsys, "report", "digits").out.splitlines()[1].endswith("running")
 
 
 def test_the_report_has_the_last_lines_of_each_attempts_program(

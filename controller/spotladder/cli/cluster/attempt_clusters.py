@@ -24,12 +24,12 @@ class NoContext(EnvironmentFailure):
 
 
 class AttemptClusters:
-    """An async context manager. `said` maps clusters to contexts from the command line. Connects on first use."""
+    """An async context manager. `contexts` maps clusters to contexts from the command line. Connects on first use."""
 
-    def __init__(self, home: ConnectedCluster, target: ClusterTarget, said: Mapping[str, str]) -> None:
+    def __init__(self, home: ConnectedCluster, target: ClusterTarget, contexts: Mapping[str, str]) -> None:
         self._home = home
         self._target = target
-        self._said = said
+        self._contexts = contexts
         self._open: dict[str, ConnectedCluster] = {}
         self._stack = AsyncExitStack()
 
@@ -61,8 +61,8 @@ class AttemptClusters:
     def _context(self, name: str) -> str:
         from spotladder.clusters.connection import contexts
 
-        if name in self._said:
-            return self._said[name]
+        if name in self._contexts:
+            return self._contexts[name]
         try:
             known = contexts(self._target.kubeconfig)
         except EnvironmentFailure:

@@ -49,13 +49,13 @@ def events(
       spotladder events digits --all --context-for east=prod-us-east-1
     """
 
-    target, said = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
+    target, contexts = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
 
     async def find(cluster: ConnectedCluster) -> list[_Located]:
         job = await cluster.job(name)
         if not everything:
             return [(HERE, event) for event in await of_job(cluster, job)]
-        async with AttemptClusters(cluster, target, said) as clusters:
+        async with AttemptClusters(cluster, target, contexts) as clusters:
             return await _attempts_too(cluster, clusters, job)
 
     found = on_cluster(target, find)

@@ -64,7 +64,7 @@ def logs(
       spotladder logs digits -f > digits.log
       spotladder logs digits --context-for east=prod-us-east-1
     """
-    target, said = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
+    target, contexts = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
     if here := run_of(name, target, state_dir):
         if every_pod:
             raise Refused("a run on this machine has no pods: remove --all-pods")
@@ -75,7 +75,7 @@ def logs(
         last = _last(job)
         if attempt is not None and attempt > last and not follow:
             raise Refused(f"tieredjob {name} has no attempt {attempt}: its newest attempt is {last}")
-        async with AttemptClusters(cluster, target, said) as clusters:
+        async with AttemptClusters(cluster, target, contexts) as clusters:
             await _Printing(cluster, clusters, name, tail, follow=follow, every_pod=every_pod).attempts(attempt)
 
     return on_cluster(target, run)
@@ -131,11 +131,11 @@ class _Printing:
             async with self._clusters.on(where) as cluster:
                 await self._printed(cluster, job, number)
         except SpotladderError as error:
-            kept, said = (False, []) if is_home(where) or _live(job, number) else await self._kept(job, number)
+            kept, reasons = (False, []) if is_home(where) or _live(job, number) else await self._kept(job, number)
             if not kept and (is_home(where) or only):
                 raise
-            told = [f"==> {title(job, number)} <==", str(error), *(said if kept else ())]
-            typer.echo("\n".join(told), err=True)
+            lines = [f"==> {title(job, number)} <==", str(error), *(reasons if kept else ())]
+            typer.echo("\n".join(lines), err=True)
 
     async def _printed(self, cluster: ConnectedCluster, job: Object, number: int) -> None:
         sources = await self._sources(cluster, job, number)
@@ -148,14 +148,14 @@ class _Printing:
         write = _Lines(sys.stdout.buffer.write)
         failed = [why for why in await asyncio.gather(*(self._print(cluster, one, write) for one in started)) if why]
         if started and len(failed) < len(started):
-            said = failed
+            reasons = failed
         elif _live(job, number):
-            said = failed or [_why_not_yet(sources)]
+            reasons = failed or [_why_not_yet(sources)]
         else:
-            _, said = await self._kept(job, number)
+            _, reasons = await self._kept(job, number)
             where = "" if is_home(cluster_of(job, number)) else f" in its cluster (context {cluster.context})"
-            said = [*(failed or [f"the pods of the attempt are gone{where}"]), *said]
-        for why in said:
+            reasons = [*(failed or [f"the pods of the attempt are gone{where}"]), *reasons]
+        for why in reasons:
             typer.echo(why, err=True)
 
     async def _print(self, cluster: ConnectedCluster, source: _Source, write: _Lines) -> str:

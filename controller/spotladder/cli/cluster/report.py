@@ -137,22 +137,22 @@ def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
     status = job.get("status") or {}
     phase = status.get("phase") or "not reconciled by a controller yet"
     where = f", attempt {status['attempt']} on {status.get('tier')}" if status.get("attempt") else ""
-    said = [("job", f"{job['metadata']['namespace']}/{job['metadata']['name']}: {phase}{where}")]
+    rows = [("job", f"{job['metadata']['namespace']}/{job['metadata']['name']}: {phase}{where}")]
     if status.get("message"):
-        said.append(("", status["message"]))
+        rows.append(("", status["message"]))
     progress = status.get("progress") or {}
     if progress.get("committedAt"):
-        said.append(("steps", f"{progress.get('text', '')}, newest commit {progress['committedAt']}"))
+        rows.append(("steps", f"{progress.get('text', '')}, newest commit {progress['committedAt']}"))
     else:
-        said.append(("steps", "nothing committed yet"))
+        rows.append(("steps", "nothing committed yet"))
     cost = status.get("cost") or {}
     if cost.get("spent"):
         unpriced = ", ".join(cost.get("unpriced") or ())
-        said.append(("paid", display.money(cost["spent"]) + (f" (unknown price: {unpriced})" if unpriced else "")))
+        rows.append(("paid", display.money(cost["spent"]) + (f" (unknown price: {unpriced})" if unpriced else "")))
     if cost.get("savingsPercent"):
         percent = f"{cost['savingsPercent']} %".replace("-", "−")
-        said.append(("saved", f"{percent} of ${cost['onDemandEquivalent']}, the same nodes on demand"))
-    return said
+        rows.append(("saved", f"{percent} of ${cost['onDemandEquivalent']}, the same nodes on demand"))
+    return rows
 
 
 def _plain(job: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,9 +37,9 @@ class JobSnapshot:
         printed = () if why else self._printed()
         found = retraced(job.name, job.namespace, self.spec, self.state, commits=commits, noted=self.noted, now=now)
         if self.unseen:
-            told = f"the CapacityTiers of {', '.join(self.unseen)} cannot be read: the tiers are shown as on-demand"
-            found = replace(found, gaps=(*found.gaps, f"{told[0].upper()}{told[1:]}."))
-            missing.append(told)
+            gap = f"the CapacityTiers of {', '.join(self.unseen)} cannot be read: the tiers are shown as on-demand"
+            found = replace(found, gaps=(*found.gaps, f"{gap[0].upper()}{gap[1:]}."))
+            missing.append(gap)
         return replace(found, printed=printed), missing
 
     def _printed(self) -> tuple[tuple[int, str, tuple[str, ...]], ...]:

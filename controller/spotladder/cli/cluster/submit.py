@@ -110,7 +110,9 @@ def _report(made: list[Sent], output: Format) -> None:
 def _agree(jobs: list[Reviewed], namespace: str | None) -> None:
     """Raise Refused if a job's namespace differs from --namespace, as in kubectl."""
     for job in jobs:
-        said = job.document.data["metadata"].get("namespace")
-        if said and namespace and said != namespace:
+        given = job.document.data["metadata"].get("namespace")
+        if given and namespace and given != namespace:
             where = job.document.where(("metadata", "namespace"))
-            raise Refused(f"{where}: the file has namespace {said}, but --namespace is {namespace}: remove one of them")
+            raise Refused(
+                f"{where}: the file has namespace {given}, but --namespace is {namespace}: remove one of them"
+            )

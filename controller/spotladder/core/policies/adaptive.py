@@ -61,11 +61,11 @@ class Adaptive:
             return replace(UniformProgress().choose(view), holds_until=None)
         needed = min(self._least_slack(net, tier).wait for tier in net.spot)
         if slack < needed - EXACT:
-            why = f"no spot capacity, and waiting needs {_told(needed)} of slack, {_told(slack)} are left"
+            why = f"no spot capacity, and waiting needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
             return net.choice(net.fallback.name, why)
         waiting = view.current if view.live and view.current in view.open else None
         choice = net.choice(
-            waiting, f"waits for spot capacity: {_told(slack)} of slack are left, {_told(needed)} needed"
+            waiting, f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
         )
         return replace(choice, review_at=min(view.now + slack - needed, choice.review_at or math.inf))
 
@@ -81,9 +81,9 @@ class Adaptive:
         best = min(there, key=lambda tier: self._least_slack(net, tier).leave)
         needed = self._least_slack(net, best).leave
         if slack < needed - EXACT:
-            why = f"leaving on-demand needs {_told(needed)} of slack, {_told(slack)} are left"
+            why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
             return net.choice(view.current, why)
-        return net.choice(best.name, f"spot capacity is available and {_told(slack)} of slack are left")
+        return net.choice(best.name, f"spot capacity is available and {_rounded(slack)} of slack are left")
 
     def _trusted(self, net: SafetyNet) -> bool:
         return all(explains(self._model, net.view.spells(tier.name)) for tier in net.spot)
@@ -104,7 +104,7 @@ def _ratio(fallback: Tier | None, tier: Tier) -> float:
     return fallback.price.per_node_hour / tier.price.per_node_hour
 
 
-def _told(seconds: Seconds) -> str:
+def _rounded(seconds: Seconds) -> str:
     return format_duration(max(0.0, round(seconds / 60.0)) * 60.0)
 
 

@@ -52,8 +52,8 @@ class UniformProgress:
         view, missing = net.view, 2.0 * net.overhead - ahead(net.view)
         known = spot is not None and view.outlook(spot.name).capacity is True
         if missing > EXACT:
-            told = "the job is not far enough ahead of uniform progress to leave on-demand"
-            why = told if known else "no spot capacity is known to be available"
+            behind = "the job is not far enough ahead of uniform progress to leave on-demand"
+            why = behind if known else "no spot capacity is known to be available"
             return net.choice(view.current, why, view.now + missing / _gain(view), regardless_of_spot=True)
         if spot is None or not known:
             return net.choice(view.current, "no spot capacity is known to be available", math.inf)

@@ -63,13 +63,13 @@ def attempts_of(
     start_steps: Mapping[int, int],
     work: list[Stretch],
     *,
-    told: bool,
+    measured: bool,
 ) -> tuple[AttemptFacts, ...]:
-    """Every attempt that was planned, in order; a live one ends with the timeline. `told`: as for `done_again`."""
+    """Every attempt that was planned, in order; a live one ends with the timeline. `measured`: as for `done_again`."""
     ledger = _Ledger(length, spec, start_steps)
     for record in records:
         ledger.enter(record)
-    return tuple(_with_work(attempt, work, told=told) for attempt in ledger.closed())
+    return tuple(_with_work(attempt, work, measured=measured) for attempt in ledger.closed())
 
 
 class _Ledger:
@@ -158,7 +158,7 @@ class _Ledger:
             self._found[number] = change(self._found[number])
 
 
-def _with_work(attempt: AttemptFacts, work: list[Stretch], *, told: bool) -> AttemptFacts:
+def _with_work(attempt: AttemptFacts, work: list[Stretch], *, measured: bool) -> AttemptFacts:
     own = [stretch for stretch in work if stretch.attempt == attempt.number]
     first_new = next((stretch for stretch in own if stretch.new), None)
     before = [stretch for stretch in work if stretch.attempt < attempt.number and stretch.new]
@@ -168,7 +168,7 @@ def _with_work(attempt: AttemptFacts, work: list[Stretch], *, told: bool) -> Att
     return replace(
         attempt,
         end_step=max((stretch.last for stretch in own), default=attempt.start_step),
-        recomputed=done_again(own, told=told),
+        recomputed=done_again(own, measured=measured),
         overhead=overhead,
         new=sum(stretch.seconds for stretch in own if stretch.new),
         work=_joined([Span(stretch.start, stretch.end) for stretch in own]),

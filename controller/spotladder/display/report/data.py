@@ -102,7 +102,7 @@ def as_data(facts: Facts) -> dict[str, Any]:
             for number, curve in facts.losses.items()
         ],
         "bill": [{"at": at, "paid": paid, "onDemand": on_demand} for at, paid, on_demand in facts.bill],
-        "events": [{"at": at, "tone": str(told.tone), "text": told.text} for at, told in facts.story],
+        "events": [{"at": at, "tone": str(sentence.tone), "text": sentence.text} for at, sentence in facts.story],
         "output": [
             {"attempt": number, "source": source, "lines": list(lines)} for number, source, lines in facts.printed
         ],

@@ -145,8 +145,10 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
     if not began:
         raise EnvironmentFailure("the timeline has no beginning, so it cannot be reported; run the job first")
     clock = _RunClock(records)
-    told = Narrator()
-    story = tuple((clock.of(each.at), said) for each in records if (said := told.describe(each, began[-1].spec)))
+    narrator = Narrator()
+    story = tuple(
+        (clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, began[-1].spec))
+    )
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     start_steps = {attempt.number: attempt.start_step for attempt in state.history}
     if state.attempt:
@@ -156,7 +158,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
     last = next(record for record in reversed(records) if isinstance(record, Began | Ended | Looked))
     ended = last if isinstance(last, Ended) else None
     beats = [record for record in records if isinstance(record, Beat)]
-    attempts = _counted(attempts_of(records, clock.length, spec, start_steps, work, told=bool(beats)), state)
+    attempts = _counted(attempts_of(records, clock.length, spec, start_steps, work, measured=bool(beats)), state)
     commits = [record for record in records if isinstance(record, Committed)]
     losses = [record for record in records if isinstance(record, Lost)]
     return Facts(
@@ -177,7 +179,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
             (*(beat.total for beat in beats), *(commit.total for commit in commits)), default=state.progress.total
         ),
         committed=max((record.step for record in commits), default=state.progress.step),
-        recomputed=done_again(work, told=bool(beats)),
+        recomputed=done_again(work, measured=bool(beats)),
         evictions=tuple(
             Mark(each.at, each.loss.tier, each.loss.attempt, f"{each.loss.pod} ({each.loss.cause})") for each in losses
         ),

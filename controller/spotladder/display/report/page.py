@@ -60,8 +60,8 @@ def _header(facts: Facts, title: str) -> Markup:
     tone, word = _verdict(facts)
     counts = f"{_plural(len(facts.attempts), 'attempt')}, {_plural(facts.failures, 'failure')}"
     sentence = f" in {span(facts.time.total)}, {counts}"
-    told = " – ".join(filter(None, (str(facts.reason), facts.message)))
-    detail = "" if facts.exit_code in (0, 75) or facts.going_on else f": {told}"
+    reason = " – ".join(filter(None, (str(facts.reason), facts.message)))
+    detail = "" if facts.exit_code in (0, 75) or facts.going_on else f": {reason}"
     return element(
         "header",
         element("h1", title),
@@ -251,8 +251,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence
 
 def _story(facts: Facts) -> Markup:
     lines = [
-        element("li", element("time", clock(at)), element("span", told.text, class_=f"tone-{told.tone}"))
-        for at, told in facts.story
+        element("li", element("time", clock(at)), element("span", sentence.text, class_=f"tone-{sentence.tone}"))
+        for at, sentence in facts.story
     ]
     story: Markup = element("ol", *lines, class_="story")
     if len(lines) > STORY_SHOWN:

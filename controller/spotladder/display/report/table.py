@@ -29,7 +29,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
             count(each.recomputed),
             str(each.failures),
             money(each.cost, dearest),
-            "goes on" if facts.going_on and each is facts.attempts[-1] else str(each.reason),
+            "running" if facts.going_on and each is facts.attempts[-1] else str(each.reason),
         )
         for each in facts.attempts
     ]
@@ -37,23 +37,23 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
 
 def sentences(facts: Facts) -> list[tuple[str, str]]:
     """The summary: label and text."""
-    said = [
+    rows = [
         ("steps", f"{_of(facts.steps, facts.total)}, {count(facts.recomputed)} recomputed"),
         ("time", f"{span(facts.time.total)}, goodput {percent(facts.time.goodput)}"),
     ]
     restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
     if restarts:
         each = "" if len(restarts) == 1 else " each on average"
-        said.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
+        rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
     if facts.on_demand > 0:
-        said.append(("paid", money(facts.spent)))
+        rows.append(("paid", money(facts.spent)))
         uninterrupted = yardsticks(facts).cost(ON_DEMAND)
         if uninterrupted is not None:
             share = percent(saved(facts.spent, uninterrupted))
-            said.append(("saved", f"{share} against {money(uninterrupted)} on-demand, uninterrupted"))
+            rows.append(("saved", f"{share} against {money(uninterrupted)} on-demand, uninterrupted"))
         share = percent(facts.saved)
-        said.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
-    return said
+        rows.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
+    return rows
 
 
 def _of(steps: int, total: int) -> str:
@@ -73,8 +73,8 @@ def print_report(facts: Facts, console: Console) -> None:
     if not wide:
         heads = [COLUMNS[index] for index in shown]
         labels = max(len(label) for label, _ in summary)
-        told = [f"{label.ljust(labels)}  {text}" for label, text in summary]
-        for line in (*_aligned([heads, *lines]), "", *told):
+        summary_lines = [f"{label.ljust(labels)}  {text}" for label, text in summary]
+        for line in (*_aligned([heads, *lines]), "", *summary_lines):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")

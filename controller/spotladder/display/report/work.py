@@ -65,10 +65,10 @@ def stretches(records: Iterable[Record], start_steps: Mapping[int, int]) -> list
     return found
 
 
-def done_again(work: Iterable[Stretch], *, told: bool) -> int | None:
-    """The number of recomputed steps; None if there are no heartbeats (`told`) for some of the work, since commits
+def done_again(work: Iterable[Stretch], *, measured: bool) -> int | None:
+    """The number of recomputed steps; None if there are no heartbeats (`measured`) for some of the work, since commits
     alone do not show it."""
-    return sum(stretch.steps for stretch in work if not stretch.new) if told else None
+    return sum(stretch.steps for stretch in work if not stretch.new) if measured else None
 
 
 def _segments(records: list[Record], start_steps: Mapping[int, int]) -> list[_Segment]:

@@ -195,10 +195,10 @@ class Applier:
                 if pod.notice != text and pod.phase in ("Pending", "Running"):
                     patch = {"metadata": {"uid": pod.uid, "annotations": {names.NOTICE: text}}}
                     try:
-                        told = await found.cluster.client.merge(PODS, pod.name, pod.namespace, body=patch)
+                        updated = await found.cluster.client.merge(PODS, pod.name, pod.namespace, body=patch)
                     except (NotFound, Conflict):
                         continue  # The pod is gone or replaced: its replacement is annotated when it is observed.
-                    found.cluster.inventory.written(PODS, told)
+                    found.cluster.inventory.written(PODS, updated)
 
     async def replace(self, loaded: Loaded, action: Replace) -> None:
         """Run replacements beside pods that go. To hand over, notify these pods first, and remove them when the

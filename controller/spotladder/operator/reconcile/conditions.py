@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from spotladder.api.status import Condition
 from spotladder.core.acting import steady_reason
-from spotladder.core.crashes import told
+from spotladder.core.crashes import crash_message
 from spotladder.core.evidence import program_ended
 from spotladder.core.explanation import explain
 from spotladder.core.impediment import classify
@@ -58,7 +58,7 @@ def with_impediment(
     more = []
     if found is not None and found.rule.degraded and found.message not in known:
         more.append(Diagnosis(found.rule.reason, found.message))
-    if state.stage in (Stage.STARTING, Stage.ENDING) and (crashes := told(state)):
+    if state.stage in (Stage.STARTING, Stage.ENDING) and (crashes := crash_message(state)):
         more.append(Diagnosis(Reason.CRASH_LOOP, crashes))
     return [*more, *problems]
 

@@ -128,14 +128,14 @@ def observe(
         if live and not live.seen and live.number == number and objects.top is None:
             continue  # Its pods are observed before its main object: the attempt is not gone.
         hidden = clusters.problem(cluster.name, workload.records, record.namespace)
-        told = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
+        message = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
         if planned and live and number == live.number and not workload.begun(objects):
-            silent, launched = told, not workload.refusal(objects)
+            silent, launched = message, not workload.refusal(objects)
         elif number > 0:
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = heartbeats.facts(_by_our_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
-            seen = replace(seen, operator_silent=told)
+            seen = replace(seen, operator_silent=message)
             if (tier := tiers.resolved.get(_tier_of(objects))) and tier.capacity_type is CapacityType.SPOT:
                 seen = reclaimed(seen)
             attempts.append(_with_store(_remembered(seen) if hidden else seen, reading, outage(number)))
@@ -176,8 +176,8 @@ def _with_store(seen: AttemptSeen, reading: Reading, outage: Outage | None) -> A
     if reading.away_since is not None:
         return replace(seen, store_unavailable_since=reading.away_since, store_message=reading.unreadable)
     if outage is not None:
-        said = f"the program reports: {outage.message}"
-        return replace(seen, store_unavailable_since=outage.since, store_message=said)
+        message = f"the program reports: {outage.message}"
+        return replace(seen, store_unavailable_since=outage.since, store_message=message)
     return seen
 
 
@@ -256,9 +256,9 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
         for problem in tiers.missing.values()
     ]
     away = {name: tier.cluster for name, tier in tiers.resolved.items() if not state.record(name).exhausted_by}
-    told = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
-    told -= set(tiers.full.values())  # These have their own reason.
-    problems += [Diagnosis(ConditionReason.CLUSTER_UNREACHABLE, message) for message in sorted(told)]
+    unreachable = {seen.unavailable[name] for name in away if name in seen.unavailable and name not in tiers.missing}
+    unreachable -= set(tiers.full.values())  # These have their own reason.
+    problems += [Diagnosis(ConditionReason.CLUSTER_UNREACHABLE, message) for message in sorted(unreachable)]
     doubts = {name: doubt for name in set(away.values()) if (doubt := clusters.doubt(name))}
     problems += [
         Diagnosis(

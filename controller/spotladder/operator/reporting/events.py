@@ -60,7 +60,7 @@ def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
         if deleting and move.reason is Reason.SUSPEND_REQUESTED:
             yield Note(DELETE_REQUESTED, str(move.target), _deleted(move), "Normal")
             continue
-        yield Note(move.reason, str(move.target), _told(move), "Normal" if move.reason in _NORMAL else "Warning")
+        yield Note(move.reason, str(move.target), _message(move), "Normal" if move.reason in _NORMAL else "Warning")
 
 
 def note_of(problem: Diagnosis) -> Note:
@@ -74,7 +74,7 @@ def _deleted(move: Move) -> str:
     return f"attempt {move.attempt} on {move.tier}: the job is deleted; the attempt commits and stops"
 
 
-def _told(move: Move) -> str:
+def _message(move: Move) -> str:
     where = f"attempt {move.attempt} on {move.tier}" if move.tier and move.source is not Stage.IDLE else ""
     return ": ".join(part for part in (where, move.message) if part) or f"the job is {move.target}"
 

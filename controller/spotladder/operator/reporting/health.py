@@ -34,8 +34,8 @@ class HealthServer:
         app = web.Application()
         app.add_routes(
             [
-                web.get("/healthz", _told(alive)),
-                web.get("/readyz", _told(ready)),
+                web.get("/healthz", _respond(alive)),
+                web.get("/readyz", _respond(ready)),
                 web.get("/metrics", self._show_metrics),
             ]
         )
@@ -65,7 +65,7 @@ class HealthServer:
         return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _told(ask: Callable[[], Health]) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _respond(ask: Callable[[], Health]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_request: web.Request) -> web.Response:
         health = ask()
         text = f"{health.state}: {health.cause}\n" if health.cause else f"{health.state}\n"

@@ -39,7 +39,7 @@ _log = structlog.get_logger("spotladder")
 THREADS = 32
 PER_BUCKET = 4
 READ_TIMEOUT: Seconds = 20.0
-"""A read of a commit log that takes longer counts as no answer; the read goes on in the background."""
+"""A read of a commit log that takes longer counts as no answer; the read continues in the background."""
 
 PROMPT: Seconds = 1.0
 """Maximum time that a reconcile waits for the outcome to be written: it occupies a worker meanwhile."""

@@ -27,7 +27,7 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.storage.program_output import printed
 from spotladder.operator.storage.readings import interval_of
-from spotladder.output.outage import Outage, Told, last_told
+from spotladder.output.outage import Outage, ReportedOutage, last_reported
 
 QUIET_TIME: Seconds = 60.0
 """How long a job may go without a commit, beyond an interval in seconds, before its output is read."""
@@ -56,15 +56,15 @@ _printed = partial(printed, lines=LINES, ranks=1)
 
 @dataclass(slots=True)
 class _Watched:
-    """A live attempt. `quiet_at` is when its output should be read. `told` is the last outage that it reported, since
-    `since`; the same line is reported since `told_at`."""
+    """A live attempt. `quiet_at` is when its output should be read. `reported` is the last outage that it reported,
+    since `since`; the same line is reported since `reported_at`."""
 
     attempt: int
     found: Located
     quiet_at: Instant
-    told: Told | None = None
+    reported: ReportedOutage | None = None
     since: Instant = 0.0
-    told_at: Instant = 0.0
+    reported_at: Instant = 0.0
     task: asyncio.Task[None] | None = None
 
 
@@ -96,12 +96,12 @@ class Outages:
     def of(self, key: JobKey, attempt: int, progress: Progress) -> Outage | None:
         """The outage that the attempt's program reports now, with its start by the controller's clock."""
         watched = self._watched.get(key)
-        if watched is None or watched.attempt != attempt or watched.told is None:
+        if watched is None or watched.attempt != attempt or watched.reported is None:
             return None
-        told = watched.told.outage
-        if progress.committed_at is not None and progress.committed_at > told.since:
+        reported = watched.reported.outage
+        if progress.committed_at is not None and progress.committed_at > reported.since:
             return None
-        return Outage(watched.since, told.message)
+        return Outage(watched.since, reported.message)
 
     def watch(self, loaded: Loaded) -> None:
         """Follow the live attempt from now on if its program runs."""
@@ -133,14 +133,14 @@ class Outages:
             if self._clock.now() < watched.quiet_at:
                 pause = 0.0
                 continue
-            before = watched.told
-            self._note(watched, await self._said(watched))
-            if _words(before) != _words(watched.told):
+            before = watched.reported
+            self._note(watched, await self._reported(watched))
+            if _message(before) != _message(watched.reported):
                 self._changed(key)
             grown = min(LONGEST_POLL_INTERVAL, max(FIRST_POLL_INTERVAL, 2 * pause))
-            pause = OUTAGE_POLL_INTERVAL if watched.told is not None else grown
+            pause = OUTAGE_POLL_INTERVAL if watched.reported is not None else grown
 
-    async def _said(self, watched: _Watched) -> Told | None:
+    async def _reported(self, watched: _Watched) -> ReportedOutage | None:
         """The program's current report, or the previous one if its output cannot be read."""
         try:
             async with self._gate:
@@ -151,20 +151,20 @@ class Outages:
                 attempt=watched.attempt,
                 exc_info=error,
             )
-            return watched.told
-        return last_told("\n".join(texts.values())) if texts else watched.told
+            return watched.reported
+        return last_reported("\n".join(texts.values())) if texts else watched.reported
 
-    def _note(self, watched: _Watched, told: Told | None) -> None:
-        now, before = self._clock.now(), watched.told
-        if told is None:
-            watched.told = None
-        elif before is None or told.line != before.line:
-            same = before is not None and before.outage.since == told.outage.since
+    def _note(self, watched: _Watched, reported: ReportedOutage | None) -> None:
+        now, before = self._clock.now(), watched.reported
+        if reported is None:
+            watched.reported = None
+        elif before is None or reported.line != before.line:
+            same = before is not None and before.outage.since == reported.outage.since
             watched.since = watched.since if same else now
-            watched.told, watched.told_at = told, now
-        elif now - watched.told_at >= LINE_TTL:
-            watched.told = None
+            watched.reported, watched.reported_at = reported, now
+        elif now - watched.reported_at >= LINE_TTL:
+            watched.reported = None
 
 
-def _words(told: Told | None) -> str | None:
-    return None if told is None else told.outage.message
+def _message(reported: ReportedOutage | None) -> str | None:
+    return None if reported is None else reported.outage.message

@@ -126,8 +126,10 @@ async def _message(client: Client, rayjob: RayJobRecord) -> str:
 
     async def ask() -> str:
         pages = client.pages(RAYJOBS, rayjob.namespace, fields=f"metadata.name={rayjob.name}")
-        told = [str((entry.get("status") or {}).get("message") or "") async for page in pages for entry in page.items]
-        return driver_log(told[0]) if told else ""
+        messages = [
+            str((entry.get("status") or {}).get("message") or "") async for page in pages for entry in page.items
+        ]
+        return driver_log(messages[0]) if messages else ""
 
     return await _tried(f"RayJob {rayjob.name}", ask(), "")
 

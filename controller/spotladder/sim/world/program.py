@@ -16,7 +16,7 @@ class ProgramPlan:
 
     `work` is its training time without interruptions and `restart` the time from ready workers to the first step.
     Every `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later,
-    while training goes on. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after
+    while training continues. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after
     every commit; otherwise it learns of commits at the next other event, which is faster and makes no difference to a
     policy that does not look at progress. `hands_over`: it can continue inside an attempt without pods that are
     leaving. `first_restarts` replace `restart` for the first starts of the job, in their order. Raises InvalidSpec for
