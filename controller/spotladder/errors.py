@@ -6,7 +6,7 @@ from spotladder.exit_code import ExitCode
 
 
 class SpotladderError(Exception):
-    """Base of all. The message says what, where, and what to do, in one line."""
+    """Base class of spotladder's errors. The message is one line: where, what is wrong, what to do."""
 
     exit_code: int = 1
 
@@ -40,7 +40,7 @@ class EnvironmentFailure(SpotladderError):
 
 
 class StoreUnavailable(EnvironmentFailure):
-    """The bucket cannot be reached or refuses; retrying later may help."""
+    """The store does not respond; a retry may succeed."""
 
 
 class Fenced(SpotladderError):

@@ -1,4 +1,4 @@
-"""Who knows what a node costs: AWS's price history and price list, or a table for clouds that have no such question.
+"""Sources of node prices: AWS's price history and price list, and a table for clouds without a price API.
 
 A tier with several instance types or zones may get any of them: its price is their mean.
 """

@@ -33,7 +33,8 @@ Version = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Kubernetes:
-    """A Kubernetes minor version. An end of standard support that is None is not in our sources yet."""
+    """A Kubernetes minor version. `eks_until` and `gke_until` are the ends of standard support; None if not published
+    yet."""
 
     minor: str
     karpenter: str

@@ -118,7 +118,7 @@ NODE = PodSeen("n1", node="n1")
         pytest.param(
             JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"),
             seen(replace(NODE, noticed=True, notice_ends_at=START + 5)),
-            (Tone.GOOD, "running, a node goes in 5s"),
+            (Tone.GOOD, "running, a node is reclaimed in 5s"),
             id="noticed",
         ),
         pytest.param(

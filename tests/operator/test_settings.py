@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.operator.settings import SETTLE, AccessRule, read_settings
+from spotladder.operator.settings import ATTRIBUTION_WINDOW, AccessRule, read_settings
 from spotladder.workloads.rayjob.workload import KEPT_AFTER_THE_END
 
 NODE_GRACE = 50.0
@@ -18,7 +18,7 @@ NODE_PERIOD = 5.0
 
 
 def test_the_failure_attribution_window_covers_the_node_monitor_grace_period() -> None:
-    assert NODE_GRACE + NODE_PERIOD < SETTLE <= KEPT_AFTER_THE_END
+    assert NODE_GRACE + NODE_PERIOD < ATTRIBUTION_WINDOW <= KEPT_AFTER_THE_END
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 `start`     a new writer; fences every older writer. Names the job, so that a log has one owner.
 `commit`    a checkpoint whose files are all in the store, with size and checksum.
 `end`       the job's outcome. Only a `start` may follow it.
-`drop`      checkpoints that must not be used any more: their files are being deleted.
+`drop`      checkpoints that are no longer valid: their files are being deleted.
 `snapshot`  replaces all entries before it, which may then be deleted.
 """
 
@@ -60,7 +60,7 @@ class Owner:
 @dataclass(frozen=True, slots=True)
 class Start:
     """The start of a writer. `restart` counts the starts of the attempt from 0, so that each start has its own
-    folders. `hands_over`: the program can continue inside the attempt without workers that go away."""
+    folders. `hands_over`: the program can continue inside the attempt without workers that leave."""
 
     seq: int
     nonce: str

@@ -6,7 +6,7 @@ The protocol:
    writer has read every entry before its own, and if two writers append at once, one succeeds and the other reads the
    new entry first.
 2. After the create, whether it succeeded, failed or got no response, the writer reads the tail again. The entry counts
-   if the tail contains its nonce. This recognises an entry whose response was lost. It also detects a create that
+   if the tail contains its nonce. This recognizes an entry whose response was lost. It also detects a create that
    succeeded only because a compaction had deleted the object of that name: the snapshot at the tail then does not
    include the entry.
 3. A start fences all earlier starts. An append by an older writer raises Fenced, because by rule 1 it has read the
@@ -173,7 +173,7 @@ class EntryLog:
     def _read_backwards(self, numbers: list[int], known: dict[int, Entry]) -> bool:
         """Read entries into `known`, newest first, down to a snapshot.
 
-        False when one of them does not exist any more.
+        False if one of them no longer exists.
         """
         for end in range(len(numbers), 0, -AT_ONCE):
             chunk = numbers[max(0, end - AT_ONCE) : end]

@@ -35,7 +35,7 @@ class CommitLog(EntryLog):
 
         An in-place restart within an attempt appends a start entry too. A caller that gets no response repeats the
         call with the same set `tried`, so that a start entry of an earlier call is reused. `hands_over`: the program
-        can continue inside the attempt without workers that go away. Raises Fenced if a newer attempt has started
+        can continue inside the attempt without workers that leave. Raises Fenced if a newer attempt has started
         already.
         """
         mine = nonce or self.new_nonce()

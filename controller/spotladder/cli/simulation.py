@@ -1,4 +1,4 @@
-"""What `spotladder simulate` is asked for, as a scenario of the simulator."""
+"""Converts the options of `spotladder simulate` to a scenario of the simulator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLOTS = (".png", ".svg")
 
 @dataclass(frozen=True, slots=True)
 class ZoneTraces:
-    """What a zone replays: recorded traces, which its seeds take in turn, or those of a synthetic market."""
+    """What a zone replays: recorded traces, one per seed, or those of a synthetic market."""
 
     traces: tuple[Trace, ...] = ()
     synthetic: SyntheticMarket | None = None

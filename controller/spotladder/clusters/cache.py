@@ -8,8 +8,8 @@
 3. After a lost connection the watch resumes from the last version; 410 triggers a relist.
 4. Caches of different kinds are not equally new: `is_gone` distinguishes a deleted object from an object that the
    cache has not received yet.
-5. A kind that the server does not know, or that may not be read, is a `problem` to report, and is tried again. So is a
-   defect of ours.
+5. A kind that the server does not know, or that may not be read, is reported as `problem`, and the list is
+   retried. So is an unexpected error.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Cache(Generic[R]):
             except SpotladderError as error:
                 self._failed(error)
                 self._sync_known.set()
-            except Exception as error:  # noqa: BLE001 – who follows nothing any more must not look healthy
+            except Exception as error:  # noqa: BLE001 – a cache that has stopped must not look healthy
                 _log.error("a cache has failed with an unexpected error", kind=self.kind.plural, exc_info=error)
                 self._version, self.problem = "", described(error)
                 self._sync_known.set()

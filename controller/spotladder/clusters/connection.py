@@ -105,7 +105,7 @@ def trusting(authority: str) -> ssl.SSLContext:
 def parse(text: str, where: str) -> dict[str, Any]:
     """Parse a kubeconfig or a part of it. Raises EnvironmentFailure without quoting the text, which may
     have secrets."""
-    from ruamel.yaml import YAML  # noqa: PLC0415 – only who reads a kubeconfig pays for it
+    from ruamel.yaml import YAML  # noqa: PLC0415 – imported only for a kubeconfig
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
     try:

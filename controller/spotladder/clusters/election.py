@@ -33,13 +33,14 @@ RENEW_INTERVAL: Seconds = 2.0
 
 
 class NotLeading(SpotladderError):
-    """This controller does not lead, or does not lead any more."""
+    """This controller does not lead, or no longer leads."""
 
     exit_code = ExitCode.FENCED
 
 
 class Election:
-    """One candidate's view of the lease. `identity` is unique for each process, `holder` who has the lease.
+    """One candidate's view of the lease. `identity` is unique for each process; `holder` is the identity that has the
+    lease.
 
     `problem` is why the last attempt was refused or got no response; "" if it succeeded.
     """

@@ -31,7 +31,7 @@ LONGEST_PAUSE: Seconds = 60.0
 
 
 class Queue(Generic[K]):
-    """Use `get` … `done` in each worker, and run `run` beside them, which queues keys whose time has come."""
+    """Use `get` … `done` in each worker, and run `run` beside them, which queues keys that are due."""
 
     def __init__(
         self, clock: Clock, *, throttle: Throttle | None = None, jitter: Callable[[], float] = random.random
@@ -112,7 +112,7 @@ class Queue(Generic[K]):
         self._paused.pop(key, None)
 
     async def run(self) -> None:
-        """Queue keys when their time comes, until cancelled."""
+        """Queue keys when they are due, until cancelled."""
         while True:
             self._timer_set.clear()
             now = self._clock.ticks()

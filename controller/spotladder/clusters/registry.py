@@ -79,12 +79,12 @@ def source_of(address: ClusterAddress, *, home: Client, namespace: str, clock: C
 
 
 def _eks(address: EksAddress, clock: Clock) -> ConnectionSource:
-    from spotladder.clusters.eks import Eks  # noqa: PLC0415 – only who has such a cluster pays for boto3
+    from spotladder.clusters.eks import Eks  # noqa: PLC0415 – imported only for EKS clusters
 
     return Eks(address.name, address.region, role=address.role_arn or "", clock=clock)
 
 
 def _gke(address: GkeAddress, clock: Clock) -> ConnectionSource:
-    from spotladder.clusters.gke import Gke  # noqa: PLC0415 – only who has such a cluster pays for Google's libraries
+    from spotladder.clusters.gke import Gke  # noqa: PLC0415 – imported only for GKE clusters
 
     return Gke(address.project, address.location, address.name, clock=clock)

@@ -7,7 +7,7 @@ from spotladder.core.model import Seconds
 
 
 class Throttle:
-    """`take` waits for its turn, first come, first served. `rate` is in calls per second."""
+    """`take` waits until a call may be made; callers are served in their order. `rate` is in calls per second."""
 
     def __init__(self, rate: float, burst: int, clock: Clock) -> None:
         if rate <= 0 or burst < 1:

@@ -45,16 +45,16 @@ def actions(here: Situation) -> tuple[Action, ...]:
 
 
 def _replace(here: Situation) -> Replace | None:
-    """The replacement of pods that go, until no trace of it is left. Only while all workers are ready it is not a
-    handover yet: an attempt that has lost more pods has no use for one whose node goes."""
+    """The replacement in progress, repeated until it is forgotten. Before the handover it applies only while all
+    workers are ready: an attempt that has lost other pods hands over at once."""
     attempt, seen = here.state.attempt, here.attempt_seen
     if here.state.stage not in LIVE or attempt is None or not attempt.leaving:
         return None
     if seen is None or not seen.reachable or seen.surplus is None:
         return None
-    hurt = here.state.stage is not Stage.REPLACING
-    hand_over = hurt or attempt.handing_over_since is not None
-    remove = hurt or here.passed(here.removal_due)
+    incomplete = here.state.stage is not Stage.REPLACING
+    hand_over = incomplete or attempt.handing_over_since is not None
+    remove = incomplete or here.passed(here.removal_due)
     return Replace(attempt.number, attempt.leaving, hand_over, remove, attempt.replace_by or here.now)
 
 

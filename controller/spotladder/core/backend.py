@@ -13,8 +13,8 @@ from typing import Protocol
 from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Replace, Seconds
 
 LAST_COMMIT_LIMIT: Seconds = 10.0
-"""Maximum time for which a backend holds back a program's exit until it has read the commit log, so that the exit is
-judged with the last commit. If the log is unreachable, the exit is reported after this time."""
+"""Maximum time for which a backend delays the report of a program's exit until it has read the commit log, so that the
+last commit is known with the exit. If the log is unreachable, the exit is reported after this time."""
 
 
 class AttemptBackend(Protocol):

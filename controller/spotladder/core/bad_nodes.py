@@ -21,7 +21,7 @@ AVOIDED_NODES_LIMIT = 8
 REMEMBERED_NODES = 32
 
 _OF_THE_NODE = frozenset({Cause.APP_ERROR, Cause.OOM_KILLED, Cause.UNKNOWN})
-"""Causes of lost pods whose node lives: a container ended, or the kubelet rejected the pod."""
+"""Causes of lost pods that leave the node intact: a container ended, or the kubelet rejected the pod."""
 
 
 def with_node_failures(state: JobState, pods: Iterable[PodSeen]) -> JobState:

@@ -47,7 +47,7 @@ class NoticeKind(StrEnum):
 
     NOTICE = "notice"
     DRAIN = "drain"
-    HANDOVER = "handover"  # only the pods that hear it go: commit, and continue inside the attempt without them
+    HANDOVER = "handover"  # only the pods with this notice leave: commit, and continue inside the attempt without them
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class FakeBackend:
             self._attempts.pop(action.attempt, None)
 
     def replace(self, action: Replace) -> None:
-        """Another pod is wanted beside each of these; those that are handed over are gone at once."""
+        """Add a replacement for each of these pods. Pods that are handed over are gone at once."""
         self.calls.append(action)
         seen = self._attempts.get(action.attempt)
         if seen is None:

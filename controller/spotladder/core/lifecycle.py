@@ -9,7 +9,7 @@ Rules
  4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier.
  5. provisionTimeout runs while workers lack capacity, and exhausts the tier. It is suspended during every other
     impediment, whose own timer (`impediment.RULES`) ends the attempt and keeps the tier.
- 6. An attempt without quota waits in its admission queue: only queueTimeout runs. An attempt whose quota is taken away
+ 6. An attempt without quota waits in its admission queue: only queueTimeout runs. An attempt whose quota is withdrawn
     ends, because the queue would restart its program under the same attempt number.
  7. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
  8. A terminal stage is never left.

@@ -21,7 +21,7 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 
 UNCOUNTED = frozenset({Cause.MAINTENANCE})
-"""Causes of losses that are not failures: the job was asked to move, and the tier works."""
+"""Causes of losses that are not failures: an administrator moved the job, and the tier works."""
 
 REMEMBERED = 512
 """Maximum number of lost pods of an attempt that are recorded by name; the oldest are dropped, so that the state stays

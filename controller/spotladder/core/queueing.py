@@ -2,7 +2,7 @@
 quota.
 
 A queue that readmits an attempt runs its program again under the same attempt number while the earlier pods may still
-write. So an attempt that has run ends when its quota is taken away, and the next attempt joins the queue.
+write. So an attempt that has run ends when its quota is withdrawn, and the next attempt joins the queue.
 """
 
 from __future__ import annotations

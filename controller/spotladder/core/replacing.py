@@ -44,15 +44,15 @@ def advance(draft: Draft) -> None:
         draft.move(Reason.HANDED_OVER, f"{here.workers} workers are ready without {_count(attempt.leaving)}")
     elif attempt.handing_over_since is not None:
         if here.passed(here.handing_over_deadline):
-            draft.move(Reason.EVICTION_NOTICE, "the program did not continue without the pods that go")
+            draft.move(Reason.EVICTION_NOTICE, "the program did not continue without the noticed pods")
     elif here.replacements_ready or (here.passed(attempt.replace_by) and here.replacements_placed):
         hand_over(draft)
     elif here.passed(attempt.replace_by):
-        draft.move(Reason.EVICTION_NOTICE, "no capacity for a replacement before the node goes")
+        draft.move(Reason.EVICTION_NOTICE, "no capacity for a replacement before the node is reclaimed")
 
 
 def hand_over(draft: Draft) -> None:
-    """Ask the program to continue without the pods that go."""
+    """Ask the program to continue without the leaving pods."""
     draft.state = replace(draft.state, attempt=replace(draft.here.attempt, handing_over_since=draft.now))
     draft.replanned = True
 

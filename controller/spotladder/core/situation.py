@@ -131,12 +131,12 @@ class Situation:
 
     @property
     def replacements_ready(self) -> bool:
-        """Whether every worker takes part without the pods that go."""
+        """Whether enough workers are ready without the leaving pods."""
         return self._staying(lambda pod: pod.phase is PodPhase.RUNNING and pod.ready)
 
     @property
     def replacements_placed(self) -> bool:
-        """Whether every worker has a node with its image, without the pods that go."""
+        """Whether enough workers have a node and their image, without the leaving pods."""
         return self._staying(lambda pod: pod.phase is not PodPhase.LOST and pod.placed)
 
     def _staying(self, met: Callable[[PodSeen], bool]) -> bool:
@@ -148,13 +148,13 @@ class Situation:
 
     @property
     def handing_over_deadline(self) -> Instant | None:
-        """When the program must have continued without the pods that go; None while it is not asked to."""
+        """When the program must have continued without the leaving pods; None before the handover."""
         since = self.attempt.handing_over_since
         return None if since is None else since + self.spec.grace
 
     @property
     def removal_due(self) -> Instant | None:
-        """When the pods that go are removed; None while the program is not asked to continue without them."""
+        """When the leaving pods are removed; None before the handover."""
         since = self.attempt.handing_over_since
         return None if since is None else since + REMOVAL_DELAY
 
@@ -193,8 +193,8 @@ class Situation:
     def last_progress(self) -> Instant:
         """When all pods last became ready, or the job last committed, by the decider's own clock.
 
-        While the checkpoint store is away nothing can be committed: then a step of the program counts, where the
-        backend knows of it.
+        While the checkpoint store is unavailable nothing can be committed. Then a step of the program counts, if the
+        backend observes steps.
         """
         attempt, seen = self.attempt, self.attempt_seen
         moved = seen.moved_at if seen is not None and seen.store_unavailable_since is not None else None

@@ -23,14 +23,15 @@ FINALIZER = "spotladder.io/cleanup"
 """On a TieredJob until nothing of it is left."""
 
 FORCE_DELETE = "spotladder.io/force-delete"
-"""Annotation "true": let the TieredJob go although not all of it is known to be gone."""
+"""Annotation "true": remove the finalizer of the TieredJob although some of its objects may remain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """A TieredJob. `generation` stands for the spec; our own status wakes nobody. `folder` is where its log lies,
-    `tiers` are its tiers with the CapacityTier of each, `tier` is the one of its live or last attempt, `capacity` the
-    CapacityTier that it holds or waits for, "" when it holds nothing, `copies` what other clusters need a copy of."""
+    """A TieredJob. Records are compared by `generation`, so status writes trigger no reconcile. `folder` is the address
+    of the commit log. `tiers` maps its tiers to their CapacityTiers. `tier` is the tier of the live or last attempt.
+    `capacity` is the CapacityTier that the job holds or waits for; "" if none. `copies` are the objects to copy to
+    other clusters."""
 
     name: str
     namespace: str
@@ -100,7 +101,7 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRecord:
-    """A CapacityTier. `model` is None when it is not valid: `problem` then says why."""
+    """A CapacityTier. If it is invalid, `model` is None and `problem` is the cause."""
 
     name: str
     uid: str

@@ -231,7 +231,7 @@ def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
         case Stage.RUNNING | Stage.REPLACING:
             ends = [pod.notice_ends_at for pod in _noticed(seen) if pod.notice_ends_at is not None]
             what = "replacing" if state.stage is Stage.REPLACING else "running"
-            return Tone.GOOD, what + _until(min(ends, default=None), 0.0, now, "a node goes in")
+            return Tone.GOOD, what + _until(min(ends, default=None), 0.0, now, "a node is reclaimed in")
         case Stage.IDLE if state.paused_until is not None:
             return Tone.CAUTION, f"pausing{_until(state.paused_until, 0.0, now, 'restarts in')}"
         case _:
@@ -273,7 +273,7 @@ def _nodes(snapshot: ViewSnapshot, width: int) -> Text:
 def _node(pod: PodSeen, now: Instant) -> Text:
     name = pod.node or pod.uid
     if pod.noticed:
-        when = f" goes in {span(pod.notice_ends_at - now)}" if pod.notice_ends_at is not None else " is noticed"
+        when = f" is reclaimed in {span(pod.notice_ends_at - now)}" if pod.notice_ends_at is not None else " is noticed"
         return Text(f"◐ {name}{when}", style="yellow")
     if pod.phase is PodPhase.PENDING:
         return Text(f"○ {name}", style="dim")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 HEADS = 2
 """The number of heads at once: the attempt's and the next attempt's."""
 
-SETTLE = 1.5
+ATTRIBUTION_WINDOW = 1.5
 """Seconds after a program's failure in which the loss of a node may still explain it: Ray checks its nodes once a
 second."""
 
@@ -190,7 +190,9 @@ def _plan(request: Request) -> _Plan:
 def _spec(request: Request, began: float) -> JobSpec:
     from spotladder.api.resolve import capacity_of, job_spec
 
-    return replace(job_spec(request.job, capacity_of(request.world), submitted_at=began), attribution_window=SETTLE)
+    return replace(
+        job_spec(request.job, capacity_of(request.world), submitted_at=began), attribution_window=ATTRIBUTION_WINDOW
+    )
 
 
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:

@@ -193,7 +193,7 @@ class LeaderRuntime:
                 return await work()
             except NotLeading:
                 return  # The reconciles will find this out too.
-            except Exception as error:  # noqa: BLE001 – nobody else would notice
+            except Exception as error:  # noqa: BLE001 – otherwise the crash would not be logged
                 self._log.error("a background task has failed with an unexpected error", exc_info=error)
             await self._clock.sleep(RESTART_INTERVAL)
 
@@ -279,7 +279,7 @@ class LeaderRuntime:
         if cluster is not None and not cluster.problem:
             self._preflight.reached(cluster)
         for key in cluster.inventory.jobs() if cluster is not None else ():
-            self.queue.add(key)  # Includes jobs whose TieredJob does not exist any more.
+            self.queue.add(key)  # Includes jobs whose TieredJob no longer exists.
         self._look_at_all()
 
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:

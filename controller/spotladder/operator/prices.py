@@ -77,7 +77,7 @@ class Prices:
                 asked.price, asked.problem = await asyncio.to_thread(source, spec), ""
         except (SpotladderError, TimeoutError) as error:
             asked.problem = str(error) or f"no answer in {LOOKUP_TIMEOUT:g} s"
-        except Exception as error:  # noqa: BLE001 – a vendor's answer of another shape; it is asked for again
+        except Exception as error:  # noqa: BLE001 – an unexpected response of the vendor; the lookup is retried
             asked.problem = described(error)
         asked.due = self._clock.now() + (RETRY if asked.problem else PRICE_TTL)
         asked.task = None

@@ -19,10 +19,10 @@ from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.operator.storage.access import EVERY_NAMESPACE, NamespaceAccess
 
-SETTLE: Seconds = 60.0
-"""Kubernetes marks a node as lost up to 55 s after its last heartbeat (50 s of grace, checked every 5 s). By then the
-programs on the other nodes have failed because of it. A failure that already counted as the program's own would end
-the job for the loss of a node."""
+ATTRIBUTION_WINDOW: Seconds = 60.0
+"""Kubernetes marks a node as lost up to 55 s after its last heartbeat (50 s of grace, checked every 5 s). Before that,
+the programs on the other nodes fail because of the loss. If such a failure counted as the program's own error, it would
+end the job for the loss of a node."""
 
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
@@ -99,7 +99,7 @@ class Settings(BaseModel):
         default=600.0, gt=0, description="Seconds after which every job is reconciled without an event."
     )
     settle: float = Field(
-        default=SETTLE,
+        default=ATTRIBUTION_WINDOW,
         ge=0,
         description="Seconds after a program's failure in which the loss of a node may still explain it.",
     )
@@ -140,7 +140,7 @@ def read_settings(file: Path | None, flags: dict[str, Any]) -> Settings:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    from ruamel.yaml import YAML  # noqa: PLC0415 – only who gives a file pays for it
+    from ruamel.yaml import YAML  # noqa: PLC0415 – imported only if there is a settings file
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
 
     try:

@@ -6,8 +6,8 @@ Rules
    workers may be interleaved: a traceback is read from the lines of one of them.
 2. The last traceback counts. A chain ("During handling of the above exception …") ends with the exception that was not
    caught, and Ray quotes the traceback of the rank that failed inside its own message.
-3. A traceback with more than `STALE_AFTER` lines behind it was caught and logged: the program went on. Then the last
-   line is what there is.
+3. A traceback that is followed by more than `STALE_AFTER` lines was caught and logged, and the program continued. The
+   last line is used instead.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
 
 
 def last_lines(text: str, most: int = 20) -> tuple[str, ...]:
-    """The last traceback with its exception, at most so many lines of it; else the last lines. Secrets are removed."""
+    """The last traceback with its exception, else the last lines; at most `most` lines. Secrets are removed."""
     lines = _lines(text)
     if (found := _last_traceback(lines)) is not None:
         kept = [line.text.rstrip() for line in found.lines]

@@ -1,4 +1,5 @@
-"""Finds policies by name: ours, and those that other packages offer under the entry point group below."""
+"""Finds policies by name: the built-in ones, and those that other packages register under the entry point group
+below."""
 
 from __future__ import annotations
 

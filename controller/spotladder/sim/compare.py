@@ -30,7 +30,7 @@ from spotladder.sim.world.zone import ZonePlan
 
 @dataclass(frozen=True, slots=True)
 class ZoneSource:
-    """A zone and where its traces come from: the seed n takes the trace n of `traces`, in turn. Without traces the zone
+    """A zone and the source of its traces: seed n uses trace n modulo the number of `traces`. Without traces the zone
     always has capacity, or has those of the synthetic market."""
 
     plan: ZonePlan
@@ -202,7 +202,7 @@ def _plans(scenario: Scenario, seed: int) -> tuple[list[ZonePlan], Seconds]:
     ]
     ends = [plan.trace.end for plan in plans if plan.trace is not None]
     room = min(ends, default=math.inf) - scenario.horizon
-    # Repeatable on purpose: it stands for a market, not for a secret.
+    # Seeded on purpose: these numbers simulate a market and are no secret.
     return plans, Random(seed).uniform(0.0, room) if seed and 0 < room < math.inf else 0.0  # noqa: S311
 
 

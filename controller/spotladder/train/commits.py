@@ -3,12 +3,12 @@
 1. One checkpoint is being uploaded, and at most one more is pending: the newest. The program waits for the upload
    before it, for at most `PREVIOUS_COMMIT_TIMEOUT`, and not at all while the store is unavailable. The disk holds only
    these two and the checkpoint that the program is writing.
-2. While the store is away, all ranks try again together, with growing intervals. After each failed round rank 0
-   decides whether to go on with this checkpoint or with the next one. A checkpoint whose append may have arrived is
-   never given up.
-3. A rank may have let go of a checkpoint that another rank still holds. Before each commit the ranks therefore agree
-   on the step; a rank that is behind lets go too and waits until its program has come to that step.
-4. An error that waiting does not help against is raised by the program's next call, on all ranks.
+2. While the store is unavailable, all ranks retry together, with a backoff. After each failed round rank 0
+   decides whether to retry with this checkpoint or the next one. A checkpoint whose append may have arrived is never
+   abandoned.
+3. A rank may have dropped a checkpoint that another rank still holds. Before each commit the ranks therefore agree on
+   the step. A rank that is behind drops its checkpoint too, and waits until its program has reached that step.
+4. An error that a retry cannot fix is raised by the program's next call, on all ranks.
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ class FramedConnection:
         self._sending = threading.Lock()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # A machine that loses power does not close the connection: send keepalives after 15 s, give up after 30 s.
+        # A machine that loses power does not close the connection: send keepalives after 15 s, and close it after 30 s
+        # without a response.
         for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPALIVE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
             if hasattr(socket, option):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -150,7 +150,8 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         return self._unexplained > UNEXPLAINED_LIMIT
 
     def _drain(self, nodes: set[str]) -> None:
-        """Keep the next worker group off nodes that go. Their own end drains them too, though maybe later."""
+        """Drain the leaving nodes in Ray, so that the next worker group does not use them. The controller drains them
+        too, perhaps later."""
         from ray._private.worker import global_worker
         from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 

@@ -291,5 +291,5 @@ def _end() -> None:
 
 
 def _at_exit(do: Callable[[], None]) -> None:
-    """Run before thread pools are closed, which is before `atexit`: an upload needs them."""
+    """Run `do` before Python closes thread pools, which uploads need. That is earlier than `atexit`."""
     getattr(threading, "_register_atexit", atexit.register)(do)

@@ -92,7 +92,7 @@ class State:
 class Sampler:
     """An endless sequence of batches of example indices for one rank: `DataLoader(…, batch_sampler=sampler)`.
 
-    Every epoch is shuffled anew and leaves out the examples that do not fill a batch on all ranks. `batch` is the
+    Every epoch has another order and leaves out the examples that do not fill a batch on all ranks. `batch` is the
     number of examples in one rank's batch. The sampler saves the position of the last batch that it returned, so read
     the data in the training process (`num_workers=0`). Loader processes read ahead: with them, use a data loader that
     saves its own position, such as torchdata's StatefulDataLoader.

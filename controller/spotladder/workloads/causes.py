@@ -117,7 +117,7 @@ EXIT_REASONS: Mapping[str, Cause] = MappingProxyType(
         "ContainerCannotRun": Cause.APP_ERROR,
     }
 )
-"""Reasons of a terminated container, if they say more than its exit code."""
+"""Reasons of a terminated container that are more specific than its exit code."""
 
 EXIT_CODES: Mapping[int, Cause] = MappingProxyType(
     {
@@ -135,7 +135,7 @@ EXIT_CODES: Mapping[int, Cause] = MappingProxyType(
 def node_sign(node: NodeRecord | None, events: Iterable[EventRecord] = ()) -> Sign | None:
     """The sign that a node shows; None for a healthy node. A reclaim takes precedence over silence, which it causes.
 
-    `events` are those about this node or the pod on it. `node` is None if the node does not exist any more.
+    `events` are those about this node or the pod on it. `node` is None if the node no longer exists.
     """
     signs = [EVENTS[event.reason] for event in events if event.reason in EVENTS]
     if node is None:

@@ -61,9 +61,9 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
 
 
 def _image_pulled(pod: PodRecord) -> bool:
-    """Whether the kubelet has the images of the first containers. It has them once it has started one of them, since
-    it pulls the image of a container before it starts it, and the other containers of the pod wait as PodInitializing
-    meanwhile."""
+    """Whether the kubelet has the images of the first containers. It has them once it has started one of
+    these containers, because it pulls the image of a container first. The other containers then wait with the reason
+    PodInitializing."""
     started = any(entry.running or entry.exit_code is not None for entry in pod.containers)
     return started and not any(entry.waiting in _NOT_PULLED for entry in pod.containers)
 

@@ -70,7 +70,7 @@ class WorkloadKind(Protocol):
 
     @property
     def ranks(self) -> bool:
-        """Whether every worker pod is a rank with output of its own. If not, Ray's driver has the program's output."""
+        """Whether every worker pod is a rank with its own output. If not, Ray's driver has the program's output."""
 
     def renders(self, job: TieredJob) -> bool:
         """Whether the job's attempts are of this kind."""
@@ -112,7 +112,7 @@ class WorkloadKind(Protocol):
         the cluster's clock."""
 
     def replacing(self, objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> Change | None:
-        """The change that runs a replacement beside each of these pods (uids) or, with `remove`, removes them. None
+        """The change that adds a replacement for each of these pods (uids) or, with `remove`, removes them. None
         when nothing is to be changed. Only asked of attempts whose `surplus` is not None."""
 
     def read(

@@ -45,8 +45,8 @@ def plan(
 
     Changes are Terraform's own plan, by concern; nothing is changed. Costs are those of each cluster while it is idle,
     and of an hour of a node of each tier, by on-demand list prices of one region of each cloud, from a table with its
-    date; with --online, tiers on AWS have current spot and on-demand prices. Where Terraform cannot make its plan,
-    the costs are printed all the same, and the exit code is 5.
+    date; with --online, tiers on AWS have current spot and on-demand prices. If Terraform cannot make its plan,
+    the command still prints the costs, and exits with code 5.
 
     \b
     Examples:

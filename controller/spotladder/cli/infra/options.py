@@ -20,7 +20,7 @@ ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this 
 CloudOption = Annotated[
     str | None, typer.Option("--cloud", help="Only the clusters of this cloud: aws, gcp, existing or kind.")
 ]
-ToOption = Annotated[Path, typer.Option("--to", help="Folder for the stacks. Existing stacks in it are replaced.")]
+ToOption = Annotated[Path, typer.Option("--to", help="Folder for the stacks; replaces existing stacks.")]
 StateOption = Annotated[Path, typer.Option("--state", help="Folder for local state, outputs and kubeconfigs.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 FLEET = Path("fleet.yaml")

@@ -150,7 +150,7 @@ def rollback(
 ) -> None:
     """Take clusters back to their last good rollout: versions and values. CustomResourceDefinitions stay.
 
-    A cluster whose last rollout was good goes back to the one before. The fleet file is not changed: correct it before
+    A cluster whose last rollout was good returns to the one before. The fleet file is not changed: correct it before
     the next rollout.
 
     \b
@@ -178,7 +178,7 @@ def upgrade(
 ) -> None:
     """Show the stages of an upgrade and what each waits for; with --apply, upgrade the releases.
 
-    Nodes are held meanwhile: Karpenter removes none, so no job loses a node to the upgrade. Kubernetes itself is
+    Meanwhile Karpenter removes no nodes, so no job loses a node because of the upgrade. Kubernetes itself is
     upgraded by Terraform afterwards, and nodes get a new image when they are empty.
 
     \b
@@ -218,7 +218,7 @@ def _place(
     *,
     canary: list[str] | None = None,
 ) -> tuple[RolloutSite, list[str]]:
-    """The working directories of the rollout and the names of the chosen clusters; no name stands for all clusters.
+    """The working directories of the rollout and the names of the chosen clusters; empty for all clusters.
 
     Raises:
         InvalidSpec: A cluster or the cloud is unknown.

@@ -40,8 +40,8 @@ class Delete:
 class Replace:
     """Run a replacement beside each of these pods of this attempt. Repeated; must be idempotent.
 
-    `pods` are identities; those that are gone need none any more. `hand_over`: ask the program to commit and to
-    continue without the pods. `remove`: remove them, and wait for them no more. `deadline` is when their nodes may go.
+    `pods` are identities; pods that are gone need no replacement. `hand_over`: ask the program to commit and to
+    continue without the pods. `remove`: remove them. `deadline` is when their nodes may be reclaimed.
     """
 
     attempt: int

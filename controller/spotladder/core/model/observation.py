@@ -22,7 +22,7 @@ class Blocker(StrEnum):
 
 
 class QueueEviction(StrEnum):
-    """Why an admission queue took the quota of an attempt away."""
+    """Why an admission queue withdrew the quota of an attempt."""
 
     PREEMPTED = "Preempted"  # a workload with a higher priority, or the owner of borrowed quota, needs it
     PODS_READY_TIMEOUT = "PodsReadyTimeout"  # the pods were not ready within the queue's own timeout

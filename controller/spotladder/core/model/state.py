@@ -154,7 +154,7 @@ class NodeFailures:
 class TierRecord:
     """The history of one tier.
 
-    `exhausted_by` is why the tier must not be used any more; None if it may be used. `unpriced` is the number of its
+    `exhausted_by` is why the tier must not be used again; None if it may be used. `unpriced` is the number of its
     node-seconds without a known price, which `cost` does not include. `surge_seconds` is the number of its node-seconds
     beyond the number of workers of the attempt, paid like the others. `spells` are the newest availability spells,
     oldest first.
@@ -243,7 +243,7 @@ class JobState:
 
     @property
     def lasting(self) -> JobState:
-        """The state without the fields that change with time: clocks, costs, suspended timers, pods that come and go.
+        """The state without the fields that change with time: clocks, costs, suspended timers, the set of pods.
 
         States that differ only in these fields need not be written at once.
         """

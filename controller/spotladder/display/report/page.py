@@ -80,7 +80,7 @@ def _figures(facts: Facts) -> list[tuple[Markup, Markup]]:
     done = f"of {count(facts.total)}, " if facts.total else ""
     return [
         figure("steps", count(facts.steps), f"{done}{count(facts.recomputed)} recomputed"),
-        figure("goodput", percent(facts.time.goodput), "of the time went into new steps"),
+        figure("goodput", percent(facts.time.goodput), "of the time was spent on new steps"),
         figure("paid", *_paid(facts)),
         figure(
             "extra cost" if share is not None and share < 0 else "saved",

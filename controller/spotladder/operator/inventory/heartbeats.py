@@ -74,8 +74,7 @@ class Heartbeats:
     def facts(
         self, seen: AttemptSeen, cluster: Cluster, pods: Iterable[PodRecord], nodes: Mapping[str, NodeRecord]
     ) -> AttemptSeen:
-        """The attempt with the number of silent nodes of its own and of its cluster; unchanged while no node is
-        silent."""
+        """Add the numbers of silent nodes of the attempt and of its cluster; unchanged while no node is silent."""
         if not any(pod.silent for pod in seen.pods):
             return seen
         now = self._clock.now() + cluster.client.ahead

@@ -95,7 +95,7 @@ class ClusterMonitor:
                         await self._while_up()
                 except SpotladderError as error:
                     self._down(str(error))
-                except Exception as error:  # noqa: BLE001 – a defect here must not end the others, or this for ever
+                except Exception as error:  # noqa: BLE001 – a defect must not end this monitor or the others
                     self._log.exception("a defect")
                     self._down(described(error))
                 self._failures += 1

@@ -201,8 +201,8 @@ class Applier:
                     found.cluster.inventory.written(PODS, updated)
 
     async def replace(self, loaded: Loaded, action: Replace) -> None:
-        """Run replacements beside pods that go. To hand over, notify these pods first, and remove them when the
-        program has had the time to hear it."""
+        """Start replacements of noticed pods. For a handover, notify these pods first; they are removed after
+        `REMOVAL_DELAY`, so that the program can read the notice."""
         found = loaded.found.attempts.get(action.attempt)
         if found is None or found.cluster.problem:
             return
@@ -328,7 +328,7 @@ class Applier:
 
         The Job keeps it with a finalizer until its phase is final, and does not replace it before.
         """
-        status = {"phase": "Failed", "reason": "NodeLost", "message": f"node {pod.node} does not report any more"}
+        status = {"phase": "Failed", "reason": "NodeLost", "message": f"node {pod.node} no longer reports"}
         body = {"metadata": {"uid": pod.uid}, "status": status}
         with suppress(NotFound, Conflict):  # It is gone or was replaced.
             await cluster.client.merge(PODS, pod.name, pod.namespace, body=body, subresource="status")

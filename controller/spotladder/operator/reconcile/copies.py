@@ -3,7 +3,7 @@
 1. A copy is created or updated before an attempt starts in the cluster, and kept up to date while it may be needed.
 2. A copy is labelled with its home cluster. An existing object that is not a copy of this home cluster is not changed,
    and is reported.
-3. Several jobs of a namespace share a copy. It is removed when no unfinished TieredJob lists it any more.
+3. Several jobs of a namespace share a copy. It is removed once no unfinished TieredJob lists it.
 4. A lost copy is created again in clusters with an attempt that needs it: a pod that waits for it does not lack
    capacity.
 """

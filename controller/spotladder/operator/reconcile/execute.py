@@ -75,7 +75,7 @@ class Executor:
             address: The address of the job's commit log.
 
         Raises:
-            Conflict, NotFound, NotLeading: The job is to be reconciled anew; the remaining actions are skipped.
+            Conflict, NotFound, NotLeading: The job must be reconciled again; the remaining actions are skipped.
         """
         result = ExecutionResult()
         live = decision.state.attempt.number if decision.state.attempt else None

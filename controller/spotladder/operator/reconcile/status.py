@@ -57,8 +57,8 @@ def of_state(
     waits: Explanation | None = None,
     uninterrupted: float | None = None,
 ) -> TieredJobStatus:
-    """The status that says this state. `clusters` is where each tier is, `tiers` are the names that the spec has.
-    `uninterrupted` is what the committed steps cost without interruptions on demand, None where that is not known."""
+    """The status for this state. `clusters` maps tiers to their clusters. `tiers` are the tier names of the spec.
+    `uninterrupted` is what the committed steps cost without interruptions on demand, None if unknown."""
     spent, on_demand = state.spent_usd, state.on_demand_usd
     unpriced = [tier.name for tier in state.tiers if tier.unpriced]
     progress = state.progress

@@ -70,7 +70,7 @@ def note_of(problem: Diagnosis) -> Note:
 
 def _deleted(move: Move) -> str:
     if move.target is Stage.SUSPENDED:
-        return "the job has no objects any more and is deleted"
+        return "all objects of the job are gone; it is deleted"
     return f"attempt {move.attempt} on {move.tier}: the job is deleted; the attempt commits and stops"
 
 

@@ -37,7 +37,7 @@ _ASKED = (Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK)
 
 @dataclass(slots=True)
 class _Tally:
-    """The counts since the last write. `had`: whether the last request got nodes; None if there was none."""
+    """The counts since the last write. `had` is whether the last request got nodes; None if there was no request."""
 
     attempts: int = 0
     refusals: int = 0

@@ -25,7 +25,7 @@ class CredentialsMissing(EnvironmentFailure):
 
 
 class SecretReader:
-    """Reads Secrets by name, seldom, and drops those that no job uses any more."""
+    """Reads Secrets by name, rarely, and drops those that no job uses."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client

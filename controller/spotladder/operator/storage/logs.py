@@ -199,8 +199,8 @@ class Logs:
 
     async def end(self, address: LogAddress, outcome: str, attempt: int, message: str, *, keep: int) -> str:
         """Record the job's outcome beside its checkpoints, and delete all but the newest `keep`. Returns why old ones
-        were not deleted, or "". Raises what the log raises, and TimeoutError after `PROMPT` seconds: the write goes
-        on, requeues the job when it is complete, and the next call returns the result."""
+        were not deleted, or "". Raises what the log raises, and TimeoutError after `PROMPT` seconds: the write
+        continues and requeues the job when it is complete; the next call then returns the result."""
         key = (address.namespace, address.job)
 
         def write() -> str:

@@ -6,7 +6,7 @@ lines about the outage (`output.outage`) are the only evidence.
 1. Output is read, at long intervals, only while a job has not committed for longer than its interval, so most jobs are
    never read.
 2. No reconcile waits for it. New information requeues the job.
-3. A line that does not change any more, or that is older than the newest commit, is ignored.
+3. A line that no longer changes, or that is older than the newest commit, is ignored.
 """
 
 from __future__ import annotations

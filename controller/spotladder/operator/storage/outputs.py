@@ -6,7 +6,7 @@
    and again with each further one, and stored when the last one is gone.
 3. The deletion of an attempt waits for the read, at most `READING`, so that a log does not delay the next attempt.
    After the job has ended, the deletion waits up to `READING_AT_THE_END`. No deletion waits for the bucket.
-4. Writes to a bucket that does not answer are retried for a while; refused writes are not. Lost output is logged and
+4. Writes to an unavailable bucket are retried for a limited time; refused writes are not. Lost output is logged and
    does not affect the job.
 """
 

@@ -1,4 +1,4 @@
-"""Nodes that come and go: `milliseconds,add|remove,node`, as recorded from real spot clusters.
+"""Traces of node events: `milliseconds,add|remove,node`, as recorded from real spot clusters.
 
 A file may contain several recordings that each begin at 0. They are concatenated; each starts without nodes.
 """

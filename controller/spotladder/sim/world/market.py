@@ -40,7 +40,7 @@ class Market:
     @classmethod
     def of(cls, plans: Iterable[ZonePlan], *, start: Seconds = 0.0, seed: int = 0) -> Market:
         """The zones of these plans, from `start` seconds of their traces on."""
-        # Repeatable on purpose: it stands for a market, not for a secret.
+        # Seeded on purpose: these numbers simulate a market and are no secret.
         return cls({plan.name: Zone(plan, start) for plan in plans}, Random(seed))  # noqa: S311
 
     def zone(self, name: str) -> Zone:

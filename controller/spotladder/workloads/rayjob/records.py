@@ -83,7 +83,7 @@ class RayJobRecord(WorkloadRecord):
 @dataclass(frozen=True, slots=True)
 class WorkerGroup:
     """A worker group of a RayCluster. `most` is its maxReplicas, `hosts` the number of pods of each replica,
-    `to_delete` the names of pods that KubeRay is asked to remove."""
+    `to_delete` its `workersToDelete`."""
 
     name: str
     replicas: int

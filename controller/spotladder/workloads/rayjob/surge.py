@@ -1,11 +1,12 @@
-"""More workers in a running RayCluster, for a while: replacements beside pods whose nodes will go.
+"""Temporary additional workers in a running RayCluster: replacements for pods whose nodes will be reclaimed.
 
 KubeRay copies a RayJob's cluster spec once, so the RayCluster itself is changed: `replicas` of the pod's worker group,
 and `scaleStrategy.workersToDelete` when the pod is handed over.
 
 1. KubeRay removes pods at random when a group has more than `replicas`, and counts pods that are being deleted. So the
-   number goes down only together with the names of the pods that go, and the names stay while the pods exist.
-2. A pod that was replaced twice by accident is named too while it is pending; one that runs already stays, and is paid.
+   controller reduces `replicas` only together with the names of the noticed pods, and keeps the names while they exist.
+2. If a pod was replaced twice by accident, the second replacement is named too while it is pending. If it runs, it
+stays.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def surplus(objects: AttemptObjects) -> int | None:
 
 
 def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> Change | None:
-    """The change of the RayCluster that runs a replacement beside each of these pods (uids), or removes them; None when
-    it is as it should be."""
+    """The patch of the RayCluster that adds a replacement for each of these pods (uids), or removes the pods; None if
+    no change is needed."""
     found = _surged(objects)
     if found is None:
         return None
