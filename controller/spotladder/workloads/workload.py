@@ -44,6 +44,20 @@ class Change:
     patch: tuple[Mapping[str, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class DriverOutput:
+    """Where the output of an attempt's driver can be read.
+
+    `container` prints it: a container of the head's pod or, with the label selector `pods`, of the newest of these
+    pods. Without a container, the dashboard of the head has the output. `log_of` extracts the last lines from the
+    message in the status of the main object; None if that message has no output.
+    """
+
+    container: str = ""
+    pods: str = ""
+    log_of: Callable[[str], str] | None = None
+
+
 class WorkloadKind(Protocol):
     """One kind of workload."""
 
@@ -67,10 +81,6 @@ class WorkloadKind(Protocol):
     @property
     def install(self) -> str:
         """The message for the user if `main` is not installed; `{cluster}` stands for the cluster."""
-
-    @property
-    def ranks(self) -> bool:
-        """Whether every worker pod is a rank with its own output. If not, Ray's driver has the program's output."""
 
     def renders(self, job: TieredJob) -> bool:
         """Whether the job's attempts are of this kind."""
@@ -110,6 +120,10 @@ class WorkloadKind(Protocol):
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         """Which operator does not act on the attempt, with the evidence; "" if all act or still have time. `now` is by
         the cluster's clock."""
+
+    def driver_output(self, objects: AttemptObjects) -> DriverOutput | None:
+        """Where the output of the attempt's driver can be read. None if the attempt has no driver: then every worker
+        pod is a rank with its own output."""
 
     def replacing(self, objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> Change | None:
         """The change that adds a replacement for each of these pods (uids) or, with `remove`, removes them. None

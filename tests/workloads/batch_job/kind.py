@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -51,7 +51,6 @@ class BatchJobKind:
     main: APIResource = JOBS
     made: tuple[APIResource, ...] = (JOBS,)
     records: Mapping[APIResource, Callable[[Object], Made]] = {JOBS: BatchJobRecord.of}
-    ranks = True
     install = "{cluster} has no Jobs"
 
     def renders(self, job: TieredJob) -> bool:
@@ -82,6 +81,12 @@ class BatchJobKind:
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return ""
+
+    def driver_output(self, objects: AttemptObjects) -> None:
+        return None
+
+    def replacing(self, objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> None:
+        return None
 
     def read(
         self,

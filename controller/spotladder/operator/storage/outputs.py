@@ -107,7 +107,7 @@ class Outputs:
 
     def _look_at_restarts(self, loaded: Loaded, attempt: int, found: Located, address: Address) -> None:
         top = found.objects.top
-        if top is None or not main_kinds()[top.kind].ranks or found.cluster.problem:
+        if top is None or found.cluster.problem or main_kinds()[top.kind].driver_output(found.objects) is not None:
             return
         going = frozenset((pod.uid, pod.phase) for pod in found.objects.pods if pod.deleting or pod.phase == "Failed")
         known = self._attempts.get(loaded.record.uid, {}).get(attempt)

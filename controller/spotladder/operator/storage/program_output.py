@@ -30,8 +30,8 @@ from spotladder.operator.inventory.clusters import Located
 from spotladder.resources import PODS
 from spotladder.workloads.causes import silent
 from spotladder.workloads.kinds import main_kinds
-from spotladder.workloads.rayjob.records import RAYJOBS, SUBMITTER, RayJobRecord, driver_log, rayjob_of
-from spotladder.workloads.records import PodRecord
+from spotladder.workloads.records import PodRecord, WorkloadRecord
+from spotladder.workloads.workload import DriverOutput
 
 T = TypeVar("T")
 
@@ -66,25 +66,27 @@ async def printed(attempt: int, found: Located, *, lines: int = LINES, ranks: in
     """
     nodes = found.cluster.inventory.nodes_of(found.objects)
     alive = [pod for pod in found.objects.pods if pod.node and not silent(nodes.get(pod.node))]
-    if found.objects.top is not None and main_kinds()[found.objects.top.kind].ranks:
-        return await _ranks(attempt, found.cluster.client, alive, lines, ranks)
-    text = await _driver(found, alive, lines)
-    return {Output(attempt, 0, "driver"): text} if text else await _crashed_head(attempt, found.cluster.client, alive)
+    client, top, text = found.cluster.client, found.objects.top, ""
+    if top is not None:
+        driver = main_kinds()[top.kind].driver_output(found.objects)
+        if driver is None:
+            return await _ranks(attempt, client, alive, lines, ranks)
+        text = await _driver(client, top, driver, alive, lines)
+    return {Output(attempt, 0, "driver"): text} if text else await _crashed_head(attempt, client, alive)
 
 
-async def _driver(found: Located, alive: Sequence[PodRecord], lines: int) -> str:
-    client, rayjob = found.cluster.client, rayjob_of(found.objects)
-    if rayjob is None:
-        return ""
-    if rayjob.mode == "K8sJobMode":
-        return await _submitter(client, rayjob, lines) or await _message(client, rayjob)
+async def _driver(
+    client: Client, top: WorkloadRecord, driver: DriverOutput, alive: Sequence[PodRecord], lines: int
+) -> str:
+    if driver.pods:
+        return await _submitter(client, top, driver, lines) or await _message(client, top, driver)
     for head in alive:
         if head.role is PodRole.HEAD and head.phase == "Running":
-            sidecar = rayjob.mode == "SidecarMode"
-            read = _log_of(client, head, SUBMITTER, lines) if sidecar else _dashboard(client, head, lines)
+            container = driver.container
+            read = _log_of(client, head, container, lines) if container else _dashboard(client, head, lines)
             if text := await read:
                 return text
-    return await _message(client, rayjob)
+    return await _message(client, top, driver)
 
 
 async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
@@ -108,30 +110,31 @@ async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
     return await _tried(what, _end_of(last, LONGEST), "") or await _tried(what, all_of(job), "")
 
 
-async def _submitter(client: Client, rayjob: RayJobRecord, lines: int) -> str:
-    """Read from the pod that KubeRay's Job with the attempt's name has created."""
+async def _submitter(client: Client, top: WorkloadRecord, driver: DriverOutput, lines: int) -> str:
+    """The log of the submitter, which runs in its own pod."""
 
     async def pods() -> list[PodRecord]:
-        pages = client.pages(PODS, rayjob.namespace, labels=f"job-name={rayjob.name}")
+        pages = client.pages(PODS, top.namespace, labels=driver.pods)
         return [PodRecord.of(pod) async for page in pages for pod in page.items]
 
-    for pod in (await _tried(f"the submitter of {rayjob.name}", pods(), []))[-1:]:
-        return await _log_of(client, pod, SUBMITTER, lines)
+    for pod in (await _tried(f"the submitter of {top.name}", pods(), []))[-1:]:
+        return await _log_of(client, pod, driver.container, lines)
     return ""
 
 
-async def _message(client: Client, rayjob: RayJobRecord) -> str:
-    if not rayjob.error:
-        return ""  # It has no output.
+async def _message(client: Client, top: WorkloadRecord, driver: DriverOutput) -> str:
+    """The last lines in the status of the attempt's main object."""
+    if (log_of := driver.log_of) is None:
+        return ""
 
     async def ask() -> str:
-        pages = client.pages(RAYJOBS, rayjob.namespace, fields=f"metadata.name={rayjob.name}")
+        pages = client.pages(top.kind, top.namespace, fields=f"metadata.name={top.name}")
         messages = [
             str((entry.get("status") or {}).get("message") or "") async for page in pages for entry in page.items
         ]
-        return driver_log(messages[0]) if messages else ""
+        return log_of(messages[0]) if messages else ""
 
-    return await _tried(f"RayJob {rayjob.name}", ask(), "")
+    return await _tried(f"{top.kind.kind} {top.name}", ask(), "")
 
 
 async def _crashed_head(attempt: int, client: Client, pods: Sequence[PodRecord]) -> dict[Output, str]:

@@ -73,7 +73,6 @@ class JobSetKind:
     main: APIResource = JOBSETS
     made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, JOBSETS)
     records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType({JOBSETS: JobSetRecord.of})
-    ranks = True
     install = "JobSet is not installed in {cluster}: install the jobset chart"
 
     def renders(self, job: TieredJob) -> bool:
@@ -106,6 +105,9 @@ class JobSetKind:
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_jobset(objects, now) or silent_scheduler(objects.pods, now)
+
+    def driver_output(self, objects: AttemptObjects) -> None:  # noqa: ARG002 – the port's
+        return None
 
     def replacing(
         self,

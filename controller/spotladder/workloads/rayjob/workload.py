@@ -33,12 +33,20 @@ from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, variables, with_env, with_overlay
 from spotladder.workloads.rayjob import state, surge
 from spotladder.workloads.rayjob.operator import silent_kuberay
-from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, RayClusterRecord, RayJobRecord
+from spotladder.workloads.rayjob.records import (
+    RAYCLUSTERS,
+    RAYJOBS,
+    SUBMITTER,
+    RayClusterRecord,
+    RayJobRecord,
+    driver_log,
+    rayjob_of,
+)
 from spotladder.workloads.records import Made, Object
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import AttemptObjects, WorkloadKind
+from spotladder.workloads.workload import AttemptObjects, DriverOutput, WorkloadKind
 
 KEPT_AFTER_THE_END = 60
 """Seconds for which a cluster is kept after its program has ended."""
@@ -75,7 +83,6 @@ class RayJobKind:
     records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType(
         {RAYJOBS: RayJobRecord.of, RAYCLUSTERS: RayClusterRecord.of}
     )
-    ranks = False
     install = "KubeRay is not installed in {cluster}: install the kuberay-operator chart (1.5 or newer)"
 
     def renders(self, job: TieredJob) -> bool:
@@ -105,6 +112,14 @@ class RayJobKind:
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_kuberay(objects, now) or silent_scheduler(objects.pods, now)
+
+    def driver_output(self, objects: AttemptObjects) -> DriverOutput:
+        rayjob = rayjob_of(objects)
+        mode = "" if rayjob is None else rayjob.mode
+        log_of = None if rayjob is None or not rayjob.error else driver_log
+        if rayjob is not None and mode == "K8sJobMode":  # KubeRay creates a submitter Job with the attempt's name.
+            return DriverOutput(SUBMITTER, f"job-name={rayjob.name}", log_of)
+        return DriverOutput(SUBMITTER if mode == "SidecarMode" else "", log_of=log_of)
 
     begun = staticmethod(state.begun)
     refusal = staticmethod(state.refusal)
