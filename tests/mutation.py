@@ -1,8 +1,8 @@
-"""`make mutation`: changes the decision core and the commit log at random places, and counts the changes that no fast
-test notices. `SAMPLE` and `SEED` say how many and which.
+"""`make mutation`: runs mutation tests of the decision core and the commit log, and lists the undetected mutants.
+`SAMPLE` is the number of mutants, `SEED` selects them.
 
-The tool wants its sources below `src`, so it works on a copy. Only tests that take moments are run against a change:
-what they miss, the longer ones may still notice, so the share that is printed is a lower bound.
+The tool expects sources below `src`, so it works on a copy. Only quick tests run against a mutant. Longer tests may
+detect more, so the printed share is a lower bound.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ timeout_multiplier = 5.0
 
 
 def main(sample: int, seed: int) -> int:
-    """Run a sample; 1 when less than nine in ten changes were noticed."""
+    """Run a sample. Returns 1 if less than nine in ten mutants are detected."""
     lay_out()
     chosen = random.Random(seed).sample(names := mutants(), min(sample, len(names)))
-    print(f"{len(chosen)} of {len(names)} changes, seed {seed}", flush=True)
+    print(f"{len(chosen)} of {len(names)} mutants, seed {seed}", flush=True)
     mutmut("run", "--max-children", "1", *chosen)
     results = dict(re.findall(r"^\s+(\S+): (\w[\w ]*)$", mutmut("results", "--all", "true"), re.MULTILINE))
     if not set(results.values()) - {"not checked"}:
-        print(f"nothing was tried: the tests do not pass as they are; see {PLACE / 'log'}")
+        print(f"no mutant was run: the tests fail without mutants; see {PLACE / 'log'}")
         return 2
     survivors = [name for name in chosen if results.get(name) not in ("killed", "timeout", "caught by type check")]
     for name in survivors:
         print(f"\n# {name}: {results.get(name)}\n{mutmut('show', name)}")
     share = 1 - len(survivors) / len(chosen)
-    print(f"\nnoticed: {len(chosen) - len(survivors)} of {len(chosen)}, {share:.1%} (seed {seed})")
+    print(f"\ndetected: {len(chosen) - len(survivors)} of {len(chosen)}, {share:.1%} (seed {seed})")
     return 0 if share >= 0.9 else 1
 
 
 def lay_out() -> None:
-    """The copy, with the tool beside it."""
+    """Copy the sources and install the tool."""
     tool, copy = PLACE / "lib", PLACE / "copy"
     if not tool.exists():
         subprocess.run([sys.executable, "-m", "uv", "pip", "install", "-q", "--target", str(tool), TOOL], check=True)
@@ -76,7 +76,7 @@ def lay_out() -> None:
 
 
 def mutants() -> list[str]:
-    """The names of all changes: running one that does not exist makes them all."""
+    """The names of all mutants. Running a name that does not exist generates them."""
     mutmut("run", "--max-children", "1", "no.such.change")
     made = (PLACE / "copy" / "mutants").rglob("*.py.meta")
     return sorted(name for meta in made for name in json.loads(meta.read_text())["exit_code_by_key"])

@@ -139,7 +139,7 @@ class LocalRig:
         return seen
 
     def bring_up(self, number: int) -> AttemptSeen:
-        seen = self.until(lambda seen: whole(seen, number)).attempt(number)
+        seen = self.until(lambda seen: all_ready(seen, number)).attempt(number)
         assert seen is not None
         deadline = time.monotonic() + PATIENCE
         while not (self.folder / "state" / "attempts" / f"{number:04d}" / "started.json").exists():
@@ -184,7 +184,7 @@ class SimRig:
         raise AssertionError(seen)
 
     def bring_up(self, number: int) -> AttemptSeen:
-        seen = self.until(lambda seen: whole(seen, number)).attempt(number)
+        seen = self.until(lambda seen: all_ready(seen, number)).attempt(number)
         assert seen is not None
         return seen
 
@@ -236,7 +236,7 @@ def number(rig: Rig) -> int:
         return next(_numbers) if isinstance(rig, LocalRig) else 1
 
 
-def whole(seen: Observation, number: int) -> bool:
+def all_ready(seen: Observation, number: int) -> bool:
     attempt = seen.attempt(number)
     ready = [pod for pod in attempt.pods if pod.ready and pod.phase is PodPhase.RUNNING] if attempt else []
     workers = [pod for pod in ready if pod.role is PodRole.WORKER]
@@ -298,7 +298,7 @@ def test_a_lost_worker_is_replaced_and_a_drain_interrupts_the_program(rig: Rig, 
 
     lost = workers_of(seen)[0]
     rig.kill_worker(lost)
-    again = rig.until(lambda seen: whole(seen, number)).attempt(number)
+    again = rig.until(lambda seen: all_ready(seen, number)).attempt(number)
     assert again is not None
     gone = [pod for pod in again.pods if pod.uid == lost]
     assert [pod.phase for pod in gone] == [PodPhase.LOST]
@@ -344,7 +344,7 @@ def test_a_pod_is_replaced_before_it_is_removed(rig: Rig, number: int) -> None:
     assert (left.surplus, left.exit) == (0, None)
     assert going not in workers_of(left)
     assert all(pod.ready for pod in left.pods if pod.phase is PodPhase.RUNNING)
-    assert whole(rig.until(lambda seen: whole(seen, number)), number)
+    assert all_ready(rig.until(lambda seen: all_ready(seen, number)), number)
 
 
 def test_a_crash_of_the_program_is_an_exit_and_no_lost_pod(rig: Rig, number: int) -> None:

@@ -65,7 +65,7 @@ def attempt(number: int, *pods: PodSeen, **more: Any) -> AttemptSeen:
     return AttemptSeen(number, pods, **more)
 
 
-def whole(number: int, workers: int = 2, **more: Any) -> AttemptSeen:
+def all_ready(number: int, workers: int = 2, **more: Any) -> AttemptSeen:
     """An attempt with its head and all of its workers ready."""
     return attempt(number, head(), *(worker(f"w{number}-{index}") for index in range(workers)), **more)
 
@@ -120,7 +120,7 @@ class Job:
         self.see()
         number = number or self.state.last_number
         self.see(attempt(number))
-        self.see(whole(number), after=10)
+        self.see(all_ready(number), after=10)
         assert self.state.stage is Stage.RUNNING, self.state
         return self
 

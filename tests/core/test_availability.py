@@ -12,7 +12,7 @@ from spotladder.core.policies.greedy import Greedy
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import START, Job, attempt, head, lost, pending, spec, tier, whole
+from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, spec, tier
 
 HOUR = 3600.0
 
@@ -43,7 +43,7 @@ def test_extending_a_spell_does_not_cause_a_status_write() -> None:
 
 def test_a_tier_is_available_while_the_job_runs_on_it_or_the_backend_offers_it() -> None:
     job = Job().running()
-    job.see(whole(1), after=5, unavailable={"spot-b": "limit"}, offered=frozenset({"on-demand"}))
+    job.see(all_ready(1), after=5, unavailable={"spot-b": "limit"}, offered=frozenset({"on-demand"}))
     outlooks = {outlook.name: outlook for outlook in view(job).outlooks}
     assert {name: outlook.capacity for name, outlook in outlooks.items()} == {
         "spot-a": True,
@@ -57,8 +57,8 @@ def test_a_tier_is_available_while_the_job_runs_on_it_or_the_backend_offers_it()
 
 def test_availability_and_pace_survive_a_restart_of_the_controller() -> None:
     job = Job().running()
-    job.commit(10).see(whole(1), after=5)
-    job.commit(30).see(whole(1), after=40)
+    job.commit(10).see(all_ready(1), after=5)
+    job.commit(30).see(all_ready(1), after=40)
     restarted = Job(job.spec)
     restarted.state, restarted.last_seen, restarted.now = job.state, job.last_seen, job.now
     assert view(restarted) == view(job)
@@ -67,19 +67,19 @@ def test_availability_and_pace_survive_a_restart_of_the_controller() -> None:
 def test_the_remaining_work_is_estimated_from_the_pace_of_the_commits() -> None:
     job = Job().running()
     assert (view(job).work, view(job).remaining) == (None, None)
-    job.commit(10).see(whole(1), after=500)
+    job.commit(10).see(all_ready(1), after=500)
     assert view(job).remaining is None, "the first commit also timed the start"
-    job.commit(30).see(whole(1), after=40)
+    job.commit(30).see(all_ready(1), after=40)
     assert (view(job).work, view(job).remaining) == (200.0, 140.0)
     job.progress = replace(job.progress, step=90, attempt=2)
-    job.see(whole(1), after=1)
+    job.see(all_ready(1), after=1)
     assert view(job).remaining == pytest.approx(20.0), "steps of another attempt are not timed"
 
 
 def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
     job = Job(spec(work=1000.0)).running()
     assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)
-    job.commit(25).see(whole(1), after=5)
+    job.commit(25).see(all_ready(1), after=5)
     assert view(job).remaining == 750.0
 
 
@@ -87,7 +87,7 @@ def test_the_on_demand_overhead_includes_the_longest_observed_start() -> None:
     job = Job(spec(tier("on-demand", -1), overhead=60.0))
     assert view(job, live=False).outlook("on-demand").overhead == 60.0
     job.see()
-    job.see(whole(1), after=200)
+    job.see(all_ready(1), after=200)
     assert view(job).outlook("on-demand").overhead == 260.0
 
 
@@ -116,9 +116,9 @@ def test_the_safety_net_requeues_the_job_and_moves_it_to_on_demand_in_time() -> 
     latest = START + 3 * HOUR - 2 * HOUR - 300.0 - 90.0 - 60.0
     assert job.last.wake_at is not None
     assert job.last.wake_at <= latest
-    job.see(whole(1), after=latest - job.now)
+    job.see(all_ready(1), after=latest - job.now)
     assert job.state.stage is Stage.RUNNING
-    job.see(whole(1), after=1)
+    job.see(all_ready(1), after=1)
     assert (job.state.stage, job.moves[-1].reason) == (Stage.DRAINING, Reason.POLICY)
     assert job.moves[-1].message == "on-demand is preferred (only on-demand can still meet the deadline)"
 

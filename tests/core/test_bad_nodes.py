@@ -7,7 +7,7 @@ import pytest
 from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, REMEMBERED_NODES, bad_nodes, with_node_failures
 from spotladder.core.model import JobState, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, attempt, head, lost, pending, spec, tier, whole, worker
+from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 
 def failed(uid: str, node: str = "n1", cause: Cause = Cause.UNKNOWN) -> PodSeen:
@@ -18,7 +18,7 @@ def replaced(job: Job, *pods: PodSeen) -> None:
     """The attempt loses these pods and gets others in their place."""
     number = job.number
     job.see(attempt(number, head(), worker(f"w{number}-0"), *pods), after=1)
-    job.see(whole(number), after=5)
+    job.see(all_ready(number), after=5)
 
 
 def test_a_node_is_avoided_after_two_failures_and_further_ones_do_not_count() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import AttemptSeen, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, attempt, head, spec, tier, whole, worker
+from tests.core.builders import Job, all_ready, attempt, head, spec, tier, worker
 
 
 def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
@@ -31,7 +31,7 @@ def test_a_loss_of_contact_with_all_nodes_for_25_s_ends_and_counts_nothing() -> 
     assert (one.state.stage, one.state.failures) == (Stage.RUNNING, 0)
     assert one.state.impeded is not None
     assert one.state.impeded.reason is Reason.CONTACT_LOST
-    one.see(whole(1), after=24)
+    one.see(all_ready(1), after=24)
     assert (one.state.stage, one.state.failures, one.state.impeded, one.number) == (Stage.RUNNING, 0, None, 1)
 
 
@@ -46,7 +46,7 @@ def test_contact_that_is_restored_node_by_node_counts_nothing() -> None:
     one.see(cut_off(), after=1)
     one.see(attempt(1, head(), silent("w1-0"), worker("w1-1"), nodes=3, silent_nodes=1), after=20)
     assert one.state.failures == 0
-    one.see(whole(1), after=5)
+    one.see(all_ready(1), after=5)
     assert (one.state.stage, one.state.failures) == (Stage.RUNNING, 0)
 
 
@@ -101,7 +101,7 @@ def test_timers_of_a_recovering_job_stop_during_a_loss_of_contact() -> None:
     for _ in range(9):
         one.see(cut_off(), after=10)
     assert (one.state.stage, one.state.failures) == (Stage.RECOVERING, 0)
-    one.see(whole(1), after=1)
+    one.see(all_ready(1), after=1)
     assert one.state.stage is Stage.RUNNING
 
 

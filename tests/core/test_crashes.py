@@ -9,7 +9,7 @@ import pytest
 from spotladder.core.crashes import CRASH_LIMIT, FIRST_BACKOFF, LONGEST_BACKOFF
 from spotladder.core.model import AttemptSeen, Exhausted, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, attempt, head, pending, spec, tier, whole
+from tests.core.builders import Job, all_ready, attempt, head, pending, spec, tier
 
 
 def crashed(number: int, code: int = 2, *, role: PodRole = PodRole.HEAD, words: str = "", **more: Any) -> AttemptSeen:
@@ -72,14 +72,14 @@ def test_an_attempt_that_becomes_ready_resets_the_crash_count() -> None:
     for _ in range(CRASH_LIMIT - 1):
         crash(one)
     one.see(after=LONGEST_BACKOFF)
-    one.see(whole(one.number), after=5)
+    one.see(all_ready(one.number), after=5)
     assert (one.state.stage, one.state.crashes, one.state.unready) == (Stage.RUNNING, 0, 0)
 
 
 def test_a_crash_after_the_attempt_was_ready_counts_as_a_failure() -> None:
     one = job().running()
     gone = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=2)
-    one.see(attempt(1, gone, *whole(1).pods[1:]), after=1)
+    one.see(attempt(1, gone, *all_ready(1).pods[1:]), after=1)
     assert (one.reasons[-1], one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
 
 

@@ -28,12 +28,12 @@ from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
 from spotladder.errors import IllegalTransition, InvalidSpec
-from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, whole, worker
+from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, spec, tier, worker
 
 
 def test_success_finishes_the_job_and_removes_what_is_left() -> None:
     job = Job().running()
-    decision = job.see(whole(1, exit=Exit.SUCCEEDED), after=1)
+    decision = job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
     assert job.state.stage is Stage.SUCCEEDED
     assert decision.actions == (Delete(1, Reason.COMPLETED), Finish(True, Reason.COMPLETED))
     assert job.see(after=1).wake_at is None
@@ -41,7 +41,7 @@ def test_success_finishes_the_job_and_removes_what_is_left() -> None:
 
 def test_an_application_error_fails_the_job_without_changing_the_tier() -> None:
     job = Job().running()
-    job.see(whole(1, exit=Exit.FAILED, message="exit code 1"), after=1)
+    job.see(all_ready(1, exit=Exit.FAILED, message="exit code 1"), after=1)
     assert (job.state.stage, job.state.reason, job.state.message) == (
         Stage.FAILED,
         Reason.APPLICATION_FAILED,
@@ -54,7 +54,7 @@ def test_application_failures_restart_on_the_same_tier_up_to_the_limit() -> None
     job = Job(spec(application_failures=2))
     for number in (1, 2, 3):
         job.running(number)
-        job.see(whole(number, exit=Exit.FAILED), after=1)
+        job.see(all_ready(number, exit=Exit.FAILED), after=1)
         if number < 3:
             job.see(after=1)
             assert (job.state.tier, job.reasons[-1]) == ("spot-a", Reason.STARTED)
@@ -85,7 +85,7 @@ def test_pods_that_disappear_after_the_program_ended_are_not_an_eviction() -> No
 
 def test_a_failure_is_judged_only_after_the_failure_attribution_window() -> None:
     job = Job(spec(tier("spot-a", 1), attribution_window=20)).running()
-    decision = job.see(whole(1, exit=Exit.FAILED), after=1)
+    decision = job.see(all_ready(1, exit=Exit.FAILED), after=1)
     assert (job.state.stage, decision.wake_at) == (Stage.RUNNING, job.now + 20)
     job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), exit=Exit.FAILED), after=11)
     assert job.reasons[-1] is Reason.INTERRUPTED
@@ -107,28 +107,28 @@ def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float,
 
 def test_a_failure_without_a_loss_is_an_application_failure_after_the_window() -> None:
     job = Job(spec(tier("spot-a", 1), attribution_window=20)).running()
-    job.see(whole(1, exit=Exit.FAILED), after=1)
-    job.see(whole(1, exit=Exit.FAILED), after=20)
+    job.see(all_ready(1, exit=Exit.FAILED), after=1)
+    job.see(all_ready(1, exit=Exit.FAILED), after=20)
     assert job.state.reason is Reason.APPLICATION_FAILED
 
 
 def test_exit_75_without_any_visible_loss_is_one_failure() -> None:
     job = Job(spec(tier("spot-a", 1))).running()
-    job.see(whole(1, exit=Exit.INTERRUPTED), after=1)
+    job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
     assert job.reasons[-1] is Reason.INTERRUPTED
     assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
 
 
 def test_an_attempt_fenced_by_its_own_log_restarts() -> None:
     job = Job(spec(tier("spot-a", 1))).running()
-    job.see(whole(1, exit=Exit.FENCED), after=1)
+    job.see(all_ready(1, exit=Exit.FENCED), after=1)
     assert job.reasons[-1] is Reason.INTERRUPTED
 
 
 def test_a_job_fenced_by_another_controller_fails() -> None:
     job = Job().running()
     job.progress = Progress(5, 10, START, attempt=7)
-    job.see(whole(1, exit=Exit.FENCED), after=1)
+    job.see(all_ready(1, exit=Exit.FENCED), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.FENCED)
 
 
@@ -161,7 +161,7 @@ def test_exhausted_wait_holds_no_nodes_and_then_returns_to_the_first_tier() -> N
 
 def test_suspend_drains_the_attempt_and_resume_continues_on_the_same_tier() -> None:
     job = Job().running()
-    job.edit(suspend=True).see(whole(1), after=1)
+    job.edit(suspend=True).see(all_ready(1), after=1)
     assert job.state.stage is Stage.DRAINING
     job.see(attempt(1, head(), exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
@@ -197,8 +197,8 @@ def test_suspending_a_job_whose_workers_are_not_ready_deletes_the_attempt() -> N
 
 def test_completing_during_a_drain_is_success() -> None:
     job = Job().running()
-    job.edit(suspend=True).see(whole(1), after=1)
-    job.see(whole(1, exit=Exit.SUCCEEDED), after=1)
+    job.edit(suspend=True).see(all_ready(1), after=1)
+    job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
     assert job.state.stage is Stage.SUCCEEDED
 
 
@@ -211,7 +211,7 @@ def test_later_tiers_may_change_while_the_job_runs() -> None:
 
 def test_removing_the_current_tier_from_the_spec_drains_the_attempt_and_moves_on() -> None:
     job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
-    job.edit(tiers=(tier("spot-b"),)).see(whole(1), after=1)
+    job.edit(tiers=(tier("spot-b"),)).see(all_ready(1), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.DRAINING, Reason.TIER_REMOVED)
     job.see(attempt(1, exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
@@ -305,7 +305,7 @@ def test_a_clock_that_steps_back_does_not_extend_timers_or_reduce_node_time(step
 
 def test_unknown_attempts_are_deleted_and_their_numbers_never_reused() -> None:
     job = Job().running()
-    decision = job.see(whole(1), attempt(40, worker("x")), after=1)
+    decision = job.see(all_ready(1), attempt(40, worker("x")), after=1)
     assert decision.actions == (Delete(40, Reason.WHOLE),)
     job.see(attempt(40, worker("x")), after=1)
     assert job.number == 41
@@ -329,7 +329,7 @@ class Prefers:
 def test_a_policy_that_chooses_another_tier_drains_the_live_attempt() -> None:
     job = Job(policy=Prefers("on-demand")).running()
     job.policy = Prefers("spot-a")
-    job.see(whole(1), after=1)
+    job.see(all_ready(1), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.DRAINING, Reason.POLICY)
     job.see(attempt(1, exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
@@ -358,11 +358,11 @@ def test_suspending_a_job_on_an_unreachable_cluster_waits_for_the_grace_period_o
 def test_a_fence_during_a_drain_fails_the_job_only_if_another_controller_owns_the_log() -> None:
     for owner, stage in ((0, Stage.ENDING), (7, Stage.FAILED)):
         job = Job().running()
-        job.edit(suspend=True).see(whole(1), after=1)
+        job.edit(suspend=True).see(all_ready(1), after=1)
         job.progress = Progress(5, 10, START, attempt=owner)
-        job.see(whole(1), after=1)
+        job.see(all_ready(1), after=1)
         assert job.state.stage is Stage.DRAINING
-        job.see(whole(1, exit=Exit.FENCED), after=1)
+        job.see(all_ready(1, exit=Exit.FENCED), after=1)
         assert job.state.stage is stage
 
 
@@ -376,9 +376,9 @@ def test_restarting_at_the_first_tier_restarts_provision_timeout() -> None:
 
 def test_a_finished_job_never_leaves_its_stage() -> None:
     job = Job().running()
-    job.see(whole(1, exit=Exit.SUCCEEDED), after=1)
+    job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
     for edit in ({"suspend": True}, {"deadline": START}, {"tiers": (tier("x"),)}):
-        job.edit(**edit).see(whole(1), attempt(2, worker("w")), after=1)
+        job.edit(**edit).see(all_ready(1), attempt(2, worker("w")), after=1)
         assert job.state.stage is Stage.SUCCEEDED
 
 
@@ -391,7 +391,7 @@ def test_the_history_keeps_the_newest_twenty_attempts_with_their_steps() -> None
     job = Job(spec(tier("spot-a", -1)))
     for number in range(1, 26):
         job.running(number)
-        job.commit(number).see(whole(number), after=1)
+        job.commit(number).see(all_ready(number), after=1)
         job.see(after=1)
     records = job.state.history
     assert [record.number for record in records] == list(range(6, 26))
@@ -435,4 +435,4 @@ def test_a_job_without_an_attempt_holds_no_nodes() -> None:
 
 def test_a_decision_without_a_move_has_reason_steady() -> None:
     job = Job().running()
-    assert job.see(whole(1), after=1).reason is Reason.STEADY
+    assert job.see(all_ready(1), after=1).reason is Reason.STEADY

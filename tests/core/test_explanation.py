@@ -12,7 +12,7 @@ from spotladder.core.explanation import Explanation, explain
 from spotladder.core.model import Blocker, Exhausted, Exit, OnInsufficientCapacity, PodPhase, PodSeen
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import START, Job, attempt, head, lost, pending, spec, tier, whole, worker
+from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 PROVISION = 300.0
 SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu"
@@ -53,7 +53,7 @@ def recovering(*pods: PodSeen) -> Callable[[], Job]:
 
 def ended() -> Job:
     made = job().running()
-    made.see(whole(1, exit=Exit.FAILED, message="exit code 1"), after=10)
+    made.see(all_ready(1, exit=Exit.FAILED, message="exit code 1"), after=10)
     return made
 
 

@@ -10,7 +10,7 @@ from spotladder.core.accounting import account, held_nodes
 from spotladder.core.losses import UNCOUNTED
 from spotladder.core.model import Delete, Exit, FailureUnit, JobState, Launch, PodPhase, Price, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import START, Job, attempt, head, lost, noticed, priced, spec, tier, whole, worker
+from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
 
 
 def test_the_first_attempt_is_planned_before_it_is_launched() -> None:
@@ -51,7 +51,7 @@ def test_a_pod_that_vanishes_counts_once_with_cause_unknown() -> None:
 
 def test_a_pod_that_disappears_and_reappears_counts_at_most_once() -> None:
     job = Job(spec(tier("spot-a", 5))).running()
-    for seen in (attempt(1, head(), worker("w1-1")), whole(1)) * 4:
+    for seen in (attempt(1, head(), worker("w1-1")), all_ready(1)) * 4:
         job.see(seen, after=1)
     assert job.state.record("spot-a").failures == 1
     assert job.state.stage is Stage.RUNNING
@@ -121,7 +121,7 @@ def test_a_second_notice_during_the_drain_counts() -> None:
 def test_pods_lost_while_the_attempt_is_drained_for_a_suspension_are_not_failures() -> None:
     job = Job(spec(tier("spot-a", 0))).running()
     job.edit(suspend=True)
-    job.see(whole(1), after=1)
+    job.see(all_ready(1), after=1)
     job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
     assert job.state.failures == 0
 
@@ -166,14 +166,14 @@ def test_a_failure_without_a_lost_pod_is_recorded_under_the_name_of_the_attempt(
     job.see(after=1)
     assert [loss.pod for loss in job.losses] == ["attempt-1/vanished"]
     job = Job(spec(tier("spot-a", -1), stall_timeout=60)).running()
-    job.see(whole(1), after=60)
+    job.see(all_ready(1), after=60)
     assert [loss.pod for loss in job.losses] == ["attempt-1/stalled"]
 
 
 def test_each_reconcile_adds_the_cost_of_the_held_nodes_and_their_on_demand_cost() -> None:
     job = Job(spec(priced("spot-a", 0.42, 1.41, max_failures=1), stall_timeout=1e9)).running()
     before = job.state.record("spot-a")
-    job.see(whole(1), after=3600)
+    job.see(all_ready(1), after=3600)
     record = job.state.record("spot-a")
     assert record.node_seconds - before.node_seconds == pytest.approx(2 * 3600)
     assert record.cost - before.cost == pytest.approx(2 * 0.42)
@@ -192,10 +192,10 @@ def test_node_time_without_a_known_price_is_recorded_as_unpriced() -> None:
     ):
         job = Job(spec(one, stall_timeout=1e9)).running()
         before = job.state.record("spot-a").unpriced
-        job.see(whole(1), after=3600)
+        job.see(all_ready(1), after=3600)
         assert job.state.record("spot-a").unpriced - before == pytest.approx(unpriced)
 
 
 def test_an_unobserved_attempt_holds_no_nodes() -> None:
     assert held_nodes(None) == 0
-    assert held_nodes(whole(1)) == 2, "the head is not on a node of the tier"
+    assert held_nodes(all_ready(1)) == 2, "the head is not on a node of the tier"

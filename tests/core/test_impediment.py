@@ -24,7 +24,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import Job, attempt, head, pending, spec, tier, whole, worker
+from tests.core.builders import Job, all_ready, attempt, head, pending, spec, tier, worker
 
 LIMITS = {"attribution_window": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
 PROVISION, QUEUE = 300.0, 1000.0
@@ -66,7 +66,7 @@ def held(queue: QueueSeen) -> Callable[[Job], None]:
 
 
 def trains(**facts: Any) -> Callable[[Job], None]:
-    return lambda job: job.see(whole(1, **facts), after=1)  # type: ignore[return-value]
+    return lambda job: job.see(all_ready(1, **facts), after=1)  # type: ignore[return-value]
 
 
 def crash(job: Job) -> None:

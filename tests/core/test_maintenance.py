@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Exit, FailureUnit, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, attempt, head, lost, noticed, pending, spec, tier, whole, worker
+from tests.core.builders import Job, all_ready, attempt, head, lost, noticed, pending, spec, tier, worker
 
 
 def leaving(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
@@ -70,5 +70,5 @@ def test_a_pod_deleted_by_a_user_counts_with_cause_deleted() -> None:
 
 def test_exit_75_without_a_lost_pod_counts_as_an_interruption() -> None:
     job = Job(spec(tier("spot-a", 5))).running()
-    job.see(whole(1, exit=Exit.INTERRUPTED), after=1)
+    job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
     assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]

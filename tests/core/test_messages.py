@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Exhausted, Exit, OnInsufficientCapacity, Progress, Stage
 from spotladder.core.reasons import Reason
-from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, priced, spec, tier, whole, worker
+from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, priced, spec, tier, worker
 
 
 def message(job: Job, reason: Reason) -> str:
@@ -59,11 +59,11 @@ def test_messages_of_timeouts_have_their_length() -> None:
     job.see(attempt(2, head(), pending("w")), after=60)
     assert message(job, Reason.INSUFFICIENT_CAPACITY) == "not all workers ready for 60 s"
     job.see(after=1)
-    job.running(3).see(whole(3), after=300)
+    job.running(3).see(all_ready(3), after=300)
     assert message(job, Reason.STALLED) == "no commit for 300 s"
     job = Job(spec(grace=20)).running()
-    job.edit(suspend=True).see(whole(1), after=1)
-    job.see(whole(1), after=20)
+    job.edit(suspend=True).see(all_ready(1), after=1)
+    job.see(all_ready(1), after=20)
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 20 s"
 
 
@@ -95,22 +95,22 @@ def test_the_message_of_the_wait_after_the_last_tier_has_its_length() -> None:
 
 def test_the_message_names_the_field_whose_deadline_has_passed() -> None:
     job = Job(spec(max_duration=7200.0, deadline=START + 9000)).running()
-    job.see(whole(1), after=7200)
+    job.see(all_ready(1), after=7200)
     assert message(job, Reason.DEADLINE_EXCEEDED) == (
         "spec.maxDuration (2h from the job's creation) has passed: 0 steps are committed"
     )
     job = Job(spec(max_duration=7200.0, deadline=START + 3600)).running()
-    job.see(whole(1), after=3600)
+    job.see(all_ready(1), after=3600)
     assert message(job, Reason.DEADLINE_EXCEEDED) == "spec.deadline has passed: 0 steps are committed"
 
 
 def test_messages_of_exceeded_limits_have_the_progress_of_the_job() -> None:
     job = Job(spec(priced("spot-a", 3.6, 3.6), budget=0.5, stall_timeout=1e9)).running()
-    job.see(whole(1), after=1000)
+    job.see(all_ready(1), after=1000)
     assert message(job, Reason.BUDGET_EXCEEDED) == "2.00 of 0.50 USD are spent"
     job = Job(spec(deadline=START + 100)).running()
     job.progress = Progress(7, 50, START, 1)
-    job.see(whole(1), after=100)
+    job.see(all_ready(1), after=100)
     assert message(job, Reason.DEADLINE_EXCEEDED) == "spec.deadline has passed: 7 of 50 steps are committed"
     job = Job(spec(tier("spot-a", 5), backoff_limit=0)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
@@ -125,7 +125,7 @@ def test_messages_of_abandoned_and_fenced_attempts() -> None:
     assert message(job, Reason.LEFT_BEHIND) == "not confirmed gone; its commits are fenced"
     job = Job().running()
     job.progress = Progress(5, 10, START, attempt=7)
-    job.see(whole(1, exit=Exit.FENCED), after=1)
+    job.see(all_ready(1, exit=Exit.FENCED), after=1)
     assert message(job, Reason.FENCED) == "attempt 7 of another controller owns the commit log"
 
 
@@ -134,13 +134,13 @@ def test_the_message_of_the_program_is_passed_on() -> None:
     job.see(attempt(1, head(), lost("w1-0"), exit=Exit.FAILED, message="exit code 3"), after=1)
     assert (job.state.stage, message(job, Reason.INTERRUPTED)) == (Stage.ENDING, "exit code 3")
     job = Job().running()
-    job.see(whole(1, exit=Exit.LOST, message="Ray head pod not found."), after=1)
+    job.see(all_ready(1, exit=Exit.LOST, message="Ray head pod not found."), after=1)
     assert message(job, Reason.HEAD_LOST) == "Ray head pod not found."
 
 
 def test_the_message_names_the_tier_that_was_removed() -> None:
     job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
-    job.edit(tiers=(tier("spot-b"),)).see(whole(1), after=1)
+    job.edit(tiers=(tier("spot-b"),)).see(all_ready(1), after=1)
     assert message(job, Reason.TIER_REMOVED) == "spot-a is no longer among the tiers"
 
 
@@ -173,5 +173,5 @@ def test_a_move_names_its_tier_and_has_no_message_where_the_reason_suffices() ->
 def test_a_small_budget_is_not_rounded_to_zero(spent: float, budget: float, said: str) -> None:
     job = Job(spec(tier("spot-a"), budget=budget)).running()
     job.state = replace(job.state, tiers=(replace(job.state.record("spot-a"), cost=spent),))
-    job.see(whole(1), after=0.001)
+    job.see(all_ready(1), after=0.001)
     assert message(job, Reason.BUDGET_EXCEEDED) == said

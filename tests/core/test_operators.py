@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spotladder.core.model import Launch, Stage
 from spotladder.core.reasons import Reason
-from tests.core.builders import Job, attempt, spec, tier, whole
+from tests.core.builders import Job, all_ready, attempt, spec, tier
 
 SILENT = "KubeRay does not act: RayJob a has no status"
 
@@ -18,7 +18,7 @@ def test_no_tier_is_exhausted_while_kuberay_does_not_act_on_the_attempt() -> Non
         assert decision.actions == (Launch(1, "spot-a"),)
     assert job.state.impeded is not None
     assert (job.state.impeded.reason, job.state.record("spot-a").exhausted_by) == (Reason.OPERATOR_SILENT, None)
-    job.see(whole(1), after=5)
+    job.see(all_ready(1), after=5)
     assert job.state.stage is Stage.RUNNING
 
 

@@ -6,7 +6,7 @@ from spotladder.core.impediment import classify
 from spotladder.core.model import Exit, Observation, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import Job, attempt, head, noticed, spec, tier, whole, worker
+from tests.core.builders import Job, all_ready, attempt, head, noticed, spec, tier, worker
 
 
 def forever() -> Job:
@@ -16,7 +16,7 @@ def forever() -> Job:
 def stops(job: Job, **ended: object) -> float:
     """The live attempt stops with exit code 75. Returns the wait before the next attempt in seconds."""
     number = job.number
-    job.see(whole(number, exit=Exit.INTERRUPTED, **ended), after=1)
+    job.see(all_ready(number, exit=Exit.INTERRUPTED, **ended), after=1)
     job.see(after=1)
     began = job.now
     while job.state.attempt is None:
@@ -37,7 +37,7 @@ def test_the_backoff_is_explained_as_a_crash_loop() -> None:
     job = forever()
     stops(job.running())
     number = job.running().number
-    job.see(whole(number, exit=Exit.INTERRUPTED), after=1)
+    job.see(all_ready(number, exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
     assert job.state.impeded is not None
     assert job.state.impeded.reason is Reason.CRASH_LOOP

@@ -11,7 +11,7 @@ from spotladder.core.explanation import explain
 from spotladder.core.model import AttemptSeen, Exit, FailureUnit, Impediment, QueueEviction, QueueSeen, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import Job, attempt, head, lost, pending, spec, tier, whole, worker
+from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 SAID = "insufficient unused quota for cpu in flavor spot, 1 more needed"
 HELD = QueueSeen("team", held=True, message=SAID)
@@ -142,7 +142,7 @@ def test_a_deactivated_workload_pauses_the_job_until_it_is_activated() -> None:
     for _ in range(10):
         job.see(held(1, queue=evicted(QueueEviction.DEACTIVATED)), after=DAY)
     assert (job.state.stage, job.state.last_number, job.state.failures) == (Stage.RECOVERING, 1, 0)
-    job.see(replace(whole(1), queue=evicted(QueueEviction.DEACTIVATED, held=False)), after=5)
+    job.see(replace(all_ready(1), queue=evicted(QueueEviction.DEACTIVATED, held=False)), after=5)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.QUOTA_WITHDRAWN, 0)
 
 

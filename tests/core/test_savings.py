@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spotladder.core.savings import savings, uninterrupted_usd
-from tests.core.builders import Job, attempt, head, lost, priced, spec, whole, worker
+from tests.core.builders import Job, all_ready, attempt, head, lost, priced, spec, worker
 
 HOUR = 3600.0
 
@@ -16,7 +16,7 @@ def trained(*steps: int, per_step: float = 36.0) -> Job:
     before = 0
     for step in steps:
         job.commit(step)
-        job.see(whole(1), after=(step - before) * per_step)
+        job.see(all_ready(1), after=(step - before) * per_step)
         before = step
     return job
 
@@ -29,11 +29,11 @@ def test_an_uninterrupted_job_on_spot_saves_the_discount() -> None:
 
 def test_repeated_steps_and_waits_reduce_the_savings() -> None:
     job = trained(50, 100)
-    job.see(whole(1), after=HOUR)  # an hour of training that the loss takes away
+    job.see(all_ready(1), after=HOUR)  # an hour of training that the loss takes away
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")), after=1)
-    job.see(whole(1), after=60)
+    job.see(all_ready(1), after=60)
     job.commit(150)
-    job.see(whole(1), after=50 * 36.0)
+    job.see(all_ready(1), after=50 * 36.0)
     assert uninterrupted_usd(job.spec, job.state) == pytest.approx(12.0)
     # 2.5 h on two nodes at $1, instead of 1.5 h at $4
     assert savings(job.spec, job.state) == pytest.approx(1 - 5.03 / 12.0, abs=0.01)
@@ -42,7 +42,7 @@ def test_repeated_steps_and_waits_reduce_the_savings() -> None:
 def test_savings_are_negative_when_most_of_the_work_is_repeated() -> None:
     job = trained(50, 100)
     for _ in range(9):
-        job.see(whole(1), after=HOUR)
+        job.see(all_ready(1), after=HOUR)
     assert job.state.spent_usd < job.state.on_demand_usd
     found = savings(job.spec, job.state)
     assert found is not None
@@ -59,5 +59,5 @@ def test_no_savings_are_reported_without_prices() -> None:
     job = Job(spec()).running()
     for step in (50, 100):
         job.commit(step)
-        job.see(whole(1), after=1800)
+        job.see(all_ready(1), after=1800)
     assert savings(job.spec, job.state) is None

@@ -11,7 +11,7 @@ from spotladder.core.impediment import classify
 from spotladder.core.model import Exit, Impediment, PodPhase, PodRole, PodSeen, Progress, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import Job, attempt, spec, tier, whole
+from tests.core.builders import Job, all_ready, attempt, spec, tier
 
 STALL = 600.0
 REFUSED = "exit code 77: access denied"
@@ -28,7 +28,7 @@ def untouched(job: Job) -> bool:
 
 def refuse(job: Job) -> Job:
     """The attempt ends with exit code 77, and its objects go."""
-    job.see(whole(job.number, exit=Exit.REFUSED, message=REFUSED), after=1)
+    job.see(all_ready(job.number, exit=Exit.REFUSED, message=REFUSED), after=1)
     assert job.state.stage is Stage.ENDING
     job.see(after=1)
     return job
@@ -39,7 +39,7 @@ def test_a_program_that_progresses_during_a_bucket_outage_is_not_stalled() -> No
     began = job.now
     for _ in range(24):
         job.now += 300
-        away = whole(1, moved_at=job.now - 5, store_unavailable_since=began, store_message="refused")
+        away = all_ready(1, moved_at=job.now - 5, store_unavailable_since=began, store_message="refused")
         job.see(away)
         assert job.state.stage is Stage.RUNNING
         assert job.state.impeded is not None
@@ -47,9 +47,9 @@ def test_a_program_that_progresses_during_a_bucket_outage_is_not_stalled() -> No
             Impediment.STORE,
             Reason.STORE_UNAVAILABLE,
         )
-    job.see(whole(1, moved_at=job.now), after=5)
+    job.see(all_ready(1, moved_at=job.now), after=5)
     assert job.state.stage is Stage.RUNNING, "what was trained meanwhile has time to be committed"
-    job.see(whole(1, moved_at=job.now), after=STALL - 10)
+    job.see(all_ready(1, moved_at=job.now), after=STALL - 10)
     assert job.state.stage is Stage.RUNNING
     assert untouched(job)
 
@@ -57,18 +57,18 @@ def test_a_program_that_progresses_during_a_bucket_outage_is_not_stalled() -> No
 def test_a_program_without_progress_during_a_bucket_outage_is_stalled() -> None:
     job = running().commit(10)
     stood = job.now
-    job.see(whole(1, moved_at=stood, store_unavailable_since=stood), after=1)
-    job.see(whole(1, moved_at=stood, store_unavailable_since=stood), after=STALL)
+    job.see(all_ready(1, moved_at=stood, store_unavailable_since=stood), after=1)
+    job.see(all_ready(1, moved_at=stood, store_unavailable_since=stood), after=STALL)
     assert job.reasons[-1] in (Reason.STALLED, Reason.MAX_FAILURES_EXCEEDED)
 
 
 def test_stall_timeout_restarts_after_a_bucket_outage() -> None:
     job = running().commit(10)
-    job.see(whole(1, store_unavailable_since=job.now), after=STALL - 1)
-    job.see(whole(1), after=1)
-    job.see(whole(1), after=STALL - 1)
+    job.see(all_ready(1, store_unavailable_since=job.now), after=STALL - 1)
+    job.see(all_ready(1), after=1)
+    job.see(all_ready(1), after=STALL - 1)
     assert job.state.stage is Stage.RUNNING
-    job.see(whole(1), after=2)
+    job.see(all_ready(1), after=2)
     assert job.state.stage is not Stage.RUNNING
 
 
@@ -91,7 +91,7 @@ def test_refused_credentials_are_no_failure_and_back_off() -> None:
     assert pauses[0] == FIRST_BACKOFF
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_BACKOFF
-    job.commit(20).see(whole(job.number), after=1)
+    job.commit(20).see(all_ready(job.number), after=1)
     refuse(job)
     assert job.state.paused_until == pytest.approx(job.now - 1 + FIRST_BACKOFF)
 
@@ -130,13 +130,13 @@ def test_refused_credentials_end_the_attempt_in_every_live_stage(stage: Stage) -
     job = running()
     if stage is Stage.RECOVERING:
         job.edit(tiers=(tier("spot-a", 5), tier("on-demand", 0)))
-        job.see(attempt(1, *whole(1).pods[:2]), after=1)
+        job.see(attempt(1, *all_ready(1).pods[:2]), after=1)
     if stage is Stage.STARTING:
         job = Job(spec(tier("spot-a", 0, 300), tier("on-demand", 0))).planned()
-        job.see(attempt(1, *whole(1).pods[:2]), after=1)
+        job.see(attempt(1, *all_ready(1).pods[:2]), after=1)
     assert job.state.stage is stage
     failures = job.state.failures
-    job.see(attempt(1, *whole(1).pods[:2], exit=Exit.REFUSED, message=REFUSED), after=1)
+    job.see(attempt(1, *all_ready(1).pods[:2], exit=Exit.REFUSED, message=REFUSED), after=1)
     assert job.reasons[-1] is Reason.ACCESS_DENIED
     assert job.state.failures == failures
 
@@ -144,7 +144,7 @@ def test_refused_credentials_end_the_attempt_in_every_live_stage(stage: Stage) -
 def test_a_fenced_attempt_is_no_failure_of_its_tier() -> None:
     job = running()
     for _ in range(3):
-        job.see(whole(job.number, exit=Exit.FENCED), after=1)
+        job.see(all_ready(job.number, exit=Exit.FENCED), after=1)
         assert job.reasons[-1] is Reason.INTERRUPTED
         job.see(after=1)
         job.running()
@@ -154,6 +154,6 @@ def test_a_fenced_attempt_is_no_failure_of_its_tier() -> None:
 def test_a_job_whose_log_another_controller_owns_fails() -> None:
     job = running()
     job.progress = Progress(attempt=7)
-    job.see(whole(1, exit=Exit.FENCED), after=1)
+    job.see(all_ready(1, exit=Exit.FENCED), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.FENCED)
     assert replace(job.state.record("spot-a"), attempts=0).failures == 0

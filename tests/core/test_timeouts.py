@@ -15,7 +15,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
-from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, priced, spec, tier, whole, worker
+from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, priced, spec, tier, worker
 
 
 def waiting(number: int) -> tuple[object, ...]:
@@ -109,10 +109,10 @@ def test_a_worker_not_ready_for_recovery_timeout_is_a_failure_even_without_a_los
 
 def test_no_commit_for_stall_timeout_is_one_failure_and_starts_a_new_attempt() -> None:
     job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
-    job.commit(10).see(whole(1), after=500)
-    job.see(whole(1), after=599)
+    job.commit(10).see(all_ready(1), after=500)
+    job.see(all_ready(1), after=599)
     assert job.state.stage is Stage.RUNNING
-    job.see(whole(1), after=2)
+    job.see(all_ready(1), after=2)
     assert job.reasons[-1] is Reason.STALLED
     assert [loss.cause for loss in job.losses] == [Cause.STALLED]
     job.see(after=1)
@@ -121,7 +121,7 @@ def test_no_commit_for_stall_timeout_is_one_failure_and_starts_a_new_attempt() -
 
 def test_a_job_that_has_committed_its_last_step_does_not_stall() -> None:
     job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
-    job.commit(100, 100).see(whole(1), after=6000)
+    job.commit(100, 100).see(all_ready(1), after=6000)
     assert job.state.stage is Stage.RUNNING
 
 
@@ -131,18 +131,18 @@ def test_clock_skew_between_controller_and_job_does_not_cause_a_stall(skew: floa
     for step in range(1, 20):
         job.commit(step)
         job.progress = job.progress.__class__(step, 100, job.now + skew, 1)
-        job.see(whole(1), after=300)
+        job.see(all_ready(1), after=300)
     assert job.state.stage is Stage.RUNNING
 
 
 def test_an_attempt_that_does_not_stop_within_grace_is_ended() -> None:
     job = Job(spec(tier("spot-a", 1), grace=90)).running()
     job.edit(suspend=True)
-    decision = job.see(whole(1), after=1)
+    decision = job.see(all_ready(1), after=1)
     assert decision.actions == (Drain(1, job.now + 90, Reason.SUSPEND_REQUESTED),)
-    job.see(whole(1), after=89)
+    job.see(all_ready(1), after=89)
     assert job.state.stage is Stage.DRAINING
-    job.see(whole(1), after=1)
+    job.see(all_ready(1), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.GRACE_EXCEEDED)
 
 
@@ -203,9 +203,9 @@ def test_a_job_that_reaches_its_deadline_or_budget_is_drained_and_fails(
     limits: dict[str, float], reason: Reason
 ) -> None:
     job = Job(spec(priced("spot-a", 3.6, 3.6, max_failures=1), stall_timeout=1e9, **limits)).running()
-    job.see(whole(1), after=980)
+    job.see(all_ready(1), after=980)
     assert job.state.stage is Stage.RUNNING
-    job.see(whole(1), after=20)
+    job.see(all_ready(1), after=20)
     assert job.state.stage is Stage.DRAINING
     job.see(attempt(1, head(), exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
@@ -215,7 +215,7 @@ def test_a_job_that_reaches_its_deadline_or_budget_is_drained_and_fails(
 @pytest.mark.parametrize("price", [3.6, 0.36])
 def test_the_job_is_requeued_for_the_time_when_its_budget_ends(price: float) -> None:
     job = Job(spec(priced("spot-a", price, price, max_failures=1), budget=2.0, stall_timeout=1e9)).running()
-    decision = job.see(whole(1))
+    decision = job.see(all_ready(1))
     assert decision.wake_at == pytest.approx(job.now + (2.0 - job.state.spent_usd) / (2 * price / 3600))
 
 

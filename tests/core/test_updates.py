@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Exit, JobSpec, Launch, Stage, UpdateStrategy
 from spotladder.core.reasons import Reason
-from tests.core.builders import Job, attempt, head, lost, pending, spec, tier, whole, worker
+from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 
 def first(workers: int = 2, template: str = "one", **more: object) -> JobSpec:
@@ -19,7 +19,7 @@ def test_more_workers_in_the_spec_do_not_make_a_running_attempt_incomplete() -> 
     job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
     for _ in range(10):
-        job.see(whole(1), after=200)
+        job.see(all_ready(1), after=200)
         job.progress = replace(job.progress, step=job.progress.step + 1)
     assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
 
@@ -27,14 +27,14 @@ def test_more_workers_in_the_spec_do_not_make_a_running_attempt_incomplete() -> 
 def test_the_next_attempt_uses_the_new_spec() -> None:
     job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
-    job.see(whole(1), after=1)
+    job.see(all_ready(1), after=1)
     job.see(attempt(1, lost("head"), exit=Exit.LOST), after=1)
     job.see(after=1)
     assert job.state.attempt is not None
     assert (job.state.attempt.number, job.state.attempt.workers, job.state.attempt.template) == (2, 3, "two")
-    job.see(whole(2, 2), after=1)
+    job.see(all_ready(2, 2), after=1)
     assert job.state.stage is Stage.STARTING
-    job.see(whole(2, 3), after=1)
+    job.see(all_ready(2, 3), after=1)
     assert job.state.stage is Stage.RUNNING
 
 
@@ -42,15 +42,15 @@ def test_the_next_attempt_uses_the_new_spec() -> None:
 def test_update_strategy_now_drains_the_attempt_and_stays_on_the_tier(changed: JobSpec) -> None:
     job = Job(first()).running()
     job.spec = changed
-    job.see(whole(1), after=1)
+    job.see(all_ready(1), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.SPEC_UPDATED)
     assert job.state.message.startswith("the spec's pods changed")
-    job.see(whole(1, exit=Exit.INTERRUPTED), after=1)
+    job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
     assert job.state.attempt is not None
     assert (job.state.attempt.tier, job.state.attempt.workers) == ("spot-a", changed.workers)
     assert job.state.failures == 0
-    job.see(whole(2, changed.workers), after=1)
+    job.see(all_ready(2, changed.workers), after=1)
     assert job.state.stage is Stage.RUNNING
 
 
@@ -105,7 +105,7 @@ def test_a_state_without_the_launched_spec_takes_the_current_one() -> None:
     job = Job(first()).running()
     assert job.state.attempt is not None
     job.state = replace(job.state, attempt=replace(job.state.attempt, workers=None, template=""))
-    job.see(whole(1), after=1)
+    job.see(all_ready(1), after=1)
     assert job.state.stage is Stage.RUNNING
     assert job.state.attempt is not None
     assert (job.state.attempt.workers, job.state.attempt.template) == (2, "one")

@@ -77,7 +77,7 @@ class Program:
         return self.exit is None and any(pod.phase is PodPhase.RUNNING for pod in self.pods)
 
     @property
-    def whole(self) -> bool:
+    def all_ready(self) -> bool:
         workers = sum(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.WORKER)
         heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
         return bool(self.pods) and heads and workers >= self.workers
@@ -228,7 +228,7 @@ class RandomWorld:
                 pod.phase, pod.cause, pod.dies_at = PodPhase.LOST, Cause.INTERRUPTION, None
         if program.exit is not None:
             return
-        if program.whole:
+        if program.all_ready:
             self._train(program, seconds)
         for pod in [pod for pod in program.pods if pod.phase is PodPhase.LOST and pod.role is PodRole.WORKER]:
             if self.random.random() < 0.5:  # KubeRay removes it eventually

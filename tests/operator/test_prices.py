@@ -48,7 +48,7 @@ async def until(what: Any) -> None:
         if what():
             return
         await asyncio.sleep(0.002)
-    raise AssertionError("did not come about")
+    raise AssertionError("not true in time")
 
 
 async def test_a_price_in_the_spec_is_used_without_a_lookup() -> None:

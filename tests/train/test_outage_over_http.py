@@ -98,9 +98,7 @@ def uri(server: str) -> str:
     return new_bucket(server).replace(" ", "-")  # moto cannot check a signature over a space
 
 
-def test_revoked_keys_end_the_program_with_77(
-    server: str, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_revoked_keys_end_the_program_with_77(server: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with checked_keys(server) as keys:
         key, secret = keys.take()
         use_s3(monkeypatch, server, key, secret)

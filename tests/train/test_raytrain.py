@@ -117,9 +117,7 @@ def test_an_outage_of_the_bucket_ends_no_run_and_refused_keys_end_it_with_77(
     assert starts(tmp_path, 0) == [(1, 0)], "neither the outage nor the refusal starts the workers again"
 
 
-def test_a_script_that_only_reports_is_committed_interrupted_and_resumed(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_a_script_that_only_reports_is_committed_interrupted_and_resumed(machine: Machine, tmp_path: Path) -> None:
     notice = tmp_path / "notice"
     notice.touch()
     driver = machine.driver("report_loop", tmp_path, {"epochs": 300, "pause": 0.1}, notice=notice)

@@ -148,7 +148,9 @@ def test_a_handover_notice_to_one_rank_hands_over_all_ranks_at_the_same_step(tmp
     "own",
     [
         pytest.param([{}, {"notice": "handover"}], id="no restart inside the attempt"),
-        pytest.param([{**NODES[0], "notice": "drain"}, {**NODES[1], "notice": "handover"}], id="a drain wins over a handover"),
+        pytest.param(
+            [{**NODES[0], "notice": "drain"}, {**NODES[1], "notice": "handover"}], id="a drain wins over a handover"
+        ),
     ],
 )
 def test_a_handover_can_end_the_program(tmp_path: Path, own: list[dict[str, str]]) -> None:

@@ -59,7 +59,7 @@ def _replace(here: Situation) -> Replace | None:
 
 
 def steady_reason(here: Situation) -> Reason:
-    """The actions of a state that needs none, and the reason."""
+    """The reason of a decision that makes no transition."""
     if here.state.impeded is not None and here.state.stage not in READY:
         return here.state.impeded.reason
     return here.state.reason if here.state.stage in TERMINAL else Reason.STEADY

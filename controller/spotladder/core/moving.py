@@ -42,7 +42,7 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
     if attempt is not None and following not in _WITH_ATTEMPT:
         state = _closed(state, attempt, here)
     if following in TERMINAL:
-        state = replace(state, ended_at=now, waiting_since=None, recovering_since=None)
+        state = replace(state, ended_at=now, waiting_since=None)
     return state, Move(source, following, reason, number, tier, message)
 
 
@@ -55,10 +55,10 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     changed = state.tier != tier
     updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
     paused = state.paused_until is not None  # A pause is not a wait for capacity.
-    anew = changed or updated or paused or state.waiting_since is None
+    waits_again = changed or updated or paused or state.waiting_since is None
     if state.tier and changed:
-        spent = state.record(state.tier).exhausted_by
-        message += f", from {state.tier}" + (f" ({spent})" if spent else "")
+        exhausted_by = state.record(state.tier).exhausted_by
+        message += f", from {state.tier}" + (f" ({exhausted_by})" if exhausted_by else "")
     if avoided := avoids(state):
         message += f"; avoids {avoided}"
     record = state.record(tier)
@@ -67,7 +67,7 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
         attempt=launched_with(Attempt(number, tier, now, start_step=here.seen.progress.step), here.spec),
         last_number=number,
         tier=tier,
-        waiting_since=now if anew else state.waiting_since,
+        waiting_since=now if waits_again else state.waiting_since,
         started_at=now if state.started_at is None else state.started_at,
         paused_until=None,
         loss_counted=False,

@@ -1,6 +1,7 @@
 """The registry of workload kinds: a new kind is a package beside `rayjob` and `jobset`, and one entry here.
 
-Its field under `spec.workload` is part of the TieredJob's schema and is added in `spotladder.api`.
+Its field under `spec.workload` is part of the schema: add it to `Workload` in `spotladder.api.workload`, and to the CEL
+rules of `spec.workload` in `spotladder.api.crds`.
 """
 
 from __future__ import annotations
