@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
-from spotladder.train.agreement import Agreement, AgreedStep
+from spotladder.train.agreement import AgreedStep, Agreement
 from spotladder.train.channel import Hub, Spoke
 from spotladder.train.interruption import RankLost
 
