@@ -13,7 +13,7 @@ from spotladder.operator.inventory.heartbeats import NODE_LEASES
 from spotladder.resources import PODS, APIResource
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
-from tests.kube.test_bad_input import message_of
+from tests.kube.conditions import message_of
 from tests.kube.world import World, eventually, world
 
 NAMESPACES = APIResource("", "v1", "namespaces", "Namespace", namespaced=False)

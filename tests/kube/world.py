@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,27 +14,20 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from spotladder.checkpoints.ending import end_job
-from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
-from spotladder.checkpoints.outputs import Output
-from spotladder.checkpoints.progress import Follower
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.connection import connect
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.clusters.transport import Object
-from spotladder.core.model import Progress
-from spotladder.errors import SpotladderError
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
-from spotladder.operator.storage.logs import LogAddress, keep_outputs
 from spotladder.resources import CAPACITYTIERS, NODES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.records import RAY_GROUP
 from tests.kube.apiserver import ROOT, ApiServer, tools
+from tests.kube.bucket import Bucket
 
 CRDS = APIResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
@@ -81,49 +74,6 @@ async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> 
                 return last
         await asyncio.sleep(0.02)
     raise AssertionError(f"not true within {limit:g} s; last result: {last!r}")
-
-
-class Bucket:
-    """The commit logs of all jobs of a test, in memory. `broken` is the error that every access raises."""
-
-    def __init__(self) -> None:
-        self.store = MemoryStore()
-        self.broken: SpotladderError | None = None
-        self.ended: list[tuple[str, str]] = []
-        self.opened: list[LogAddress] = []
-
-    def open(self, address: LogAddress) -> _TestLog:
-        self.opened.append(address)
-        return _TestLog(self, address)
-
-    def commit(self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100) -> None:
-        """Start the attempt in the log and commit `step`, as the program does."""
-        writer = CommitLog(self.store, job, namespace=namespace).start(attempt, "")
-        writer.commit(step, [], total=total)
-
-
-class _TestLog:
-    def __init__(self, bucket: Bucket, address: LogAddress) -> None:
-        self._bucket = bucket
-        self._log = CommitLog(bucket.store, address.job, namespace=address.namespace, uid=address.uid)
-        self._follower = Follower(self._log)
-
-    def progress(self) -> Progress:
-        if self._bucket.broken:
-            raise self._bucket.broken
-        return self._follower.progress()
-
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
-        if self._bucket.broken:
-            raise self._bucket.broken
-        kept = end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
-        self._bucket.ended.append((self._log.owner.job, outcome))
-        return kept
-
-    def keep(self, texts: Mapping[Output, str]) -> None:
-        if self._bucket.broken:
-            raise self._bucket.broken
-        keep_outputs(self._log, texts)
 
 
 class World:

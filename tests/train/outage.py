@@ -27,8 +27,8 @@ POLL_INTERVAL = 0.0002
 
 
 class Time:
-    """Simulated time in seconds. Only the program (the thread that created this object) advances it; then it waits for the
-    background threads."""
+    """Simulated time in seconds. Only the program (the thread that created this object) advances it; then it waits for
+    the background threads."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -21,7 +21,8 @@ class Race:
         self.deciding = False
 
     def advance(self, rank: int) -> None:
-        """The rank calls `should_commit` for its next step, unless it is held or is rank 0 in the middle of a decision."""
+        """The rank calls `should_commit` for its next step, unless it is held or is rank 0 in the middle of a
+        decision."""
         if rank in self.held or (rank == 0 and self.deciding):
             return
         self.at[rank] += self.stride

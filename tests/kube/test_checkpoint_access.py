@@ -1,0 +1,150 @@
+"""The commit log of a job: its owner, unreadable and damaged logs, and the credentials to read it."""
+
+from __future__ import annotations
+
+import base64
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.errors import StoreUnavailable
+from spotladder.operator.storage.access import AccessDenied, Grant
+from spotladder.resources import SECRETS
+from tests.kube.apiserver import ApiServer
+from tests.kube.conditions import message_of
+from tests.kube.world import World, eventually, world
+
+
+async def test_of_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:
+    async with world(api_server) as here, world(api_server) as there:
+        there.bucket = here.bucket
+        tiers = [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a"}]
+        async with here.operator(), there.operator():
+            await here.submit(tiers=tiers)
+            await eventually(lambda: here.rayjob(1))
+            here.bucket.commit(here.namespace, "digits", attempt=1, step=3)
+            await there.submit(tiers=tiers)
+            message = await message_of(there, "Valid", "False", "CheckpointsInUse")
+            assert "belong to a job of another namespace" in message
+            assert f"{here.namespace}/digits" not in message
+            assert await there.rayjobs() == []
+
+
+async def test_of_two_new_jobs_with_one_checkpoint_folder_only_one_starts(api_server: ApiServer) -> None:
+    """Creation times have a resolution of one second: of two equal ones, the smaller uid counts as older."""
+    async with world(api_server) as one, world(api_server) as two:
+        await one.submit()
+        await two.submit(tiers=[{"name": "a", "capacityTier": f"{one.namespace}-spot-a"}])
+        async with one.operator(namespaces_=(one.namespace, two.namespace)):
+
+            async def started() -> list[World]:
+                return [here for here in (one, two) if await here.rayjobs()]
+
+            (first,) = await eventually(started)
+            second = two if first is one else one
+            message = await message_of(second, "Valid", "False", "CheckpointsInUse")
+            assert "is used by a TieredJob of another namespace" in message
+            assert f"{first.namespace}/digits" not in message
+            assert await second.rayjobs() == []
+            await first.delete()
+            await eventually(lambda: second.rayjob(1))
+
+
+async def test_the_first_attempt_waits_until_the_owner_of_the_log_is_known(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
+        await here.submit()
+        message = await message_of(here, "Degraded", "True", "StoreUnavailable")
+        assert "no route; the first attempt waits until the owner of the log is known" in message
+        assert await here.rayjobs() == []
+        here.bucket.broken = None
+        await here.clock.advance(120)
+        await eventually(lambda: here.rayjob(1))
+        await here.run(1)
+        await message_of(here, "Degraded", "False", "AsExpected")
+
+
+async def test_an_unreadable_bucket_is_reported_and_the_job_continues(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await here.submit()
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
+        await here.clock.advance(120)
+        assert "no route" in await message_of(here, "Degraded", "True", "StoreUnavailable")
+        # stallTimeout is 10 minutes: without the log the controller cannot tell whether the job makes progress.
+        await here.pass_time(3600)
+        assert await here.is_on("spot-a", 1)
+        here.bucket.broken = None
+        await here.clock.advance(120)
+        await message_of(here, "Degraded", "False", "AsExpected")
+        await here.pass_time(400)
+        assert await here.is_on("spot-a", 1), "stallTimeout does not start again after the outage"
+
+
+async def test_with_a_damaged_log_no_attempt_starts(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        CommitLog(here.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")
+        async with here.operator():
+            await here.submit()
+            assert "foreign object" in await message_of(here, "Valid", "False", "CheckpointsCorrupt")
+            assert await here.rayjobs() == []
+
+
+async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
+        await here.submit(checkpoints=uri)
+        message = await message_of(here, "Degraded", "True", "ReferencesMissing")  # The pods would wait for it.
+        assert f"namespace {here.namespace} lacks Secret bucket" in message
+        assert f"Secret {here.namespace}/bucket does not exist" in message  # The log cannot be read either.
+        assert await here.rayjobs() == []
+        keys = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
+        data = {name: base64.b64encode(value.encode()).decode() for name, value in keys.items()}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": here.namespace}}
+        await here.client.create(SECRETS, {**body, "data": data})
+        await here.run(1)
+        await here.clock.advance(11)
+        await message_of(here, "Degraded", "False", "AsExpected")
+        assert here.bucket.opened[-1].grant == Grant(keys, isolated=True, secret=keys)
+
+
+async def test_the_controllers_identity_is_used_only_for_listed_addresses(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        listed = [{"namespaces": [here.namespace], "uris": ["s3://bucket/team"]}]
+        async with here.operator(checkpoint_access=()):
+            await here.submit(checkpoints={"uri": "s3://bucket/team/x", "interval": "30s"})
+            message = await message_of(here, "Valid", "False", "CheckpointsNotAllowed")
+            assert message.startswith("spec.checkpoints.uri: ")
+            assert "ask the administrator to add the address to the chart's checkpointAccess" in message
+            assert await here.rayjobs() == []
+            assert here.bucket.opened == []
+        async with here.operator(checkpoint_access=listed):
+            await here.run(1)
+            assert (await here.condition("Valid"))["status"] == "True"
+            await here.submit("other", checkpoints={"uri": "s3://bucket/team-b", "interval": "30s"})
+            assert "allowed: s3://bucket/team" in await message_of(
+                here, "Valid", "False", "CheckpointsNotAllowed", "other"
+            )
+            assert {address.job for address in here.bucket.opened} == {"digits"}
+
+
+async def test_a_running_job_continues_without_access_to_its_bucket(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await here.submit()
+            await here.run(1)
+            await eventually(lambda: here.has_phase("Running"))
+        async with here.operator(checkpoint_access=()):
+            message = await message_of(here, "Degraded", "True", "CheckpointsNotAllowed")
+            assert "the controller's own identity" in message
+            assert (await here.condition("Checkpointing"))["status"] == "Unknown"
+            assert await here.has_phase("Running")
+            await here.pass_time(3600)
+            assert await here.has_phase("Running")
+        here.bucket.broken = AccessDenied("spec.checkpoints.credentials: AWS_ENDPOINT_URL leads to 169.254.169.254")
+        async with here.operator():
+
+            async def reported() -> bool:
+                return "169.254.169.254" in (await here.condition("Degraded")).get("message", "")
+
+            await eventually(reported)
+            assert (await here.condition("Degraded"))["reason"] == "CheckpointsNotAllowed"
