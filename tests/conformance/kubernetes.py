@@ -116,7 +116,7 @@ class KubernetesBackend:
         result = await self._session.reconcile._executor.execute(
             loaded, decision, room=lambda _tier: True, address=address
         )
-        assert (result.blocked, result.failed, result.untidy) == (None, None, None)
+        assert (result.blocked, result.failed, result.cleanup_error) == (None, None, None)
 
 
 class KubernetesRig:

@@ -81,7 +81,7 @@ class Controller:
                 async with self._client(election) as client:
                     session = self._new_leader(client)
                     async with session.ready():
-                        return await session.work_through()
+                        return await session.reconcile_due()
             finally:
                 keeping.cancel()
                 await election.release()

@@ -89,7 +89,7 @@ class LeaderRuntime:
             for namespace in settings.namespaces or ("",)
         )
         self.capacity: Cache[CapacityRecord] = Cache(
-            client, CAPACITYTIERS, CapacityRecord.of, clock=clock, changed=lambda _before, _after: self._look_at_all()
+            client, CAPACITYTIERS, CapacityRecord.of, clock=clock, changed=lambda _before, _after: self._enqueue_all()
         )
         self._guard = client.guard
         self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add)
@@ -107,8 +107,8 @@ class LeaderRuntime:
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=opened)
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._outages = Outages(clock=clock, changed=self.queue.add)
-        self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._look_at_all)
-        self._book = TierStatusWriter(
+        self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._enqueue_all)
+        self._tier_status = TierStatusWriter(
             client,
             capacity=self.capacity,
             jobs=self.jobs,
@@ -117,7 +117,7 @@ class LeaderRuntime:
             clusters=self.clusters.names,
             clock=clock,
         )
-        observer = DecisionObserver(metrics, self._book)
+        observer = DecisionObserver(metrics, self._tier_status)
         self._events = Events(client, clock=clock, instance=identity)
         rules = [rule.parsed for rule in settings.checkpoint_access]
         self.reconcile = Reconciler(
@@ -159,7 +159,7 @@ class LeaderRuntime:
     async def run(self) -> None:
         """Work until cancelled. Raises NotLeading if a write found that the lease is lost."""
         async with self.ready(), asyncio.TaskGroup() as tasks:
-            self._look_at_all()
+            self._enqueue_all()
             tasks.create_task(self.queue.run())
             tasks.create_task(self._resync())
             for _ in range(self._settings.workers):
@@ -168,10 +168,10 @@ class LeaderRuntime:
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
         """Returns when all kinds are listed; keeps the caches current from then on."""
-        works = (self._events.run, self._book.run, self.clusters.run, self._copies.run)
+        works = (self._events.run, self._tier_status.run, self.clusters.run, self._copies.run)
         async with self._egress, self._logs, self._outputs, self._outages, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
-            running = [asyncio.create_task(work) for work in (*caches, *map(self._kept, works))]
+            running = [asyncio.create_task(work) for work in (*caches, *map(self._restarting, works))]
             try:
                 began = self._clock.ticks()
                 with gc_freeze.gc_frozen():
@@ -186,7 +186,7 @@ class LeaderRuntime:
                 await asyncio.gather(*running, return_exceptions=True)
                 gc_freeze.gc_unfrozen()
 
-    async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _restarting(self, work: Callable[[], Awaitable[None]]) -> None:
         """Background tasks run for the whole term: a crash is logged, and the task is started again."""
         while True:
             try:
@@ -197,7 +197,7 @@ class LeaderRuntime:
                 self._log.error("a background task has failed with an unexpected error", exc_info=error)
             await self._clock.sleep(RESTART_INTERVAL)
 
-    async def work_through(self, most: int = 50) -> int:
+    async def reconcile_due(self, most: int = 50) -> int:
         """Reconcile every job until none is due at once, at most a limited number of times. Returns the number of
         jobs."""
         keys = [job.key for job in self.jobs.all()]
@@ -209,7 +209,7 @@ class LeaderRuntime:
                 if after is None or after > 1.0:
                     break
                 await self._clock.sleep(after)
-        await self._book.write()
+        await self._tier_status.write()
         await self._events.written()
         return len(keys)
 
@@ -280,7 +280,7 @@ class LeaderRuntime:
             self._preflight.reached(cluster)
         for key in cluster.inventory.jobs() if cluster is not None else ():
             self.queue.add(key)  # Includes jobs whose TieredJob no longer exists.
-        self._look_at_all()
+        self._enqueue_all()
 
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
         record = after or before
@@ -290,7 +290,7 @@ class LeaderRuntime:
                 for other in self.jobs.of(record.folder):
                     self.queue.add(other.key)
 
-    def _look_at_all(self) -> None:
+    def _enqueue_all(self) -> None:
         for job in self.jobs.all():
             self.queue.add(job.key)
 

@@ -31,8 +31,8 @@ class PodAndJobSet:
 
     def __init__(self) -> None:
         self.woken: list[JobKey] = []
-        nobody: Any = None
-        self.inventory = Inventory(nobody, clock=SteppedClock(), wake=self.woken.append)
+        no_client: Any = None
+        self.inventory = Inventory(no_client, clock=SteppedClock(), wake=self.woken.append)
         self.inventory._pods.put(pod_object("w-0", node="node-1"))
         self.inventory._objects[JOBSETS].put({"metadata": metadata("digits-a001"), "spec": {}, "status": {}})
         self.heard()

@@ -68,7 +68,7 @@ async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, Ref
 )
 async def test_a_failed_cleanup_does_not_fail_the_reconcile(refused: str, action: Action) -> None:
     found, world = await executed(refused, action)
-    assert (found.failed, found.untidy) == (None, REFUSED)
+    assert (found.failed, found.cleanup_error) == (None, REFUSED)
     assert {"delete_strays", "remove_silent_pods", "sweep"} - {refused} <= set(world.done)
 
 
@@ -78,7 +78,7 @@ async def test_a_failed_cleanup_does_not_fail_the_reconcile(refused: str, action
 )
 async def test_a_failed_action_of_the_live_attempt_fails_the_reconcile(refused: str, action: Action) -> None:
     found, world = await executed(refused, action)
-    assert (found.failed, found.untidy) == (REFUSED, None)
+    assert (found.failed, found.cleanup_error) == (REFUSED, None)
     assert "sweep" in world.done
 
 

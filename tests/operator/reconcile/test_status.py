@@ -137,7 +137,7 @@ def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
     ("seen", "reason"),
     [
         pytest.param((attempt(1),), "WaitingForCapacity", id="its pods are to come"),
-        pytest.param((attempt(1, blocked="quota"),), "Blocked", id="something stands in the way"),
+        pytest.param((attempt(1, blocked="quota"),), "Blocked", id="blocked"),
     ],
 )
 def test_the_provisioned_condition_has_the_reason_why_workers_are_missing(seen: tuple[Any, ...], reason: str) -> None:

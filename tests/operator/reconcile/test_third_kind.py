@@ -49,7 +49,7 @@ class Rig:
     async def reconcile(self) -> dict[str, Any]:
         """Reconcile until nothing is due; the job's status."""
         for _ in range(5):
-            await self.session.work_through()
+            await self.session.reconcile_due()
             for _ in range(50):
                 await asyncio.sleep(0)
         return await self.here.status(JOB)

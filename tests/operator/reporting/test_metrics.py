@@ -16,7 +16,7 @@ def shown(metrics: Metrics) -> list[str]:
 def test_job_metrics_have_the_values_of_the_last_reconcile_and_end_with_the_job() -> None:
     clock = SteppedClock()
     metrics = Metrics(clock)
-    metrics.saw(("ns", "a"), JobState(progress=Progress(30, 120, clock.now() - 5.0)))
+    metrics.observe(("ns", "a"), JobState(progress=Progress(30, 120, clock.now() - 5.0)))
     lines = shown(metrics)
     assert 'spotladder_job_phase{job="a",namespace="ns",phase="Pending"} 1.0' in lines
     assert 'spotladder_job_progress_ratio{job="a",namespace="ns"} 0.25' in lines
@@ -30,7 +30,7 @@ def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
     metrics.leading.set(1)
     metrics.watch_queue(lambda: 7)
     metrics.tier_available.labels("spot").set(1)
-    metrics.saw(("ns", "a"), JobState())
+    metrics.observe(("ns", "a"), JobState())
     metrics.term_over()
     lines = shown(metrics)
     assert not [line for line in lines if 'job="a"' in line or 'tier="spot"' in line]
@@ -81,6 +81,6 @@ def test_metrics_have_a_cluster_label_and_an_outage_counts_once() -> None:
 def test_commit_age_of_a_job_without_commits_starts_when_it_first_ran(state: JobState, age: float | None) -> None:
     """Otherwise the alert SpotladderCommitsOld could not fire for such a job."""
     metrics = Metrics(SteppedClock(1300.0))
-    metrics.saw(("ns", "a"), state)
+    metrics.observe(("ns", "a"), state)
     ages = [line for line in shown(metrics) if line.startswith("spotladder_commit_age_seconds")]
     assert ages == ([] if age is None else [f'spotladder_commit_age_seconds{{job="a",namespace="ns"}} {age}'])

@@ -37,15 +37,15 @@ class ExecutionResult:
     """The result of a decision's actions.
 
     `tried`: a launch was attempted; `blocked` is why the API server refused it, or did not answer. `failed` is the
-    first error of an action that the job waits for. `untidy` is the first error of a cleanup, whose retry must not
-    delay the job.
+    first error of an action that the job waits for. `cleanup_error` is the first error of a cleanup, whose retry must
+    not delay the job.
     """
 
     updates: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
     tried: bool = False
     blocked: Diagnosis | None = None
     failed: SpotladderError | None = None
-    untidy: SpotladderError | None = None
+    cleanup_error: SpotladderError | None = None
 
 
 class Executor:
@@ -100,7 +100,7 @@ class Executor:
                 if waited_for:
                     result.failed = result.failed or error
                 else:
-                    result.untidy = result.untidy or error
+                    result.cleanup_error = result.cleanup_error or error
         return result
 
     async def sweep(self, key: JobKey, uid: str) -> bool:

@@ -11,6 +11,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import (
     TERMINAL,
+    Attempt,
     AttemptSeen,
     CapacityType,
     Instant,
@@ -134,25 +135,12 @@ def observe(
         elif number > 0:
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
-            seen = heartbeats.facts(_by_our_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
+            seen = heartbeats.facts(_by_controller_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
             seen = replace(seen, operator_silent=message)
             if (tier := tiers.resolved.get(_tier_of(objects))) and tier.capacity_type is CapacityType.SPOT:
                 seen = reclaimed(seen)
-            attempts.append(_with_store(_remembered(seen) if hidden else seen, reading, outage(number)))
-    unavailable = {
-        name: why
-        for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
-        if not (live and live.seen and live.tier == name)  # The objects there can still be read.
-    } | {
-        name: problem
-        for name, tier in tiers.resolved.items()
-        if (problem := _unreachable(clusters, tier.cluster, workload, record))
-    }
-    if live and live.number not in found.attempts and live.tier not in tiers.resolved:
-        # Its CapacityTier is gone, and with it the name of its cluster: it may be in any cluster that does not answer.
-        hiding = (_unreachable(clusters, name, workload, record) for name in sorted(clusters.names))
-        if why := next(filter(None, hiding), ""):
-            unavailable[live.tier] = why
+            attempts.append(_with_store(_unobservable(seen) if hidden else seen, reading, outage(number)))
+    unavailable = _unavailable(record, live, workload=workload, clusters=clusters, tiers=tiers, found=found)
     unanswered = blocked.message if blocked and blocked.reason is Reason.OPERATOR_SILENT else ""
     refused = blocked.message if blocked and not unanswered else ""
     version = int(record.resource_version) if record.resource_version.isdigit() else 0
@@ -171,6 +159,33 @@ def observe(
     return seen_now, found
 
 
+def _unavailable(
+    record: JobRecord,
+    live: Attempt | None,
+    *,
+    workload: WorkloadKind,
+    clusters: Clusters,
+    tiers: Tiers,
+    found: JobObjects,
+) -> dict[str, str]:
+    """The tiers on which no attempt can start now, and why."""
+    unavailable = {
+        name: why
+        for name, why in (*tiers.full.items(), *((name, problem.message) for name, problem in tiers.missing.items()))
+        if not (live and live.seen and live.tier == name)  # The objects there can still be read.
+    } | {
+        name: problem
+        for name, tier in tiers.resolved.items()
+        if (problem := _unreachable(clusters, tier.cluster, workload, record))
+    }
+    if live and live.number not in found.attempts and live.tier not in tiers.resolved:
+        # Without its CapacityTier the name of its cluster is unknown: it may be in any unreachable cluster.
+        hiding = (_unreachable(clusters, name, workload, record) for name in sorted(clusters.names))
+        if why := next(filter(None, hiding), ""):
+            unavailable[live.tier] = why
+    return unavailable
+
+
 def _with_store(seen: AttemptSeen, reading: Reading, outage: Outage | None) -> AttemptSeen:
     """The attempt, with the state of the checkpoint store from the log's reader or, without one, from its program."""
     if reading.away_since is not None:
@@ -181,7 +196,7 @@ def _with_store(seen: AttemptSeen, reading: Reading, outage: Outage | None) -> A
     return seen
 
 
-def _remembered(seen: AttemptSeen) -> AttemptSeen:
+def _unobservable(seen: AttemptSeen) -> AttemptSeen:
     """An attempt that cannot be observed: its pods may still run, and cached objects prove nothing. While its cluster
     is relisted, some objects are new and some are old."""
     pods = tuple(pod for pod in seen.pods if pod.phase is not PodPhase.LOST)
@@ -198,7 +213,7 @@ def reclaimed(seen: AttemptSeen) -> AttemptSeen:
     return replace(seen, pods=tuple(replace(pod, cause=cause(pod)) for pod in seen.pods))
 
 
-def _by_our_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
+def _by_controller_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
     """A notice has the time of its cluster's clock. With a clock that is behind, the notice would end before it began,
     and the attempt would have no time to commit."""
     if not ahead:

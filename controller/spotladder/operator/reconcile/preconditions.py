@@ -89,7 +89,7 @@ class Preconditions:
         why = self._clusters.home.unreadable(workload_of(job).records, record.namespace)
         return Diagnosis(ConditionReason.CANNOT_WATCH, why) if why else None
 
-    def on_the_way(self, loaded: Loaded, blocked: Diagnosis | None) -> list[Diagnosis]:
+    def of_started_job(self, loaded: Loaded, blocked: Diagnosis | None) -> list[Diagnosis]:
         """The problems of a running job. `blocked` is why its last launch was refused."""
         problems = [] if blocked is None else [blocked]
         problems += load.problems_of(loaded, self._clusters)

@@ -163,16 +163,16 @@ class Reconciler:
         loaded = self._load(
             record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
         )
-        if await self._looked_for_contact(loaded):
+        if await self._contact_changed(loaded):
             loaded = self._load(
                 record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
             )
         reach(Point.AFTER_LOAD)
         if waits := self._time_until_log_read(loaded):
             return waits
-        return await self._go_on(loaded, policy, memory)
+        return await self._decide_and_apply(loaded, policy, memory)
 
-    async def _looked_for_contact(self, loaded: Loaded) -> bool:
+    async def _contact_changed(self, loaded: Loaded) -> bool:
         """Whether there is new information about the live attempt's nodes, one of which is silent."""
         live = loaded.state.attempt
         located = loaded.found.attempts.get(live.number) if live else None
@@ -180,7 +180,7 @@ class Reconciler:
             return False
         return await self._heartbeats.refresh(located.cluster, loaded.seen.attempt(live.number))
 
-    async def _go_on(self, loaded: Loaded, policy: Policy, memory: JobMemory) -> Seconds | None:
+    async def _decide_and_apply(self, loaded: Loaded, policy: Policy, memory: JobMemory) -> Seconds | None:
         """Decide, execute, persist."""
         record, job, reading = loaded.record, loaded.job, loaded.reading
         self._outputs.collect(loaded, lambda: self._readings.address(record, job))
@@ -203,27 +203,27 @@ class Reconciler:
         )
         if result.tried:
             memory.blocked = result.blocked
-        problems = self._preconditions.on_the_way(loaded, memory.blocked)
-        for error in (result.failed, result.untidy):
+        problems = self._preconditions.of_started_job(loaded, memory.blocked)
+        for error in (result.failed, result.cleanup_error):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
                 problems.append(Diagnosis(ConditionReason.BLOCKED, str(error)))
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        updates = {**result.updates, **self._looked_ahead(loaded)}
-        stands = await self._persistence.decided(loaded, decision, problems, updates)
-        before = loaded.before if stands is loaded.status else decision.state
-        memory.persisted, memory.before, memory.state = stands.state, before, decision.state
-        self._observer.saw(record.key, decision.state)
+        updates = {**result.updates, **self._preflight_updates(loaded)}
+        persisted = await self._persistence.decided(loaded, decision, problems, updates)
+        before = loaded.before if persisted is loaded.status else decision.state
+        memory.persisted, memory.before, memory.state = persisted.state, before, decision.state
+        self._observer.observe(record.key, decision.state)
         if result.failed is not None:
             raise result.failed
-        if result.untidy is not None and record.deleting:
-            raise result.untidy
-        if record.deleting and self._may_go(loaded, decision):
+        if result.cleanup_error is not None and record.deleting:
+            raise result.cleanup_error
+        if record.deleting and self._may_release(loaded, decision):
             await self._release(record)
             return None
         # Freed capacity, a slow or failed cleanup, and an operator that does not act trigger no event: poll.
-        restless = bool(loaded.tiers.full) or record.deleting or result.untidy is not None
-        restless = restless or decision.state.stage is Stage.STARTING
-        return self._wake(decision, before, updates, reading, restless=restless)
+        polls = bool(loaded.tiers.full) or record.deleting or result.cleanup_error is not None
+        polls = polls or decision.state.stage is Stage.STARTING
+        return self._wake(decision, before, updates, reading, polls=polls)
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
@@ -323,7 +323,7 @@ class Reconciler:
         return 0.0
 
     def _wake(
-        self, decision: Decision, persisted: JobState, updates: ConditionUpdates, reading: Reading, *, restless: bool
+        self, decision: Decision, persisted: JobState, updates: ConditionUpdates, reading: Reading, *, polls: bool
     ) -> Seconds | None:
         now = self._clock.now()
         times = [] if decision.wake_at is None else [max(0.0, decision.wake_at - now)]
@@ -335,11 +335,11 @@ class Reconciler:
             times.append(credentials.MISSING_RETRY_INTERVAL if reading.locked else credentials.SECRET_TTL)
         if (ahead := updates.get(ConditionType.PREFLIGHT)) and ahead.reason == ConditionReason.REFERENCES_MISSING:
             times.append(MISSING_RETRY_INTERVAL)
-        if restless:
+        if polls:
             times.append(ACTION_RETRY_INTERVAL)
         return min(times, default=None)
 
-    def _looked_ahead(self, loaded: Loaded) -> ConditionUpdates:
+    def _preflight_updates(self, loaded: Loaded) -> ConditionUpdates:
         """Whether the tiers have the objects to which the job's pods refer."""
         if loaded.state.stage in TERMINAL or loaded.record.deleting:
             self._preflight.forget(loaded.record.key)
@@ -365,7 +365,7 @@ class Reconciler:
 
     # --- the end of a TieredJob -------------------------------------------------------------------------------------
 
-    def _may_go(self, loaded: Loaded, decision: Decision) -> bool:
+    def _may_release(self, loaded: Loaded, decision: Decision) -> bool:
         if loaded.record.forced:
             return True
         over = decision.state.stage in (Stage.SUSPENDED, *TERMINAL) and decision.state.attempt is None

@@ -42,8 +42,8 @@ def launch_diagnosis(status: TieredJobStatus, state: JobState) -> Diagnosis | No
     impeded, attempt = state.impeded, state.attempt
     if impeded is None or attempt is None or attempt.seen or status.waiting is None:
         return None
-    stands = BY_REASON[impeded.reason].timer is Timer.NONE
-    return Diagnosis(impeded.reason, status.waiting.message) if stands else None
+    untimed = BY_REASON[impeded.reason].timer is Timer.NONE
+    return Diagnosis(impeded.reason, status.waiting.message) if untimed else None
 
 
 def of_state(

@@ -102,7 +102,7 @@ class Metrics:
         (self._down.discard if up else self._down.add)(cluster)
         self.cluster_up.labels(cluster).set(1 if up else 0)
 
-    def saw(self, key: JobKey, state: JobState) -> None:
+    def observe(self, key: JobKey, state: JobState) -> None:
         """Record one reconcile of a job."""
         progress = state.progress
         ratio = progress.step / progress.total if progress.total else 0.0

@@ -16,17 +16,17 @@ from spotladder.operator.reporting.tier_status import TierStatusWriter
 class DecisionObserver:
     """Implements `persist.StatusObserver`."""
 
-    def __init__(self, metrics: Metrics, book: TierStatusWriter) -> None:
+    def __init__(self, metrics: Metrics, tier_status: TierStatusWriter) -> None:
         self._metrics = metrics
-        self._book = book
+        self._tier_status = tier_status
         self._log = structlog.get_logger("spotladder")
 
-    def saw(self, key: JobKey, state: JobState) -> None:
-        self._metrics.saw(key, state)
+    def observe(self, key: JobKey, state: JobState) -> None:
+        self._metrics.observe(key, state)
 
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
         self._metrics.decided(loaded.spec, before, decision)
-        self._book.decided(loaded, before, decision)
+        self._tier_status.decided(loaded, before, decision)
         log = self._log.bind(namespace=loaded.record.namespace, job=loaded.record.name)
         for loss in decision.losses:
             log.warning("lost", pod=loss.pod, cause=loss.cause, attempt=loss.attempt, tier=loss.tier)

@@ -100,12 +100,12 @@ class Outputs:
         if seen is None or found is None:
             return
         if seen.exit in (None, Exit.LOST):
-            return self._look_at_restarts(loaded, seen.number, found, address)
+            return self._collect_restarts(loaded, seen.number, found, address)
         entry = self._entry(loaded, seen.number)
         if entry.ended is None and entry.last is None:
             entry.ended = asyncio.create_task(self._reading(entry, seen.number, found))
 
-    def _look_at_restarts(self, loaded: Loaded, attempt: int, found: Located, address: Address) -> None:
+    def _collect_restarts(self, loaded: Loaded, attempt: int, found: Located, address: Address) -> None:
         top = found.objects.top
         if top is None or found.cluster.problem or main_kinds()[top.kind].driver_output(found.objects) is not None:
             return
