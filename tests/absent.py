@@ -1,4 +1,4 @@
-"""What a test needs and this machine has not: a skip with its reason, or a failure where SPOTLADDER_REQUIRE asks."""
+"""Skips a test whose requirement is missing on this machine, or fails it if SPOTLADDER_REQUIRE names its suite."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 
 def absent(reason: str, suite: str, *, in_all: bool = True) -> NoReturn:
-    """End the test. `suite` is the word for it in SPOTLADDER_REQUIRE; with `in_all`, `all` asks for it, too."""
+    """Skip or fail the test. `suite` is its name in SPOTLADDER_REQUIRE; `in_all`: `all` includes it."""
     asked = set(os.environ.get("SPOTLADDER_REQUIRE", "").split(","))
     if asked & ({suite, "all"} if in_all else {suite}):
-        pytest.fail(f"SPOTLADDER_REQUIRE asks for {suite}: {reason}", pytrace=False)
+        pytest.fail(f"SPOTLADDER_REQUIRE names {suite}: {reason}", pytrace=False)
     pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Settings and hooks of all tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-# A busy machine is no failure: examples are bounded in number, not in time.
+# Limit the number of examples, not their time: on a busy machine they are slow.
 settings.register_profile("spotladder", deadline=None, print_blob=True)
 settings.load_profile("spotladder")
 
@@ -28,10 +28,10 @@ RAY_FILES = {
     "tests/train/test_raytrain.py": "tests/train",
     "tests/train/test_tune.py": "tests/train",
 }
-"""The files with tests that start Ray, and what they share a Ray with: those tests run in one process. Under
-pytest-xdist one process runs Ray tests, one after the other, and takes other tests when there are none left; the others
-begin with all other tests. So on two processors at most two Ray tests run at a time, and those beside nothing else:
-three at a time take six times as long as one after the other.
+"""The files with tests that start Ray, and the folder whose tests share a Ray cluster and run in one process. Under
+pytest-xdist one process runs Ray tests, one after the other, and then other tests; the other processes start with the
+other tests. So with two processes at most two Ray tests run at a time, and then no other test: three Ray tests at a
+time take six times as long as one after the other.
 """
 
 
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class RayApart(LoadScopeScheduling):
-    """Hands out each test by itself, but those that share a Ray together, and Ray tests to one process at first."""
+    """Schedules each test alone, tests that share a Ray cluster together, and Ray tests on one process first."""
 
     def _split_scope(self, nodeid: str) -> str:
         return RAY_FILES.get(nodeid.partition("::")[0]) or nodeid
@@ -54,13 +54,13 @@ class RayApart(LoadScopeScheduling):
     def _next_for(self, node: WorkerController) -> str:
         ray = next(filter(self._is_ray, self.workqueue), None)
         other = next((scope for scope in self.workqueue if not self._is_ray(scope)), None)
-        elsewhere = any(
+        running_on_another = any(
             self._is_ray(scope) and not all(tests.values())
             for process, work in self.assigned_work.items()
             for scope, tests in work.items()
             if process is not node
         )
-        first, second = (other, ray) if elsewhere else (ray, other)
+        first, second = (other, ray) if running_on_another else (ray, other)
         return first or second or next(iter(self.workqueue))
 
     @staticmethod
@@ -73,8 +73,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> RayApart | N
 
 
 @pytest.fixture(autouse=True)
-def _a_log_of_its_own() -> Iterator[None]:
-    """A command that is called sets the log up for a stream that ends with its test."""
+def _restore_logging() -> Iterator[None]:
+    """Commands configure logging for a stream that is closed after the test."""
     before = structlog.get_config()
     yield
     structlog.configure(**before)
@@ -82,7 +82,7 @@ def _a_log_of_its_own() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: Any) -> bool | None:
-    """Run each `async def` test in an event loop of its own."""
+    """Run each `async def` test in its own event loop."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}

@@ -7,7 +7,7 @@ import pytest
 from spotladder.atomic import write_text
 
 
-def test_the_text_is_replaced_and_no_draft_is_left(tmp_path: Path) -> None:
+def test_the_text_is_replaced_and_the_draft_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     for text in ("old", "größer"):
         write_text(path, text)
@@ -15,12 +15,12 @@ def test_the_text_is_replaced_and_no_draft_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_permissions_are_those_asked_for(tmp_path: Path) -> None:
+def test_the_file_has_the_given_permissions(tmp_path: Path) -> None:
     write_text(tmp_path / "kubeconfig", "x", mode=0o600)
     assert (tmp_path / "kubeconfig").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_cannot_be_written_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_failed_write_the_file_is_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_text("old")
 

@@ -71,4 +71,4 @@ def _inside(old: Schema, new: Schema, at: str) -> Iterator[str]:
         if key in old and key in new:
             yield from _narrowed(old[key], new[key], f"{at}{mark}")
         elif key in old or key in new:
-            yield f"{at}: {key} came or went"
+            yield f"{at}: {key} were added or removed"

@@ -132,13 +132,13 @@ def deleted(*finalizers: str, observed: int = 3, degraded: str = "", **status: A
 @pytest.mark.parametrize(
     ("job", "said"),
     [
-        pytest.param(deleted(), "", id="it goes at once"),
-        pytest.param(deleted("team/backup"), "waiting for the finalizers team/backup", id="somebody else's finalizer"),
+        pytest.param(deleted(), "", id="deleted at once"),
+        pytest.param(deleted("team/backup"), "waiting for the finalizers team/backup", id="a foreign finalizer"),
         pytest.param(deleted(FINALIZER, observed=2), "no controller has seen", id="no controller"),
         pytest.param(
             deleted(FINALIZER, degraded="attempt 1 (east) is not gone: its cluster cannot be reached"),
             "attempt 1 (east) is not gone: its cluster cannot be reached",
-            id="what the controller says",
+            id="the controller's reason",
         ),
         pytest.param(
             deleted(FINALIZER, phase="Draining", attempt=2, tier="spot-b"),

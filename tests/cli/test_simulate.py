@@ -14,7 +14,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def window(*runs: tuple[int, int]) -> str:
-    """A JSON window: so many ticks of 0 (available) or 1 (preempted)."""
+    """A JSON window: one tick of 0 (available) or 1 (preempted) per entry."""
     data = [value for value, ticks in runs for _ in range(ticks)]
     return json.dumps({"metadata": {"gap_seconds": 600}, "data": data})
 
@@ -34,7 +34,8 @@ def test_a_table_of_the_policies(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_what_one_run_costs(capsys: Capture, tmp_path: Path) -> None:
-    """Spot goes after 5 h. The job waits ten minutes for it and then finishes on demand, from the newest commit."""
+    """Spot capacity ends after 5 h. The job waits ten minutes for it and then finishes on demand, from the newest
+    commit."""
     options = ("--deadline", "12h", "--provision-delay", "0s", "--boot", "0s", "--restart", "0s", "--commit-time", "0s")
     found = json.loads(simulated(capsys, tmp_path, *options, "-o", "json").out)
     assert found["seeds"] == 1

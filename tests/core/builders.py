@@ -71,9 +71,9 @@ def all_ready(number: int, workers: int = 2, **more: Any) -> AttemptSeen:
 
 
 class Job:
-    """One job: `see` reconciles until a decision makes no more moves, as a controller does, and records the results.
+    """One job: `see` reconciles until a decision makes no transition, as a controller does, and records the results.
 
-    The state goes through JSON between any two decisions, so that nothing lives outside of what is persisted.
+    The state is serialized to JSON between decisions, so that nothing outside of it is kept.
     """
 
     def __init__(self, job: JobSpec | None = None, policy: Any = None) -> None:
@@ -101,8 +101,8 @@ class Job:
             self.last = decision
             if not decision.moves:
                 return decision
-            assert decision.actions == (), "a decision that moves does not act"
-        raise AssertionError(f"the decider does not come to rest: {[move.reason for move in self.moves]}")
+            assert decision.actions == (), "a decision with a transition has actions"
+        raise AssertionError(f"the decisions do not converge: {[move.reason for move in self.moves]}")
 
     def planned(self) -> Job:
         """Bring the job to a first attempt that is planned but not launched."""

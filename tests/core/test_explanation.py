@@ -67,12 +67,12 @@ def placed(uid: str) -> PodSeen:
         pytest.param(
             waiting(says("w-1", "other words"), says("w-0", SCHEDULER)),
             f"pods wait for nodes and images: {SCHEDULER}", "provisionTimeout", PROVISION, "the job leaves the tier",
-            id="the scheduler's words, of the first pod by name",
+            id="the scheduler's message about the first pod by name",
         ),
         pytest.param(
             waiting(pending("w-0"), pending("w-1")),
             "pods wait for nodes and images", "provisionTimeout", PROVISION, "the job leaves the tier",
-            id="nobody has said anything",
+            id="no message",
         ),
         pytest.param(
             waiting(says("w-0", SCHEDULER), refused=True),
@@ -92,7 +92,7 @@ def placed(uid: str) -> PodSeen:
         pytest.param(
             recovering(says("w1-2", SCHEDULER)),
             f"pods wait for nodes and images: {SCHEDULER}", "provisionTimeout", PROVISION, "the job leaves the tier",
-            id="recovering, and no node is to be had",
+            id="recovering without capacity",
         ),
         pytest.param(
             recovering(), "pods wait for nodes and images", "recoveryTimeout", 90.0, "a new attempt starts",

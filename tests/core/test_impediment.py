@@ -168,7 +168,7 @@ def test_an_impediment_has_the_message_timer_and_effect_of_its_row(reason: Reaso
     row, rule = ROWS[reason], BY_REASON[reason]
     job = row.begin()
     row.shown_by(job)
-    if rule.timer is Timer.GRACE:  # the attempt ends at once; from then on the stage says why
+    if rule.timer is Timer.GRACE:  # The attempt ends at once; then the stage has the reason.
         assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, reason, 0)
         assert row.says in job.state.message
         return

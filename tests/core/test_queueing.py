@@ -147,7 +147,7 @@ def test_a_deactivated_workload_pauses_the_job_until_it_is_activated() -> None:
 
 
 def test_an_attempt_suspended_without_a_queue_waits_before_its_start_and_is_lost_after_it() -> None:
-    by_hand = QueueSeen(held=True, message="suspended by somebody else", eviction=QueueEviction.SUSPENDED)
+    by_hand = QueueSeen(held=True, message="suspended by another client", eviction=QueueEviction.SUSPENDED)
     job = waiting()
     job.see(held(1, queue=by_hand), after=DAY)
     assert (job.state.stage, job.state.failures) == (Stage.STARTING, 0)

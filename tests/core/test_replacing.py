@@ -71,7 +71,7 @@ def test_the_program_continues_on_the_replacement_when_it_is_ready() -> None:
     made.see(seen(going, worker("w1-1"), worker("w1-2"), surplus=1), after=5)  # planned and persisted first
     assert made.last.actions == ()
     decision = made.see_again(after=0)
-    assert asked(decision) == [(True, False)], "a pod that is being deleted would not hear of it"
+    assert asked(decision) == [(True, False)], "a pod that is being deleted cannot read the notice"
     assert asked(made.see_again(after=REMOVAL_DELAY)) == [(True, True)]
     made.see(seen(worker("w1-1"), worker("w1-2")), after=3)
     assert (made.state.stage, made.state.failures, made.state.last_number) == (Stage.RUNNING, 1, 1)

@@ -29,7 +29,7 @@ def test_an_uninterrupted_job_on_spot_saves_the_discount() -> None:
 
 def test_repeated_steps_and_waits_reduce_the_savings() -> None:
     job = trained(50, 100)
-    job.see(all_ready(1), after=HOUR)  # an hour of training that the loss takes away
+    job.see(all_ready(1), after=HOUR)  # an hour of training that is lost
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")), after=1)
     job.see(all_ready(1), after=60)
     job.commit(150)

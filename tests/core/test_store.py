@@ -48,7 +48,7 @@ def test_a_program_that_progresses_during_a_bucket_outage_is_not_stalled() -> No
             Reason.STORE_UNAVAILABLE,
         )
     job.see(all_ready(1, moved_at=job.now), after=5)
-    assert job.state.stage is Stage.RUNNING, "what was trained meanwhile has time to be committed"
+    assert job.state.stage is Stage.RUNNING, "stallTimeout starts again after the outage"
     job.see(all_ready(1, moved_at=job.now), after=STALL - 10)
     assert job.state.stage is Stage.RUNNING
     assert untouched(job)

@@ -66,7 +66,7 @@ def test_an_attempt_that_never_ran_is_replaced_at_once(strategy: UpdateStrategy)
     assert job.state.attempt is not None
     assert (job.state.attempt.number, job.state.attempt.tier) == (2, "spot-a")
     job.see(attempt(2, head(), pending("w")), after=100)
-    assert job.state.stage is Stage.STARTING, "provisionTimeout begins anew with the new pods"
+    assert job.state.stage is Stage.STARTING, "provisionTimeout starts again with the new pods"
 
 
 def test_an_attempt_that_is_not_launched_yet_is_persisted_with_the_new_spec_first() -> None:
@@ -75,7 +75,7 @@ def test_an_attempt_that_is_not_launched_yet_is_persisted_with_the_new_spec_firs
     job.spec = first(3, "two")
     job.revision += 1
     decision = job.see(after=1)
-    assert decision.actions == (), "not launched with what is not written down"
+    assert decision.actions == (), "launched with a spec that was not persisted"
     assert job.state.attempt is not None
     assert (job.state.attempt.number, job.state.attempt.workers, job.state.attempt.template) == (1, 3, "two")
     assert job.see(after=1).actions == (Launch(1, "spot-a"),)

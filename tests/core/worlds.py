@@ -357,7 +357,7 @@ class Decider:
         self.state = codec.load_state(codec.dump(decision.state))
         self.losses.extend(decision.losses)
         if (live := self.state.attempt) and live.number in world.programs and not self.crashes:
-            assert live.workers == world.programs[live.number].workers, "judged by what it was launched with"
+            assert live.workers == world.programs[live.number].workers, "compared with the spec at its launch"
         self.wake_at = decision.wake_at
         replanned = before.attempt and self.state.attempt and _plan(before.attempt) != _plan(self.state.attempt)
         assert self.wake_at is None or decision.moves or replanned or self.wake_at > now, "a busy loop"

@@ -68,7 +68,7 @@ LIVE = Attempt(1, "spot-a", START)
 class CloudEvents:
     """The events of the cloud; times are seconds since the start."""
 
-    notices: dict[int, float] = field(default_factory=lambda: {31: 5.0})  # when → how long before the node goes
+    notices: dict[int, float] = field(default_factory=lambda: {31: 5.0})  # time → seconds until the node is reclaimed
     kills: frozenset[int] = frozenset({58})
     dry: frozenset[str] = frozenset({"spot-b"})
     provision: int = 3

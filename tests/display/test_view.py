@@ -93,7 +93,7 @@ from spotladder.display.view import view_on
 with view_on(Console()) as view:
     for number in range(100_000):
         view.add(Noted(float(number), "x" * 50))
-sys.stderr.write("went on to its end")
+sys.stderr.write("continued to its end")
 """
 
 
@@ -104,7 +104,7 @@ def test_a_run_continues_after_the_reader_of_its_pipe_ended() -> None:
     try:
         piped.stdout.readline()
         piped.stdout.close()
-        assert piped.stderr.read() == "went on to its end"
+        assert piped.stderr.read() == "continued to its end"
     finally:
         piped.kill()
         piped.wait()

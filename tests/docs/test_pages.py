@@ -77,7 +77,7 @@ def test_yaml_is_valid(block: Block, tmp_path: Path) -> None:
 def test_python_runs(block: Block, tmp_path: Path) -> None:
     compile(block.text, str(block), "exec")
     if FRAMEWORKS.search(block.text):
-        return  # shown in pieces; the examples run it whole
+        return  # shown in parts; the tests of the examples run it
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPOTLADDER_")}
     environment["XDG_STATE_HOME"] = str(tmp_path / "state")
     run = subprocess.run(

@@ -33,7 +33,7 @@ def test_quickstart(tmp_path: Path) -> None:
     assert state.record("spot").failures == 3
     assert state.progress.step == state.history[-1].end_step == 2000
     for before, after in pairwise(state.history):
-        assert 0 < after.start_step == before.end_step, "nothing is done twice"
+        assert 0 < after.start_step == before.end_step, "steps were repeated"
     assert accuracy(demo.driver_logs()) == uninterrupted(demo.folder, tmp_path) >= 0.95
 
     assert {record.attempt for record in records if isinstance(record, DriverStarted)} == {1, 2, 3, 4}

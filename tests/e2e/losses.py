@@ -57,8 +57,8 @@ LOSSES = (
     Loss("notice of 45 s", _notice(45), again=1),
     Loss("notice of 8 s", _notice(8), again=1, notice=8.0),
     Loss("head's node removed", lambda here, nodes: here.cluster.remove(*nodes), (HEADS,)),
-    # Last: the cut-off process continues to report its steps for a while. It learns that it is fenced when a commit is
-    # refused, and commits run beside the steps.
+    # Last: the cut-off process continues to report its steps for some time. It learns that it is fenced when a commit
+    # is refused, and commits run beside the steps.
     Loss(
         "all its nodes cut off",
         lambda here, nodes: here.cluster.partition(*nodes),

@@ -1,4 +1,4 @@
-"""Two clusters: the one with the spot machines cannot be reached any more, and the job goes on in the other."""
+"""Two clusters: the one with the spot nodes becomes unreachable, and the job continues in the other."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: E2eCluster, west:
             assert [step for step in here.done() if step.attempt == 1 and step.at > cut_off + 5], "it is no zombie"
             taken_over = min(step.at for step in here.done() if step.attempt == 2)
             assert not [commit for commit in here.commits() if commit.attempt == 1 and commit.at > taken_over]
-        here.until("what is left there is swept", lambda: not there.kube.list("rayjobs,rayclusters,pods"), 180)
+        here.until("the remaining objects are deleted", lambda: not there.kube.list("rayjobs,rayclusters,pods"), 180)
         here.suspend()
         here.is_the_uninterrupted_result(steps=here.steps())

@@ -30,7 +30,7 @@ def with_kueue(tag: str) -> Iterator[Site]:
 
 
 def quota(here: E2eCluster, pods: int) -> None:
-    """A LocalQueue for so many of the pods below, and a higher priority."""
+    """A LocalQueue with quota for a number of the pods below, and a higher priority."""
     flavor: dict[str, Any] = {"name": "any", "resources": [
         {"name": "cpu", "nominalQuota": str(pods)}, {"name": "memory", "nominalQuota": f"{pods * 256}Mi"},
     ]}  # fmt: skip
@@ -88,4 +88,4 @@ def test_a_preempted_job_waits_in_the_queue_and_goes_on_from_its_newest_commit(w
         here.is_the_uninterrupted_result("low", steps=200)
         here.until("what its last attempt printed is kept", lambda: here.printed(2, "low"))
         did = here.printed(2, "low")["workers-0-0"].splitlines()[-1]  # "did 150 of 200 steps"
-        assert 0 < int(did.split()[1]) < 200, "what was committed before the preemption was not used"
+        assert 0 < int(did.split()[1]) < 200, "the job did not resume from its last commit"

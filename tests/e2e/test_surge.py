@@ -1,4 +1,4 @@
-"""A node is announced to go while another one is free: its worker is replaced first, and the attempt goes on."""
+"""A node gets a notice while another node is free: its worker is replaced first, and the attempt continues."""
 
 from __future__ import annotations
 

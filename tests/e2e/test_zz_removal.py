@@ -10,9 +10,9 @@ from tests.e2e.world import E2eCluster
 from tests.kube.test_chart import granted
 
 UNUSED = {
-    ("tieredjobs/finalizers", "update"): "asked by an admission plugin, not by a call",
-    ("rayclusters", "delete"): "KubeRay removes them with their RayJob, unless it is away",
-    ("rayjobs", "deletecollection"): "by labels only what is known by no name: of a job that nobody can read any more",
+    ("tieredjobs/finalizers", "update"): "required by an admission plugin, not by a call",
+    ("rayclusters", "delete"): "KubeRay removes them with their RayJob, unless it is down",
+    ("rayjobs", "deletecollection"): "used only for jobs that can no longer be read",
     ("jobsets", "deletecollection"): "",
     ("poddisruptionbudgets", "deletecollection"): "",
     ("priorityclasses", "get"): "no template here names one, nor any of the following",
@@ -24,9 +24,9 @@ UNUSED = {
 
 
 def test_the_rights_are_what_was_called(site: Site) -> None:
-    """Compare the chart's rights with the calls of all end-to-end tests.
+    """Compare the chart's permissions with the calls of all end-to-end tests.
 
-    On a bare API server it is compared call by call; here it is what real operators provoke."""
+    tests/kube compares each call on a bare API server; here the calls are those that real operators cause."""
     site.save_calls()
     calls = {tuple(call) for saved in CALLS.glob("*.json") for call in json.loads(saved.read_text())}
     system = Kube(site.cluster.kubeconfig, SYSTEM)
@@ -50,7 +50,7 @@ def test_upgrade_and_uninstall_leave_nothing(here: E2eCluster, site: Site) -> No
     here.submit("spot")
     here.until("it waits for capacity", lambda: here.status().get("phase") == "Pending")
     install(system, site.tag, "controller.workers=4")
-    here.until("it is looked after by the new one", lambda: here.status().get("attempt") == 1)
+    here.until("the new controller reconciles it", lambda: here.status().get("attempt") == 1)
     here.kube.delete("tieredjob", "job")
     system.helm("uninstall", "spotladder", "--wait")
     system.helm("uninstall", "spotladder-crds", "--wait")

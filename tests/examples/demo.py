@@ -28,8 +28,8 @@ LIMIT = 500.0
 
 @dataclass
 class Demo:
-    """A copy of an example, in `folder`; `job` and `world` are written back before each `run`. The runs' state is in
-    `project`/state.
+    """A copy of an example in `folder`. `run` first writes `job` and `world` back to their files. The state of runs is
+    in `project`/state.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Demo:
         assert done.returncode == 0, done.stdout + self.driver_logs()[-4000:]
 
     def driver_logs(self) -> str:
-        """What the programs of all attempts wrote."""
+        """The output of the programs of all attempts."""
         return "".join(log.read_text(errors="replace") for log in sorted(self.project.glob("state/**/driver.log")))
 
     @property
@@ -111,22 +111,22 @@ class Demo:
         return commit
 
     def state(self) -> JobState:
-        """What the decider remembers at the end."""
+        """The stored state at the end."""
         (file,) = self.project.glob("state/**/state.json")
         return load_state(file.read_text())
 
     def timeline(self) -> Recorded:
-        """What happened, in its order."""
+        """The records of the timeline."""
         (file,) = self.project.glob("state/**/timeline.jsonl")
         return read(file)
 
     def facts(self) -> Facts:
-        """What the report of the run says."""
+        """The facts of the run's report."""
         return gather(self.timeline(), self.state())
 
 
 def accuracy(output: str) -> float:
-    """What the program says at its end."""
+    """The accuracy that the program prints at its end."""
     accuracies = re.findall(r"test accuracy (\d\.\d+)", output)
     assert accuracies, output[-2000:]
     return float(accuracies[-1])

@@ -1,4 +1,4 @@
-"""Every example does what its README says, on real Ray with real losses, and comes to the uninterrupted result."""
+"""Every example runs on Ray with lost nodes as its README describes, and has the result of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     ]
     assert accuracy(demo.driver_logs()) >= 0.95
     facts = demo.facts()
-    assert facts.recomputed, "the unannounced kill comes between two commits"
+    assert facts.recomputed, "the kill without notice must lose steps"
     uninterrupted = yardsticks(facts).cost(ON_DEMAND)
     assert uninterrupted is not None
-    assert facts.spent < uninterrupted, "the story of the demo is that it saves money"
+    assert facts.spent < uninterrupted, "the demo must be cheaper than an uninterrupted run"
 
     # The same loop, uninterrupted, on two processes that are connected without Ray.
     assert run(framework, 2, tmp_path / "whole", **OPTIONS) == 0
@@ -75,6 +75,6 @@ def test_tune_sweep(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "folder", sorted(file.parent for file in EXAMPLES.glob("*/job.yaml")), ids=lambda folder: str(folder.name)
 )
-def test_is_short_and_told(folder: Path) -> None:
+def test_an_example_is_short_and_has_a_readme(folder: Path) -> None:
     assert len((folder / "train.py").read_text().splitlines()) <= 80
     assert f"examples/{folder.name}/job.yaml" in (folder / "README.md").read_text()

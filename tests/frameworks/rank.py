@@ -1,7 +1,7 @@
 """One worker of an example, without Ray.
 
 `main` connects the framework's processes itself, then runs the example's training loop. With `"lost_at"` in the
-configuration, rank 0 is killed when it begins the step after that one, as if its machine had gone.
+configuration, rank 0 is killed when it starts the step after that one, as by the loss of its machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLDERS = {"tensorflow": "digits-tensorflow", "torch": "digits-pytorch", "jax": 
 
 @dataclass(frozen=True)
 class Rank:
-    """One of `size` processes; `config` is what the example's loop is given, `output` gets what it prints."""
+    """One of `size` processes. `config` is the configuration of the example's loop; `output` collects its output."""
 
     framework: str
     number: int
@@ -53,12 +53,12 @@ def lose_at(step: int) -> None:
     from spotladder import train
 
     job = train.current()
-    going_on = job.steps
+    all_steps = job.steps
 
     def steps(start: int, total: int) -> Iterator[int]:
-        for number in going_on(start, total):
+        for number in all_steps(start, total):
             if number > step:
-                job.flush()  # which commits were finished in time must not be chance
+                job.flush()  # so that the same commits exist in every run
                 os.kill(os.getpid(), signal.SIGKILL)
             yield number
 
@@ -66,7 +66,7 @@ def lose_at(step: int) -> None:
 
 
 def main(rank: Rank) -> None:
-    """Be that rank. For a process of its own: changes its environment."""
+    """Run this rank. Call it in a new process, because it changes the environment."""
     os.environ |= {**rank.variables, "SPOTLADDER_RANK": str(rank.number)}
     connect(rank.framework, rank.number, rank.size, rank.port)
     spec = importlib.util.spec_from_file_location("example", EXAMPLES / FOLDERS[rank.framework] / "train.py")

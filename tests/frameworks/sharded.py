@@ -1,4 +1,4 @@
-"""One of two processes that write a tensor spread over both: `sharded.py RANK PORT FOLDER`."""
+"""One of two processes that write a tensor sharded over both: `sharded.py RANK PORT FOLDER`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(rank: int, port: int, folder: Path) -> None:
         except InvalidSpec as error:
             assert "model.weight: is sharded" in str(error)  # noqa: PT017 – no pytest in this process
         else:
-            raise AssertionError("State must not write one rank's shard as if it were the whole")
+            raise AssertionError("State must reject a sharded tensor")
     destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""A framework that is not there is named, with what to do, before anything starts."""
+"""A missing framework is an error with a remedy before training starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_not_installed(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_framework_that_is_not_installed(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     framework = use.split(maxsplit=1)[0]
     with pytest.raises(EnvironmentFailure, match=rf"{framework} is not installed for .*: pip install 'spotladder\["):

@@ -1,4 +1,4 @@
-"""train.jax: a tree comes back as it was, Orbax reads it without us, and another program's is refused."""
+"""train.jax: saving and restoring trees, reading them with Orbax alone, trees of other programs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+def test_everything_is_restored(tmp_path: Path) -> None:
     made = tree(5)
     save(tmp_path, made)
     drawn = random.random()
@@ -58,7 +58,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert not same(again, tree(0))
 
 
-def test_it_can_be_trained_on(tmp_path: Path) -> None:
+def test_a_restored_tree_can_be_trained(tmp_path: Path) -> None:
     made = tree(5)
     save(tmp_path, made)
     again = restore(tmp_path, like=made)
@@ -67,7 +67,7 @@ def test_it_can_be_trained_on(tmp_path: Path) -> None:
     assert jax.tree.structure(change) == jax.tree.structure(made["params"])
 
 
-def test_orbax_reads_it_alone(tmp_path: Path) -> None:
+def test_orbax_alone_reads_the_files(tmp_path: Path) -> None:
     import orbax.checkpoint as orbax
 
     made = tree(5)
@@ -78,8 +78,8 @@ def test_orbax_reads_it_alone(tmp_path: Path) -> None:
     assert read["epoch"] == 5
 
 
-def test_another_ranks_own_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lives in one process is each rank's own; a rank that wrote nothing gets rank 0's."""
+def test_leaves_of_one_process_are_restored_per_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rank restores its own leaves; a rank that wrote none gets those of rank 0."""
     save(tmp_path, tree(5))
     for rank in ("1", "2"):
         monkeypatch.setenv("SPOTLADDER_RANK", rank)
@@ -101,13 +101,13 @@ CHANGES: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_another_program(case: str, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_program_is_rejected(case: str, tmp_path: Path) -> None:
     change, message = CHANGES[case]
     save(tmp_path, tree(5))
     with pytest.raises(CheckpointCorrupt, match=message):
         restore(tmp_path, like=change(tree(0)))
 
 
-def test_no_checkpoint(tmp_path: Path) -> None:
+def test_a_folder_without_a_checkpoint_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(CheckpointCorrupt):
         restore(tmp_path, like=tree(0))

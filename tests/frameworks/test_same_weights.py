@@ -1,6 +1,6 @@
-"""What is interrupted and resumed ends with exactly the weights of what was not, on one worker and on two.
+"""An interrupted and resumed run ends with exactly the weights of an uninterrupted one, on one worker and on two.
 
-The training loops are those of the examples; the processes are connected without Ray, which tests/examples has.
+The training loops are those of the examples. The processes are connected without Ray; tests/examples runs them on Ray.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FRAMEWORKS = [
 
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_bit_identical(framework: str, size: int, tmp_path: Path) -> None:
+def test_the_weights_are_bit_identical(framework: str, size: int, tmp_path: Path) -> None:
     if framework != "tensorflow":
         pytest.importorskip(framework)
     assert run(framework, size, tmp_path / "whole") == 0
@@ -56,8 +56,8 @@ def test_bit_identical(framework: str, size: int, tmp_path: Path) -> None:
 
 
 def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) -> int | None:
-    """All ranks of one attempt; the exit code of rank 0 (negative: by that signal). The others end with it, one way or
-    the other. Rank 0 prints into `folder`/rank-0.log.
+    """Run all ranks of one attempt. Returns the exit code of rank 0 (negative: the signal that killed it). The other
+    ranks end with it. Rank 0 prints to `folder`/rank-0.log.
     """
     folder.mkdir(exist_ok=True)
     settings = {"JOB": "digits", "URI": folder, "ATTEMPT": attempt, "INTERVAL": "10steps", "WORLD_SIZE": size}
@@ -88,8 +88,8 @@ def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) 
 
 @functools.cache
 def processes(framework: str) -> BaseContext:
-    """How the processes of a framework start: forked from one that has imported it (TensorFlow takes 6 s of processor
-    time for that). A second framework in the same test run is imported by each of its processes.
+    """The multiprocessing context of a framework: processes are forked from one that has imported it, because importing
+    TensorFlow takes 6 s of CPU time. Processes of a second framework in the same test run import it themselves.
     """
     if processes.cache_info().currsize:
         return multiprocessing.get_context("spawn")
@@ -103,7 +103,7 @@ def processes(framework: str) -> BaseContext:
 
 
 def free_port() -> int:
-    """The first of a few ports that are free now; TensorFlow needs one for each rank."""
+    """The first of several consecutive free ports; TensorFlow needs one for each rank."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -121,13 +121,13 @@ def newest(folder: Path) -> Commit:
 
 
 def ranks_of(commit: Commit) -> list[int]:
-    """The ranks with a folder of their own in a commit; none when there was only one."""
+    """The ranks that have a folder in the commit; empty for a commit of one process."""
     found = [re.match(r"rank-(\d+)/", file.name) for file in commit.files]
     return sorted({int(match[1]) for match in found if match})
 
 
 def weights(framework: str, commit: Commit, folder: Path) -> object:
-    """All that a commit says of model and optimizer, comparable."""
+    """The content of a commit in a form that can be compared: model and optimizer."""
     if framework == "jax":
         return tree(commit, folder)
     file = {"tensorflow": "model.data-00000-of-00001", "torch": "state.pt"}[framework]
@@ -136,7 +136,7 @@ def weights(framework: str, commit: Commit, folder: Path) -> object:
 
 
 def tree(commit: Commit, folder: Path) -> list[bytes]:
-    """Orbax's files carry random names and times, so they are compared by what Orbax reads."""
+    """Orbax's files have random names and times, so compare the trees that Orbax reads."""
     import jax
     import numpy as np
     import orbax.checkpoint as orbax

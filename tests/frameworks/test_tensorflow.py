@@ -1,4 +1,4 @@
-"""train.tensorflow: what is saved, what is refused, and that TensorFlow reads the files without us."""
+"""train.tensorflow: saving and restoring, rejected parts, reading the files with TensorFlow alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def batches() -> Any:
     return iter(tf.data.Dataset.range(8).shuffle(8, seed=1).repeat().batch(2))
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+def test_everything_is_restored(tmp_path: Path) -> None:
     model, optimizer, data = model_of(), None, batches()
     optimizer = built(model)
     ones = [tf.ones_like(variable) for variable in model.trainable_variables]
@@ -65,8 +65,8 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         assert old.numpy().tolist() == new.numpy().tolist()
 
 
-def test_the_seeds_of_random_layers_come_back(tmp_path: Path) -> None:
-    """tf.train.Checkpoint leaves them out: a resumed run would drop other neurons than one that went on."""
+def test_the_seeds_of_random_layers_are_restored(tmp_path: Path) -> None:
+    """tf.train.Checkpoint does not save them: a resumed run would drop other neurons than an uninterrupted one."""
     model, inputs = model_of(16), tf.ones((1, 2))
     model(inputs, training=True)
     State(model=model).save(tmp_path)
@@ -75,7 +75,7 @@ def test_the_seeds_of_random_layers_come_back(tmp_path: Path) -> None:
     assert again(inputs, training=True).numpy().tolist() == model(inputs, training=True).numpy().tolist()
 
 
-def test_tensorflow_reads_it_alone(tmp_path: Path) -> None:
+def test_tensorflow_alone_reads_the_files(tmp_path: Path) -> None:
     model = model_of()
     State(model=model, data=batches()).save(tmp_path)
     again = model_of()
@@ -83,7 +83,7 @@ def test_tensorflow_reads_it_alone(tmp_path: Path) -> None:
     assert again.layers[0].kernel.numpy().tolist() == model.layers[0].kernel.numpy().tolist()
 
 
-def test_only_rank_0_writes_what_is_equal_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rank_0_writes_replicated_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for rank in ("0", "1"):
         monkeypatch.setenv("SPOTLADDER_RANK", rank)
         monkeypatch.setenv("SPOTLADDER_WORLD_SIZE", "2")
@@ -93,7 +93,7 @@ def test_only_rank_0_writes_what_is_equal_everywhere(tmp_path: Path, monkeypatch
     assert {file.name.split(".")[0] for file in (tmp_path / "1").iterdir()} == {"rank-1"}
 
 
-def test_a_new_rank_goes_on_with_rank_0s_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_rank_restores_the_data_position_of_rank_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = batches()
     next(data)
     State(data=data).save(tmp_path)
@@ -115,13 +115,13 @@ REFUSED: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused(case: str) -> None:
+def test_unsupported_parts_are_rejected(case: str) -> None:
     parts, message = REFUSED[case]
     with pytest.raises(InvalidSpec, match=message):
         State(**parts())
 
 
-def test_another_program(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_program_is_rejected(tmp_path: Path) -> None:
     State(model=model_of(3)).save(tmp_path)
     with pytest.raises(CheckpointCorrupt, match="do not match this program's parts"):
         State(model=model_of(4)).restore(tmp_path)
@@ -129,7 +129,7 @@ def test_another_program(tmp_path: Path) -> None:
         State(model=model_of(3), extra=tf.Variable(1.0)).restore(tmp_path)
 
 
-def test_a_torn_file(tmp_path: Path) -> None:
+def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     State(model=model_of()).save(tmp_path)
     (tmp_path / "model.index").write_bytes(b"")
     with pytest.raises(CheckpointCorrupt):

@@ -1,4 +1,4 @@
-"""train.torch: what is saved, what is refused, samplers, and sharded state over two processes."""
+"""train.torch: saving and restoring, rejected parts, samplers, and sharded state of two processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def trained() -> dict[str, Any]:
     return made
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+def test_everything_is_restored(tmp_path: Path) -> None:
     made = trained()
     State(**made).save(tmp_path)
     drawn = torch.rand(2)
@@ -51,14 +51,14 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert next(iter(again["sampler"])) == next(iter(made["sampler"]))
 
 
-def test_only_rank_0_writes_what_is_equal_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rank_0_writes_replicated_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPOTLADDER_RANK", "1")
     monkeypatch.setenv("SPOTLADDER_WORLD_SIZE", "2")
     State(**parts()).save(tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {"rank-1.pt", "rank-1.random.json"}
 
 
-def test_refused(tmp_path: Path) -> None:
+def test_unsupported_parts_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match="step: int has no state_dict"):
         State(step=3)
 
@@ -70,7 +70,7 @@ def test_refused(tmp_path: Path) -> None:
         State(odd=Odd(8, 2)).save(tmp_path)
 
 
-def test_another_program(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_program_is_rejected(tmp_path: Path) -> None:
     made = parts()
     State(**made).save(tmp_path)
     with pytest.raises(CheckpointCorrupt, match=r"state.pt: model does not match this program's"):
@@ -81,7 +81,7 @@ def test_another_program(tmp_path: Path) -> None:
         State(**{**parts(), "sampler": Sampler(21, 4)}).restore(tmp_path)
 
 
-def test_a_torn_file(tmp_path: Path) -> None:
+def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     State(**parts()).save(tmp_path)
     file = tmp_path / "state.pt"
     file.write_bytes(file.read_bytes()[:100])
@@ -107,7 +107,7 @@ class TestSampler:
         assert first != second
 
     @pytest.mark.parametrize("done", [1, 2, 3, 7])
-    def test_goes_on(self, done: int) -> None:
+    def test_a_restored_sampler_continues(self, done: int) -> None:
         whole = list(itertools.islice(Sampler(20, 6), 12))
         first = Sampler(20, 6)
         list(itertools.islice(first, done))
@@ -115,7 +115,7 @@ class TestSampler:
         second.load_state_dict(first.state_dict())
         assert list(itertools.islice(second, 12 - done)) == whole[done:]
 
-    def test_position_set_while_it_hands_out(self) -> None:
+    def test_a_position_set_during_iteration_applies_to_the_next_batch(self) -> None:
         sampler = Sampler(8, 4)
         batches = iter(sampler)
         first = next(batches)
@@ -123,7 +123,7 @@ class TestSampler:
         assert next(batches) == list(itertools.islice(Sampler(8, 4), 3))[2]
         assert first == next(iter(Sampler(8, 4)))
 
-    def test_goes_on_with_another_number_of_ranks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_sampler_continues_with_another_number_of_ranks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         both = [on(rank, 2, 24, 4, monkeypatch) for rank in (0, 1)]
         used = [example for sampler in both for example in next(iter(sampler))]
         alone = on(0, 1, 24, 4, monkeypatch)
@@ -131,12 +131,12 @@ class TestSampler:
         rest = [example for batch in itertools.islice(alone, 4) for example in batch]
         assert sorted(used + rest) == list(range(24))
 
-    def test_less_than_a_batch(self) -> None:
+    def test_fewer_examples_than_a_batch_are_rejected(self) -> None:
         with pytest.raises(InvalidSpec, match="3 examples do not fill one batch of 4 on 1 ranks"):
             Sampler(3, 4)
 
 
-def test_sharded_state_is_written_by_two_and_read_by_one(tmp_path: Path) -> None:
+def test_one_process_reads_the_sharded_state_of_two(tmp_path: Path) -> None:
     port = free_port()
     processes = [
         subprocess.Popen([sys.executable, sharded.__file__, str(rank), str(port), str(tmp_path / f"rank-{rank}")])
@@ -162,7 +162,7 @@ def test_sharded_state_is_written_by_two_and_read_by_one(tmp_path: Path) -> None
         restore_sharded(merged, {"other": torch.zeros(1)})
 
 
-def test_sharded_state_alone(tmp_path: Path) -> None:
+def test_sharded_state_of_one_process(tmp_path: Path) -> None:
     save_sharded(tmp_path, {"weight": torch.ones(2), "epoch": 3})
     state = {"weight": torch.zeros(2), "epoch": 0}
     restore_sharded(tmp_path, state)

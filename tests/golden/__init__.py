@@ -1,4 +1,4 @@
-"""Golden files: what is rendered for three clouds. `UPDATE_GOLDEN=1 pytest tests/golden` writes them anew."""
+"""Golden files of rendered objects for three clouds. `UPDATE_GOLDEN=1 pytest tests/golden` regenerates them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
 
 
 def check(name: str, text: str) -> None:
-    """The text is what the golden file of that name says."""
+    """Assert that the text equals the golden file of that name."""
     path = FOLDER / name
     if UPDATE:
         path.parent.mkdir(exist_ok=True)

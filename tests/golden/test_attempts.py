@@ -1,4 +1,4 @@
-"""An attempt as it is sent to the cluster: three clouds × three ways to buy × RayJob and JobSet."""
+"""The rendered objects of an attempt: three clouds × three capacity types × RayJob and JobSet."""
 
 from __future__ import annotations
 

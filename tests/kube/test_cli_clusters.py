@@ -57,8 +57,8 @@ async def test_logs_are_read_where_each_attempt_ran(
             assert answer.err.splitlines() == [TITLE, "==> attempt 2 on spot-b <=="]
 
             use(monkeypatch, api_server.kubeconfig, context(second_server, "prod-east", tmp_path))
-            said = ("--context-for", "east=prod-east")
-            assert (await cli("logs", "digits", "-n", here.namespace, *said)).out == "step 1\nstep 41\n"
+            options = ("--context-for", "east=prod-east")
+            assert (await cli("logs", "digits", "-n", here.namespace, *options)).out == "step 1\nstep 41\n"
 
             unknown = await cli("logs", "digits", "-n", here.namespace)
             assert (unknown.code, unknown.out) == (0, "step 41\n")

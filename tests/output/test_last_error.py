@@ -75,13 +75,13 @@ SyntaxError: expected ':'
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         pytest.param("", "", id="nothing printed"),
         pytest.param("\n \n", "", id="blank lines"),
         pytest.param("step 1\nno such file: x\n\n", "no such file: x", id="no traceback: the last line"),
         pytest.param(SIMPLE, "ValueError: no data (data.py:7)", id="a traceback"),
-        pytest.param(SIMPLE + "bye\n", "ValueError: no data (data.py:7)", id="a word after it"),
+        pytest.param(SIMPLE + "bye\n", "ValueError: no data (data.py:7)", id="a traceback and one more line"),
         pytest.param(CHAINED, "KeyError: 'rate' (b.py:2)", id="a chain: the exception that was not caught"),
         pytest.param(RAY, "RuntimeError: loss is nan (train.py:22)", id="Ray quotes the traceback of the rank"),
         pytest.param(WORKERS, "OSError: disk (x.py:5)", id="interleaved lines of two workers"),
@@ -96,18 +96,18 @@ SyntaxError: expected ':'
         pytest.param("password=hunter2hunter2\n", "password=[redacted]", id="secrets"),
     ],
 )  # fmt: skip
-def test_what_ended_it(text: str, said: str) -> None:
-    assert last_error(text) == said
+def test_the_last_error_of_an_output(text: str, expected: str) -> None:
+    assert last_error(text) == expected
 
 
-def test_it_is_one_short_line() -> None:
-    said = last_error(f'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: {"x" * 5000}\n')
-    assert len(said) <= 300
-    assert said.startswith("ValueError: xxx")
-    assert said.endswith("… (a.py:1)")
+def test_the_error_is_one_short_line() -> None:
+    error = last_error(f'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: {"x" * 5000}\n')
+    assert len(error) <= 300
+    assert error.startswith("ValueError: xxx")
+    assert error.endswith("… (a.py:1)")
 
 
-def test_the_traceback_itself() -> None:
+def test_the_last_lines_are_the_traceback() -> None:
     assert last_lines(SIMPLE)[0] == "Traceback (most recent call last):"
     assert last_lines(SIMPLE)[-1] == "ValueError: no data"
     assert len(last_lines(SIMPLE)) == 7
@@ -115,15 +115,15 @@ def test_the_traceback_itself() -> None:
     assert last_lines("") == ()
 
 
-def test_of_a_long_traceback_the_last_frames() -> None:
+def test_a_long_traceback_keeps_its_last_frames() -> None:
     frames = "".join(f'  File "deep.py", line {n}, in f\n    f()\n' for n in range(100))
-    told = last_lines(f"Traceback (most recent call last):\n{frames}RecursionError: too deep\n", 10)
-    assert len(told) == 10
-    assert told[:2] == ("Traceback (most recent call last):", "  …")
-    assert told[-2:] == ("    f()", "RecursionError: too deep")
+    kept = last_lines(f"Traceback (most recent call last):\n{frames}RecursionError: too deep\n", 10)
+    assert len(kept) == 10
+    assert kept[:2] == ("Traceback (most recent call last):", "  …")
+    assert kept[-2:] == ("    f()", "RecursionError: too deep")
 
 
-def test_what_python_really_prints() -> None:
+def test_the_output_of_a_real_python() -> None:
     code = "def f():\n  raise RuntimeError('boom')\ntry:\n  1/0\nexcept ZeroDivisionError:\n  f()"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
     assert last_error(printed) == "RuntimeError: boom (<string>:2)"

@@ -13,7 +13,7 @@ def reported(outage: Outage, now: float, line: str = "") -> ReportedOutage:
     return ReportedOutage(outage, line or away_line(outage, now, DOING))
 
 
-def test_the_line_says_since_when_and_what_follows() -> None:
+def test_the_line_has_the_start_of_the_outage_and_its_effect() -> None:
     assert away_line(OUTAGE, OUTAGE.since + 61.2, DOING) == (
         "the checkpoint store does not answer since 2027-01-15T08:00:00Z (61 s); training continues and commits later: "
         "connection refused"
@@ -31,13 +31,13 @@ def test_the_line_says_since_when_and_what_follows() -> None:
         (f"2027-01-15 08:00:00 WARNING train {away_line(OUTAGE, OUTAGE.since, DOING)}", reported(OUTAGE, OUTAGE.since)),
         ('"quoting: the checkpoint store does not answer since ever"', None),
     ],
-    ids=["nothing", "no word of it", "away", "back", "away again", "a logger's prefix", "a quotation"],
+    ids=["nothing", "other lines", "outage", "end of the outage", "another outage", "a logger's prefix", "a quotation"],
 )
-def test_the_last_line_about_it_counts(text: str, found: ReportedOutage | None) -> None:
+def test_the_last_line_about_the_outage_is_used(text: str, found: ReportedOutage | None) -> None:
     assert last_reported(text) == found
 
 
-def test_what_ray_adds_to_the_line_is_left_out() -> None:
+def test_rays_additions_to_the_line_are_removed() -> None:
     line = away_line(OUTAGE, OUTAGE.since, DOING)
     text = (
         f"\x1b[36m(RayTrainWorker pid=71, ip=10.0.0.7)\x1b[0m {line}\n"

@@ -20,7 +20,7 @@ from spotladder.output.redact import redacted, secret_values
         ("key sk-proj-abc123def456ghi789jkl", "key [redacted]"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nnext", "[redacted]\nnext"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc", "[redacted]"),
-        # What training prints every day stays.
+        # Ordinary training output is unchanged.
         ("tokens: 4096, loss 0.31", "tokens: 4096, loss 0.31"),
         ("num_tokens=123456789", "num_tokens=123456789"),
         ("secret: no", "secret: no"),
@@ -30,7 +30,7 @@ from spotladder.output.redact import redacted, secret_values
         ("File \"train.py\", line 3, in tokenize", "File \"train.py\", line 3, in tokenize"),
     ],
 )  # fmt: skip
-def test_shapes(text: str, left: str) -> None:
+def test_secrets_are_recognized_by_their_form(text: str, left: str) -> None:
     assert redacted(text) == left
 
 
@@ -38,12 +38,12 @@ def test_known_values() -> None:
     assert redacted("a=hunter22 hunter22x ab", ["hunter22", "ab", "hunter22x"]) == "a=[redacted] [redacted] ab"
 
 
-def test_of_an_environment_only_what_is_secret() -> None:
+def test_the_secret_values_of_an_environment() -> None:
     given = {"AWS_SECRET_ACCESS_KEY": "abc/def+ghi", "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": "http://minio:9000"}
     assert secret_values(given) == ["abc/def+ghi"]
 
 
-def test_a_long_line_takes_no_time() -> None:
+def test_a_long_line_is_fast() -> None:
     line = "a.b-c_" * 10_000
     began = time.process_time()
     assert redacted(line) == line

@@ -15,13 +15,13 @@ NOT_COPIED = (
 
 
 def copy(folder: Path) -> Path:
-    """The repository without what runs leave in it."""
+    """Copy the repository without files that runs create."""
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
     return folder
 
 
 def build(target: str, tree: Path, folder: Path) -> Path:
-    """The archive of a build target of hatchling, written to the folder."""
+    """Build a target of hatchling into the folder. Returns the archive."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
     subprocess.run(command, cwd=tree, check=True, capture_output=True, timeout=120)
     (archive,) = folder.iterdir()

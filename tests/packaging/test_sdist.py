@@ -1,4 +1,4 @@
-"""The source distribution holds what the repository holds, whatever runs have left in it."""
+"""The source distribution has the files of the repository, without files that runs have created."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WANTED = (
 )
 
 
-def test_after_a_demo(tmp_path: Path) -> None:
+def test_the_distribution_after_a_demo(tmp_path: Path) -> None:
     tree = copy(tmp_path / "tree")
     for name in LEFT_BEHIND:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)

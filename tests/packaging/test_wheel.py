@@ -1,4 +1,4 @@
-"""The wheel holds everything that its commands read at run time."""
+"""The wheel has every file that its commands read at run time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_file_of_the_packages_and_charts_is_there(installed: Path) -> None:
+def test_the_wheel_has_every_file_of_the_packages_and_charts(installed: Path) -> None:
     sources = {"spotladder": "controller/spotladder", "spotladder_infra": "infra/spotladder_infra"}
     sources["spotladder_infra/charts"] = "charts"
     missing = [

@@ -1,4 +1,4 @@
-"""Real storage servers for tests: installed when they are first needed, on a free port, always stopped."""
+"""Storage servers for tests: installed at first use, on a free port, stopped afterwards."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: Sequence[str], url: str, log: Path, env: dict[str, str] | None = None) -> Iterator[None]:
-    """The server while it runs; ready when it answers at `url`, with whatever status."""
+    """Run the server inside the block. It is ready when `url` responds with any status."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
     try:

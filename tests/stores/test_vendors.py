@@ -1,4 +1,5 @@
-"""The store's contract on servers of several vendors: `make test-stores`. S3 (moto) and Google are in `make test`."""
+"""The store contract on servers of several vendors: `make test-stores`. S3 (moto) and Google are part of `make
+test`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.servers import new_bucket, use_s3
 from tests.stores.servers import azurite, free_port, running
 
-# The account that every azurite has; its key is public: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
+# The account of every azurite; its key is public: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -41,7 +42,7 @@ class TestAzure(StoreContract):
         make_container(name)
         return f"az://{name}/some prefix"
 
-    def test_a_missing_container_is_named(self, azure: None) -> None:
+    def test_the_error_names_a_missing_container(self, azure: None) -> None:
         with pytest.raises(StoreRefused, match="bucket nowhere does not exist"):
             check_store(open_store("az://nowhere/prefix"))
 
@@ -56,7 +57,7 @@ def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = shutil.which("minio")
     if not server:
         reason = "minio is not on PATH (go install github.com/minio/minio@latest builds it in some minutes)"
-        absent(reason, "minio", in_all=False)  # S3 is held by moto's server in `make test` already
+        absent(reason, "minio", in_all=False)  # `make test` covers S3 with moto's server.
     folder: Path = tmp_path_factory.mktemp("minio")
     endpoint = f"http://127.0.0.1:{free_port()}"
     command = [server, "server", str(folder / "data"), "--address", endpoint.removeprefix("http://"), "--quiet"]

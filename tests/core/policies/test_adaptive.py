@@ -99,7 +99,7 @@ def test_an_untrusted_model_falls_back_to_uniform_progress() -> None:
     job = Job(deadline=70 * HOUR)
     ours, theirs = run(Adaptive(misfit()), trace, job), run(UniformProgress(), trace, job)
     assert (ours.held, ours.why[60:]) == (theirs.held, theirs.why[60:])
-    assert ours.why[:60] != theirs.why[:60], "trusted until the spells say otherwise"
+    assert ours.why[:60] != theirs.why[:60], "used until the spells contradict it"
 
 
 def test_the_adaptive_policy_waits_through_short_outages_and_explains_why() -> None:

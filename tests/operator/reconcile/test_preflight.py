@@ -205,7 +205,7 @@ KARPENTER = "/apis/apps/v1/namespaces/kube-system/deployments/karpenter"
             id="KubeRay",
         ),
         pytest.param("v1.35.2", {KUBERAY: {"team": "ml"}}, "2.9.0", "", id="labels without a version"),
-        pytest.param("", {}, "2.9.0", "", id="no version is told"),
+        pytest.param("", {}, "2.9.0", "", id="no known version"),
     ],
 )
 async def test_version_conflicts_are_reported_in_the_preflight_condition(

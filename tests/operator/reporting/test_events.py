@@ -26,7 +26,7 @@ def test_a_failure_is_parsed_from_its_event(noticed: bool, verb: str) -> None:
     ("target", "deleting", "reason", "message"),
     [
         (Stage.SUSPENDED, False, "SuspendRequested", "attempt 3 on spot-a"),
-        (Stage.SUSPENDED, True, "DeleteRequested", "the job has no objects any more and is deleted"),
+        (Stage.SUSPENDED, True, "DeleteRequested", "all objects of the job are gone; it is deleted"),
         (
             Stage.DRAINING,
             True,
