@@ -150,7 +150,7 @@ class KubernetesRig:
         return session
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run this; then the cluster's components act, and the caches are updated."""
+        """Await `work`, then let the simulated components act and update the caches."""
 
         async def all_of_it() -> T:
             result = await work

@@ -35,7 +35,7 @@ SPOT, ON_DEMAND, RESERVED = CapacityType.SPOT, CapacityType.ON_DEMAND, CapacityT
 
 
 class _Nodes(StrEnum):
-    """What creates a tier's nodes, which determines their labels."""
+    """The component that creates a tier's nodes. It determines their labels."""
 
     KARPENTER = "karpenter"
     EKS_GROUPS = "eks"
