@@ -187,7 +187,7 @@ def test_an_unfinished_run_is_reported_up_to_its_last_record() -> None:
     facts = facts_of(run)
     assert facts.exit_code is None
     assert facts.attempts[-1].end == facts.length == 49.0
-    assert facts.attempts[-1].whole[-1].end == 49.0
+    assert facts.attempts[-1].all_ready[-1].end == 49.0
     assert facts.time.total == pytest.approx(49.0)
     check_page(page(facts))
     assert "Broken off" in page(facts)

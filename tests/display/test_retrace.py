@@ -58,7 +58,7 @@ def test_the_report_from_the_stored_state_agrees_with_the_timeline() -> None:
     assert facts.length == run.state.ended_at - START
     assert facts.time.total == pytest.approx(true.time.total)
     assert facts.commits == true.commits
-    told = [told.text for _, told in facts.story]
+    told = [event.text for _, event in facts.events]
     assert told[0] == "digits begins: 2 workers on spot-a → spot-b → on-demand"
     assert "falls back: attempt 4 on on-demand, from spot-b" in told
     assert told[-1] == "done"
@@ -71,7 +71,7 @@ def test_the_cost_of_a_tier_is_divided_among_its_attempts() -> None:
     assert math.isclose(sum(each.on_demand_cost for each in facts.attempts), facts.on_demand)
     first, second, *_ = facts.attempts
     assert (first.tier, second.tier) == ("spot-a", "spot-a")
-    ran = [each.whole[0].seconds for each in (first, second)]
+    ran = [each.all_ready[0].seconds for each in (first, second)]
     assert first.cost / second.cost == pytest.approx(ran[0] / ran[1])
     assert "A tier's cost is divided among its attempts by the time that they ran." in facts.gaps
 
@@ -102,7 +102,7 @@ def test_the_time_with_all_workers_ready_ends_when_a_recovery_starts() -> None:
     run = Run(world=CloudEvents(kills=frozenset({45}), notices={})).play(until=50)
     assert run.state.stage is Stage.RECOVERING
     facts = facts_of(run)
-    assert facts.attempts[-1].whole[-1].end == run.state.recovering_since - START == 45
+    assert facts.attempts[-1].all_ready[-1].end == run.state.recovering_since - START == 45
     assert facts.length == 50
 
 
@@ -125,9 +125,9 @@ def test_events_are_added_to_the_report_at_their_time() -> None:
     facts = facts_of(run, noted=[noted, lost])
     assert [(mark.at, mark.tier) for mark in facts.evictions] == [(58, "spot-a")]
     assert [each.failures for each in facts.attempts] == [1, 1, 0, 0], "each failure counts once, with or without event"
-    told = {at: told.text for at, told in facts.story}
+    told = {at: event.text for at, event in facts.events}
     assert told[70] == "ClusterUnreachable: no answer"
-    assert "lost spot-a-2-1 (NodeLost) on spot-a" in [told.text for _, told in facts.story]
+    assert "lost spot-a-2-1 (NodeLost) on spot-a" in [event.text for _, event in facts.events]
 
 
 def test_commits_with_a_wrong_clock_stay_within_their_attempt() -> None:

@@ -29,8 +29,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFacts:
-    """One attempt. `whole` are the intervals in which every worker was ready, `work` those in which steps were done.
-    `new` is the number of seconds in `work` for steps that were done for the first time.
+    """One attempt. `all_ready` are the intervals in which every worker was ready, `work` those in which steps were
+    done. `new` is the number of seconds in `work` for steps that were done for the first time.
 
     `recomputed` is the number of steps that were done again; None if unknown. `overhead` is the time from the last new
     step before this attempt to its own first new step: the cost of the restart.
@@ -50,7 +50,7 @@ class AttemptFacts:
     recomputed: int | None = 0
     overhead: Seconds | None = None
     new: Seconds = 0.0
-    whole: tuple[Span, ...] = ()
+    all_ready: tuple[Span, ...] = ()
     work: tuple[Span, ...] = ()
     cost: float = 0.0
     on_demand_cost: float = 0.0
@@ -129,7 +129,7 @@ class _Ledger:
     def _end_whole(self, at: Seconds) -> None:
         if self._whole_since is not None:
             span = Span(self._whole_since, at)
-            self._change(self._number, lambda each: replace(each, whole=(*each.whole, span)))
+            self._change(self._number, lambda each: replace(each, all_ready=(*each.all_ready, span)))
             self._whole_since = None
 
     def _count(self, lost: Lost) -> None:

@@ -179,7 +179,7 @@ def _attempt(attempt: AttemptFacts, x: Scale, y: float) -> Markup:
     kind = str(attempt.capacity_type)
     text = f"attempt {attempt.number} on {attempt.tier}: {attempt.reason}, {span(attempt.end - attempt.start)}"
     bars = [_bar(x, Span(attempt.start, attempt.end), y + 4, f"asked {kind}")]
-    bars += [_bar(x, each, y + 4, f"whole {kind}") for each in attempt.whole]
+    bars += [_bar(x, each, y + 4, f"whole {kind}") for each in attempt.all_ready]
     bars += [_bar(x, each, y + 4, f"work {kind}") for each in attempt.work]
     if x(attempt.end) - x(attempt.start) >= 18:
         at = x(attempt.work[0].start if attempt.work else attempt.start) + 6

@@ -102,7 +102,7 @@ def as_data(facts: Facts) -> dict[str, Any]:
             for number, curve in facts.losses.items()
         ],
         "bill": [{"at": at, "paid": paid, "onDemand": on_demand} for at, paid, on_demand in facts.bill],
-        "events": [{"at": at, "tone": str(sentence.tone), "text": sentence.text} for at, sentence in facts.story],
+        "events": [{"at": at, "tone": str(sentence.tone), "text": sentence.text} for at, sentence in facts.events],
         "output": [
             {"attempt": number, "source": source, "lines": list(lines)} for number, source, lines in facts.printed
         ],
@@ -127,7 +127,7 @@ def _attempt(attempt: AttemptFacts) -> dict[str, Any]:
         "recomputedSteps": attempt.recomputed,
         "overhead": attempt.overhead,
         "newSeconds": attempt.new,
-        "whole": [_span(span) for span in attempt.whole],
+        "whole": [_span(span) for span in attempt.all_ready],
         "work": [_span(span) for span in attempt.work],
         "cost": attempt.cost,
         "onDemandCost": attempt.on_demand_cost,

@@ -96,7 +96,7 @@ class Facts:
     progress: tuple[tuple[Seconds, int], ...]
     losses: Mapping[int, tuple[tuple[int, float], ...]]
     bill: tuple[tuple[Seconds, float, float], ...]  # at, spent, on demand
-    story: tuple[tuple[Seconds, Sentence], ...]
+    events: tuple[tuple[Seconds, Sentence], ...]
     going_on: bool = False
     damaged: int = 0
     gaps: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         raise EnvironmentFailure("the timeline has no beginning, so it cannot be reported; run the job first")
     clock = _RunClock(records)
     narrator = Narrator()
-    story = tuple(
+    events = tuple(
         (clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, began[-1].spec))
     )
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
@@ -194,7 +194,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
         progress=_progress(work),
         losses=_loss_curves(beats, commits),
         bill=tuple((each.at, each.spent, each.on_demand) for each in records if isinstance(each, Billed)),
-        story=story,
+        events=events,
         going_on=isinstance(last, Looked),
         damaged=recorded.damaged,
         gaps=recorded.gaps,
@@ -257,9 +257,9 @@ def _time_use(
             worked = sum(max(0.0, min(until, span.end) - max(start, span.start)) for span in busy)
             rest[_SPENT_ON[stage]] += max(0.0, until - start - worked)
     starting = sum(
-        max(0.0, (attempt.work[0].start if attempt.work else attempt.whole[0].end) - attempt.whole[0].start)
+        max(0.0, (attempt.work[0].start if attempt.work else attempt.all_ready[0].end) - attempt.all_ready[0].start)
         for attempt in attempts
-        if attempt.whole
+        if attempt.all_ready
     )
     starting = min(starting, rest["idle"])
     return TimeUse(new, again, rest["waiting"], starting, rest["handover"], rest["idle"] - starting)

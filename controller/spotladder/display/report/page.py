@@ -42,7 +42,7 @@ def page(facts: Facts) -> str:
         _attempts(facts),
         _tiers(facts),
         _output(facts),
-        _story(facts),
+        _events(facts),
         _footer(facts),
     )
     style = trusted(files(__package__).joinpath("style.css").read_text(encoding="utf-8"))
@@ -249,15 +249,15 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence
     return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")
 
 
-def _story(facts: Facts) -> Markup:
+def _events(facts: Facts) -> Markup:
     lines = [
         element("li", element("time", clock(at)), element("span", sentence.text, class_=f"tone-{sentence.tone}"))
-        for at, sentence in facts.story
+        for at, sentence in facts.events
     ]
-    story: Markup = element("ol", *lines, class_="story")
+    listed: Markup = element("ol", *lines, class_="story")
     if len(lines) > STORY_SHOWN:
-        story = element("details", element("summary", f"{count(len(lines))} events"), story)
-    return element("section", element("h2", "What happened"), story)
+        listed = element("details", element("summary", f"{count(len(lines))} events"), listed)
+    return element("section", element("h2", "What happened"), listed)
 
 
 def _output(facts: Facts) -> Markup:

@@ -65,7 +65,9 @@ def _lanes(axes: Any, facts: Facts, tiers: list[str]) -> None:
         axes.broken_barh(
             [(attempt.start, attempt.end - attempt.start)], place, color=colour, alpha=0.22, lw=0, zorder=2
         )
-        axes.broken_barh([(each.start, each.seconds) for each in attempt.whole], place, color=colour, alpha=0.4, lw=0)
+        axes.broken_barh(
+            [(each.start, each.seconds) for each in attempt.all_ready], place, color=colour, alpha=0.4, lw=0
+        )
         axes.broken_barh([(each.start, each.seconds) for each in attempt.work], place, color=colour, lw=0, zorder=3)
         if attempt.end - attempt.start >= 0.02 * facts.length:
             number = {"fontsize": 9, "fontweight": "bold", "color": "white" if attempt.work else INK, "zorder": 4}

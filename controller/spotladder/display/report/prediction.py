@@ -88,21 +88,21 @@ def measured(facts: Facts) -> Measured | None:
 
 def _startup(facts: Facts) -> Seconds:
     """Seconds from the first ready gang to its first step."""
-    first = next((attempt for attempt in facts.attempts if attempt.work and attempt.whole), None)
-    return max(0.0, first.work[0].start - first.whole[0].start) if first else 0.0
+    first = next((attempt for attempt in facts.attempts if attempt.work and attempt.all_ready), None)
+    return max(0.0, first.work[0].start - first.all_ready[0].start) if first else 0.0
 
 
 def _ending(facts: Facts) -> Seconds:
     """Seconds from the last step to the end of a program that finished: an evaluation, a last commit."""
     last = facts.attempts[-1]
-    if facts.exit_code != 0 or not last.work or not last.whole:
+    if facts.exit_code != 0 or not last.work or not last.all_ready:
         return 0.0
-    return max(0.0, last.whole[-1].end - last.work[-1].end)
+    return max(0.0, last.all_ready[-1].end - last.work[-1].end)
 
 
 def _first_wait(facts: Facts) -> Seconds:
     """Seconds until the gang of the first attempt was ready; 0 if it never was."""
-    return facts.attempts[0].whole[0].start if facts.attempts[0].whole else 0.0
+    return facts.attempts[0].all_ready[0].start if facts.attempts[0].all_ready else 0.0
 
 
 def yardsticks(facts: Facts) -> Yardsticks:

@@ -77,8 +77,8 @@ class Cluster:
         """The difference between the clocks of the cluster and of the controller if it is significant; rounded,
         because the status includes it."""
         minutes = round(self.client.ahead / 60)
-        way = "ahead of" if minutes > 0 else "behind"
-        return f"{abs(minutes)} minutes {way} the controller's" if minutes else ""
+        direction = "ahead of" if minutes > 0 else "behind"
+        return f"{abs(minutes)} minutes {direction} the controller's" if minutes else ""
 
     @contextmanager
     def turn(self) -> Iterator[None]:

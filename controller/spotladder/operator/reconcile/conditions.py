@@ -81,7 +81,7 @@ def of_decision(
 ) -> ConditionUpdates:
     """The updates that follow from the stage of the job. Conditions without an update stay unchanged."""
     state = decision.state
-    whole = state.stage in (Stage.RUNNING, Stage.REPLACING, Stage.DRAINING)
+    running = state.stage in (Stage.RUNNING, Stage.REPLACING, Stage.DRAINING)
     here = Situation(spec, state, seen, state.clock)
     # Not the decision's reason: it changes with the next decision, and a write only for that is not worthwhile.
     waits_for = steady_reason(here)
@@ -89,7 +89,7 @@ def of_decision(
     running = state.stage in (Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING)
     updates = {
         ConditionType.PROVISIONED: ConditionUpdate(
-            "True" if whole else "False", _asked(why, deleting), _provisioned(spec, state, seen)
+            "True" if running else "False", _asked(why, deleting), _provisioned(spec, state, seen)
         ),
         ConditionType.RUNNING: ConditionUpdate(
             "True" if running else "False", _asked(state.reason, deleting), state.message

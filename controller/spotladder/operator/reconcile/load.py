@@ -43,7 +43,7 @@ from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 def resolve(
     job: TieredJob,
     capacity: Callable[[str], CapacityRecord | None],
-    remembered: Callable[[str], CapacityRecord | None],
+    last_known: Callable[[str], CapacityRecord | None],
     clusters: frozenset[str],
     price: Callable[[CapacityTier], Price],
 ) -> Tiers:
@@ -60,7 +60,7 @@ def resolve(
             problem = f'CapacityTier "{name}" is being deleted'
         elif record.model is None:
             problem = f'CapacityTier "{name}" is not valid: {record.problem}'
-        known = record or remembered(name)
+        known = record or last_known(name)
         if known is not None and known.model is not None:
             try:
                 resolved[tier.name] = resolve_tier(index, tier, known.model, price(known.model))
