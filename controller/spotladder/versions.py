@@ -60,7 +60,7 @@ OLDEST_RAY: Mapping[str, str] = MappingProxyType({"1.5": "2.38", "1.6": "2.38"})
 
 
 def parse(version: str) -> Version:
-    """`v1.35.2` as `(1, 35, 2)`. Raises ValueError for text that is no version."""
+    """`v1.35.2` as `(1, 35, 2)`. Raises ValueError for text that is not a version."""
     return tuple(int(part) for part in version.removeprefix("v").split("."))
 
 

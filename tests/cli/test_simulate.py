@@ -169,7 +169,7 @@ def test_an_unused_capacity_tier(capsys: Capture, tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", JOB)
     answer = simulated(capsys, tmp_path, "--job", job)
     assert answer.code == 2
-    assert "'zone' is no capacityTier of the job (expected one of g5-spot-use1a, g5-od-use1)" in answer.err
+    assert "'zone' is not a capacityTier of the job (expected one of g5-spot-use1a, g5-od-use1)" in answer.err
 
 
 def test_a_budget_that_the_lowest_price_exceeds(capsys: Capture, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_an_invalid_server_address_is_rejected(server: str, tmp_path: Path) -> N
     body = {**config(), "clusters": [{"name": "east", "cluster": {"server": server}}]}
     with pytest.raises(EnvironmentFailure) as raised:
         connect(written(tmp_path, body))
-    said = f"{tmp_path / 'config'}: cluster east: server {server!r} is no address: write one like https://host:6443"
+    said = f"{tmp_path / 'config'}: cluster east: server {server!r} is not an address: write one like https://host:6443"
     assert str(raised.value) == said
 
 
@@ -116,7 +116,7 @@ def test_valid_server_addresses_are_accepted(server: str, tmp_path: Path) -> Non
 def test_a_binary_kubeconfig_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_bytes(b"\x7fELF\xff")
-    with pytest.raises(EnvironmentFailure, match=r"config: is no text; it should be a kubeconfig"):
+    with pytest.raises(EnvironmentFailure, match=r"config: is not text; it should be a kubeconfig"):
         connect(str(file))
 
 
@@ -216,7 +216,7 @@ def test_an_unreadable_kubeconfig_is_an_error_and_a_missing_one_is_not(
 
 
 def test_the_in_cluster_configuration_is_rejected_outside_a_pod(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFailure, match="this is no pod"):
+    with pytest.raises(EnvironmentFailure, match="does not run in a pod"):
         in_cluster(tmp_path, {})
 
 
@@ -236,7 +236,7 @@ async def test_a_token_file_is_read_again_after_its_interval_or_on_request(tmp_p
 async def test_a_binary_token_file_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_bytes(b"\xff")
-    with pytest.raises(EnvironmentFailure, match="token: the token cannot be read: it is no text"):
+    with pytest.raises(EnvironmentFailure, match="token: the token cannot be read: it is not text"):
         await TokenFile(file).headers()
 
 

@@ -112,7 +112,7 @@ async def test_a_kubeconfig_file_is_read_each_time(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure, match="No such file"):
         await KubeconfigFile(file).connection()
     file.write_bytes(b"\xff")
-    with pytest.raises(EnvironmentFailure, match="is no text"):
+    with pytest.raises(EnvironmentFailure, match="is not text"):
         await KubeconfigFile(file).connection()
     file.write_text(json.dumps(config()))
     east = KubeconfigFile(file, "work")

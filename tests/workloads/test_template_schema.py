@@ -94,7 +94,7 @@ def test_any_shape_is_rendered_or_rejected(data: st.DataObject, kind: str, junk:
         (("nodeSelector",), ["a"], "nodeSelector: must be a mapping"),
         (("nodeSelector", "disk"), True, "nodeSelector.disk: must be text"),
         (("containers", 0, "env"), {"A": "1"}, "containers[0].env: must be a list"),
-        (("containers", 0, "env", 0), None, "containers[0].env[0]: must be no empty entry"),
+        (("containers", 0, "env", 0), None, "containers[0].env[0]: must be a non-empty entry"),
         (("terminationGracePeriodSeconds",), "60s", "terminationGracePeriodSeconds: must be a whole number"),
     ],
 )

@@ -117,7 +117,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     names = list(dict.fromkeys(entry.capacity_tier for entry in job.spec.tiers))
     if unknown := [name for name in traces if name not in names]:
         raise InvalidSpec(
-            f"{unknown[0]!r} is no capacityTier of the job (expected one of {', '.join(names)}): write NAME=FILE",
+            f"{unknown[0]!r} is not a capacityTier of the job (expected one of {', '.join(names)}): write NAME=FILE",
             path="--trace",
         )
     capacity: dict[str, Capacity] = capacity_of(read_world(world)) if world is not None else {}

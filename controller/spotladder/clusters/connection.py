@@ -74,7 +74,7 @@ def _read(kubeconfig: str | None) -> tuple[dict[str, Any], str]:
         except OSError as error:
             raise EnvironmentFailure(f"{file}: {error.strerror}: {_GIVE}") from None
         except UnicodeDecodeError:
-            raise EnvironmentFailure(f"{file}: is no text; it should be a kubeconfig") from None
+            raise EnvironmentFailure(f"{file}: is not text; it should be a kubeconfig") from None
         merged = _merged(merged or {}, parse(text, str(file)), file.parent)
     if merged is None:
         raise EnvironmentFailure(f"{where}: {os.strerror(errno.ENOENT)}: {_GIVE}")
@@ -85,7 +85,9 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
     """The API server of the cluster in which this pod runs."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
-        raise EnvironmentFailure("KUBERNETES_SERVICE_HOST is not set: this is no pod; give --kubeconfig")
+        raise EnvironmentFailure(
+            "KUBERNETES_SERVICE_HOST is not set: spotladder does not run in a pod; give --kubeconfig"
+        )
     namespace = folder / "namespace"
     return Connection(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
@@ -114,7 +116,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
     except (YAMLError, LookupError, RecursionError, ValueError):
         raise EnvironmentFailure(f"{where}: is not YAML; it should be a kubeconfig") from None
     if not isinstance(data, dict):
-        raise EnvironmentFailure(f"{where}: is no mapping; it should be a kubeconfig")
+        raise EnvironmentFailure(f"{where}: is not a mapping; it should be a kubeconfig")
     check(data, where)
     return data
 
@@ -133,7 +135,7 @@ def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, wh
     if server is None:
         raise EnvironmentFailure(f"{where}: cluster {entry.get('cluster')} has no server")
     if not _is_address(server):
-        wrong = f"cluster {entry.get('cluster')}: server {server!r} is no address"
+        wrong = f"cluster {entry.get('cluster')}: server {server!r} is not an address"
         raise EnvironmentFailure(f"{where}: {wrong}: write one like https://host:6443")
     return Connection(
         server=server.rstrip("/"),

@@ -58,7 +58,7 @@ class TokenFile:
             except OSError as error:
                 raise EnvironmentFailure(f"{self._path}: the token cannot be read: {error.strerror}") from None
             except UnicodeDecodeError:
-                raise EnvironmentFailure(f"{self._path}: the token cannot be read: it is no text") from None
+                raise EnvironmentFailure(f"{self._path}: the token cannot be read: it is not text") from None
             self._headers = {"Authorization": f"Bearer {token}"}
             self._read_at = now
         return self._headers

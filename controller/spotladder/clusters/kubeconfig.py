@@ -91,7 +91,9 @@ class KubeconfigSecret:
         try:
             return base64.b64decode(data[self._key]).decode()
         except (binascii.Error, UnicodeDecodeError):
-            raise EnvironmentFailure(f"{self._where}, key {self._key}: is no text; it should be a kubeconfig") from None
+            raise EnvironmentFailure(
+                f"{self._where}, key {self._key}: is not text; it should be a kubeconfig"
+            ) from None
 
 
 def _understood(text: str, context: str | None, where: str) -> Connection:

@@ -32,7 +32,7 @@ class AttemptBackend(Protocol):
 
     def replace(self, action: Replace) -> None:
         """Run replacements beside these pods, or hand over to them. Only called where `surplus` is not None. An attempt
-        or a pod that does not exist is no error."""
+        or a pod that does not exist is not an error."""
 
     def finish(self, action: Finish) -> None:
         """End the job: record the outcome beside the checkpoints and release all remaining resources."""

@@ -97,7 +97,7 @@ def check(value: Any, shape: Shape, at: Path) -> None:
             raise _refused("a list", at)
         for index, inner in enumerate(value):
             if inner is None:
-                raise _refused("no empty entry", (*at, index))
+                raise _refused("a non-empty entry", (*at, index))
             check(inner, shape[0], (*at, index))
     elif not isinstance(value, shape) or (shape is int and isinstance(value, bool)):
         raise _refused(_WORDS[shape], at)
