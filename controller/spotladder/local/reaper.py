@@ -237,8 +237,8 @@ def watch(mark: str, scratch: Path) -> int:
         signal.signal(number, signal.SIG_IGN)  # The watchdog ignores signals: it ends only when the run ends.
     sessions: set[int] = set()
     for line in sys.stdin.buffer:
-        number = int(line)
-        (sessions.add if number > 0 else sessions.discard)(abs(number))
+        session = int(line)
+        (sessions.add if session > 0 else sessions.discard)(abs(session))
     left = end_all(mark, sessions)
     remove(scratch)
     return 1 if left else 0

@@ -72,7 +72,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
         platform.desired()
     lock = threading.Lock()
 
-    def report(cluster: str, component: str, state: str, details: str) -> None:
+    def serialized(cluster: str, component: str, state: str, details: str) -> None:
         with lock:
             progress(cluster, component, state, details)
 
@@ -80,7 +80,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
         platform = platforms[name]
 
         def report(component: str, state: str, details: str) -> None:
-            report(name, component, state, details)
+            serialized(name, component, state, details)
 
         try:
             good = platform.apply(options.timeout, report)
