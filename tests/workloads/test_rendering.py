@@ -96,6 +96,7 @@ def test_environment() -> None:
         "SPOTLADDER_KEEP": "3",
         "SPOTLADDER_NOTICE": "/run/spotladder/notice",
         "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "25",
+        "RAY_NUM_REDIS_GET_RETRIES": "150",
     }
 
 
