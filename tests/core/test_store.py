@@ -118,7 +118,7 @@ def test_a_program_that_interrupts_itself_after_refused_credentials_is_a_crash_l
     job.now = job.state.paused_until
     for _ in range(2):
         number = job.running().number
-        job.see(whole(number, exit=Exit.INTERRUPTED), after=1)
+        job.see(all_ready(number, exit=Exit.INTERRUPTED), after=1)
         job.see(after=1)
     assert job.state.stage is Stage.IDLE
     assert job.state.impeded is not None
