@@ -66,7 +66,7 @@ $(VENV)/.setup-infra: $(VENV)/.setup
 	@test -x $(VENV)-emulator/bin/ministack || { $(PYTHON) -m venv $(VENV)-emulator && $(BIN)/uv pip install --quiet --python $(VENV)-emulator/bin/python 'ministack>=1.5.33,<2'; }
 	@touch $@
 
-setup-infra: $(VENV)/.setup-infra ## The same, with what the infrastructure needs
+setup-infra: $(VENV)/.setup-infra ## The same, with the packages for the infrastructure
 
 INFRA_TESTS := $(BIN)/python -m pytest tests/infra
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from spotladder.output.redact import redacted
 
 STALE_AFTER = 40
-"""Lines behind a traceback from which on it is not what ended the program."""
+"""Number of lines after a traceback beyond which the traceback did not end the program."""
 
 LONGEST_ERROR = 300
 """Characters of `last_error` at most."""

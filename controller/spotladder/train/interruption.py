@@ -26,7 +26,7 @@ class Interrupted(SystemExit):
 
 class HandedOver(Interrupted):
     """Everything up to `step` is committed, and the program continues inside the attempt without the Ray nodes
-    `leaving`. Without something that starts it again it is an interruption like any other."""
+    `leaving`. If nothing restarts the program, it is an ordinary interruption."""
 
     def __init__(self, step: int, leaving: tuple[str, ...] = ()) -> None:
         super().__init__(step)
