@@ -117,6 +117,9 @@ def _upgrade(cluster: FakeCluster, rest: list[str]) -> int:
         time.sleep(30)
     cluster.state["releases"].setdefault(name, []).append(made)
     cluster.save()
+    if _option(rest, "--output") == "json":
+        release = {key: made[key] for key in ("name", "namespace", "manifest")}
+        print(json.dumps({**release, "version": revision, "chart": {"metadata": {"version": version}}}))
     return 0
 
 

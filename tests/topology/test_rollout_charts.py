@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
-from spotladder_infra.rollout import charts
-from spotladder_infra.rollout.components import Chart
+from spotladder_infra.rollout import charts, components
+from spotladder_infra.rollout.components import Chart, Component
 
 
 def written(folder: Path, name: str, version: str) -> Path:
@@ -63,12 +63,17 @@ def test_a_pulled_chart_is_kept(tmp_path: Path) -> None:
     [
         (Chart("absent", "1.0.0", "https://x"), InvalidSpec, "has no chart absent: put absent/ or absent-1.0.0.tgz"),
         (Chart("a", "2.0.0", "https://x"), InvalidSpec, r"has version 1.0.0 \(expected 2.0.0\)"),
-        (Chart("a", "1.0.0", "https://x", "00"), EnvironmentFailure, "expected sha256 00, got"),
+        (
+            Chart("packed", "1.0.0", "https://x", "00"),
+            EnvironmentFailure,
+            r"packed-1.0.0.tgz: is not the published chart packed 1.0.0 \(expected sha256 00, got [0-9a-f]{64}\)",
+        ),
         (Chart("broken", "1.0.0", "https://x"), InvalidSpec, "is not a packed chart"),
     ],
 )  # fmt: skip
 def test_bad_charts_are_named(tmp_path: Path, chart: Chart, error: type[Exception], message: str) -> None:
     written(tmp_path, "a", "1.0.0")
+    packed(tmp_path, "packed", "1.0.0", "packed-1.0.0.tgz")
     (tmp_path / "broken-1.0.0.tgz").write_bytes(b"no archive")
     with pytest.raises(error, match=message):
         charts.find(chart, tmp_path, tmp_path)
@@ -88,6 +93,32 @@ def test_a_chart_that_cannot_be_downloaded(
     with pytest.raises(EnvironmentFailure, match=message):
         charts.find(Chart("a", "1.0.0", "https://x"), None, tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == [], "nothing is left of the attempt"
+
+
+def test_a_download_with_another_content_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = packed(tmp_path, "a", "1.0.0", "a-1.0.0.tgz")
+    fake_helm(tmp_path, monkeypatch, f'for last; do :; done; cp {source} "$last"')
+    digest = charts.digest_of(source)
+    assert charts.find(Chart("a", "1.0.0", "https://x", digest), None, tmp_path / "first").digest == digest
+    wanted = Chart("a", "1.0.0", "https://x", "00")
+    with pytest.raises(EnvironmentFailure, match=r"^https://x: is not the published chart a 1\.0\.0"):
+        charts.find(wanted, None, tmp_path / "second")
+    assert list((tmp_path / "second").iterdir()) == [], "the download is not kept"
+
+
+def test_an_unpacked_chart_is_the_users_own(tmp_path: Path) -> None:
+    written(tmp_path, "a", "1.0.0")
+    assert charts.find(Chart("a", "1.0.0", "https://x", "00"), tmp_path, tmp_path).path == str(tmp_path / "a")
+
+
+def test_every_digest_belongs_to_a_pinned_chart() -> None:
+    """A digest of another version would never be compared."""
+    pinned = {
+        entry.file: entry.digest
+        for value in vars(components).values()
+        if (entry := value.chart if isinstance(value, Component) else value) and isinstance(entry, Chart)
+    }
+    assert {name: pinned[name] for name in components.DIGESTS} == components.DIGESTS
 
 
 def test_a_chart_is_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ class LocalChart:
 def find(chart: Chart, folder: Path | None, cache: Path) -> LocalChart:
     """The chart from `folder` if that is given, else from this package or its repository, by way of `cache`.
 
+    A packed chart must have the pinned digest. A chart that lies unpacked in `folder` is the user's own.
+
     Raises:
         InvalidSpec: The folder does not have it, or has another version.
         EnvironmentFailure: It cannot be downloaded, or its content is not the pinned one.
@@ -50,11 +52,19 @@ def find(chart: Chart, folder: Path | None, cache: Path) -> LocalChart:
     if version.removeprefix("v") != chart.version.removeprefix("v"):
         raise InvalidSpec(f"has version {version} (expected {chart.version}): use that version", where=str(path))
     digest = digest_of(path)
+    if path.is_file():
+        _published(chart, digest, str(path))
+    return LocalChart(str(path), version, digest)
+
+
+def _published(chart: Chart, digest: str, where: str) -> None:
+    """Raises EnvironmentFailure for another digest than the pinned one."""
     if chart.digest and digest != chart.digest:
         raise EnvironmentFailure(
-            f"chart {chart.name} {chart.version}: expected sha256 {chart.digest}, got {digest}: do not install it"
+            f"{where}: is not the published chart {chart.name} {chart.version} (expected sha256 {chart.digest}, got "
+            f"{digest}): do not install it; to install a chart that you have changed, unpack it as {chart.name}/ in "
+            "a folder and name the folder with --charts"
         )
-    return LocalChart(str(path), version, digest)
 
 
 def own_folder() -> Path:
@@ -71,7 +81,7 @@ def _own(chart: Chart) -> Path:
 
 
 def _in_folder(chart: Chart, folder: Path) -> Path:
-    packed = [f"{chart.name}-{chart.version}.tgz", f"{chart.name}-v{chart.version.removeprefix('v')}.tgz"]
+    packed = [chart.file, f"{chart.name}-v{chart.version.removeprefix('v')}.tgz"]
     for candidate in (folder / chart.name, *(folder / name for name in packed)):
         if candidate.is_file() or (candidate / "Chart.yaml").is_file():
             return candidate.absolute()
@@ -105,6 +115,7 @@ def _pulled(chart: Chart, cache: Path) -> Path:
                 f"chart {chart.name} {chart.version} of {chart.source} cannot be downloaded ({failure or 'no file'}): "
                 "give a folder with the charts (--charts, or spec.platform.charts)"
             )
+        _published(chart, digest_of(found[0]), chart.source)
         found[0].replace(kept)
     return kept.absolute()
 

@@ -60,9 +60,15 @@ class ClusterPlatform:
         self.cluster = cluster
         self.target = place.target(cluster)
         self.tools = Tools(self.target)
+        self._desired: tuple[Desired, dict[str, str]] | None = None
 
     def desired(self) -> tuple[Desired, dict[str, str]]:
-        """The releases that the fleet file asks for, and the path of each chart."""
+        """The releases that the fleet file asks for, and the path of each chart. Charts are looked up once in a run."""
+        if self._desired is None:
+            self._desired = self._looked_up()
+        return self._desired
+
+    def _looked_up(self) -> tuple[Desired, dict[str, str]]:
         asked: Plan = plan(self.place.fleet, self.cluster)
         found = {chart.name: self.place.chart(chart) for chart in asked.charts}
         crds = tuple((chart.name, found[chart.name].version, found[chart.name].digest) for chart in asked.crds)
@@ -83,19 +89,22 @@ class ClusterPlatform:
         return Desired(crds, listed), {name: chart.path for name, chart in found.items()}
 
     def _unchanged(self, asked: Iterable[Chart], found: dict[str, charts.LocalChart]) -> None:
-        """A public chart must still have the content that was installed under this version before."""
-        if self.place.folder is not None:
+        """A public chart without a pinned digest must have the content that was installed under its version before.
+
+        Raises:
+            EnvironmentFailure: A good rollout of this cluster had another content.
+        """
+        unpinned = [chart.name for chart in asked if chart.source != OWN and not chart.digest]
+        if self.place.folder is not None or not unpinned:
             return
-        public = {chart.name: chart.version for chart in asked if chart.source != OWN and not chart.digest}
-        known = {
-            (entry.chart, entry.version): entry.digest for good in record.read(self.tools) for entry in good.releases
-        }
-        for name, version in public.items():
-            before = known.get((name, found[name].version))
-            if before is not None and before != found[name].digest:
+        known = {entry[:2]: entry[2] for good in record.read(self.tools) for entry in good.charts}
+        for name in unpinned:
+            version, digest = found[name].version, found[name].digest
+            before = known.get((name, version), digest)
+            if before != digest:
                 raise EnvironmentFailure(
                     f"chart {name} {version} is not the one that was installed before (expected sha256 {before}, got "
-                    f"{found[name].digest}): do not install it, and find out why it was replaced"
+                    f"{digest}): do not install it, and find out why it was replaced"
                 )
 
     def preview(self, report: Report) -> list[Change]:

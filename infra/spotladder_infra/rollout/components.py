@@ -1,8 +1,10 @@
-"""The pinned versions of all charts, and where they come from."""
+"""The pinned versions of all charts, their digests where they are known, and where they come from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from spotladder import versions
 
@@ -14,14 +16,19 @@ OWN = ""
 class Chart:
     """A chart at one version. `source` is an OCI registry, a chart repository, or OWN.
 
-    `digest` is the SHA-256 of the packed chart. Without one, the digest of the first rollout is kept in the
-    state, and other content under the same version is refused from then on.
+    `digest` is the SHA-256 of the packed chart, from DIGESTS. Without one, a cluster records the digest of its first
+    good rollout, and refuses another content under the same version from then on.
     """
 
     name: str
     version: str
     source: str = OWN
     digest: str = ""
+
+    @property
+    def file(self) -> str:
+        """The name of the packed chart."""
+        return f"{self.name}-{self.version}.tgz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,25 @@ class Component:
     namespace: str
 
 
+DIGESTS: Mapping[str, str] = MappingProxyType(
+    {
+        "nvidia-device-plugin-0.18.0.tgz": "3abe7949ce08e14dac6a3ebf81d6e2ed3fca15a0a0fb751e67de40c72761d4e4",
+    }
+)
+"""SHA-256 of packed charts by file name, as their publishers state them.
+
+Enter a digest only from the index of the chart's repository (`digest` in index.yaml) or from a download of your own.
+The charts of Karpenter, JobSet and KubeRay at these versions have none yet: a cluster records theirs.
+Source: index.yaml of nvidia.github.io/k8s-device-plugin as of 2025-10-21.
+"""
+
+
+def _public(name: str, version: str, source: str) -> Chart:
+    """A chart of a public repository, with its digest where that is known."""
+    chart = Chart(name, version, source)
+    return replace(chart, digest=DIGESTS.get(chart.file, ""))
+
+
 KARPENTER = "karpenter"
 SYSTEM = "spotladder-system"
 
@@ -44,25 +70,25 @@ OWN_VERSION = "0.1.0"
 """Version of the charts in this package; a test compares it with their Chart.yaml."""
 
 SPOTLADDER_CRDS = Chart("spotladder-crds", OWN_VERSION)
-KARPENTER_CRDS_AWS = Chart("karpenter-crd", versions.KARPENTER, _AWS)
-KARPENTER_CRDS_GCP = Chart("karpenter-crd", versions.KARPENTER_GCP, _GCP)
+KARPENTER_CRDS_AWS = _public("karpenter-crd", versions.KARPENTER, _AWS)
+KARPENTER_CRDS_GCP = _public("karpenter-crd", versions.KARPENTER_GCP, _GCP)
 
-KARPENTER_AWS = Component("karpenter", "karpenter", Chart(KARPENTER, versions.KARPENTER, _AWS), "kube-system")
-KARPENTER_GCP = Component("karpenter", "karpenter", Chart(KARPENTER, versions.KARPENTER_GCP, _GCP), "kube-system")
+KARPENTER_AWS = Component("karpenter", "karpenter", _public(KARPENTER, versions.KARPENTER, _AWS), "kube-system")
+KARPENTER_GCP = Component("karpenter", "karpenter", _public(KARPENTER, versions.KARPENTER_GCP, _GCP), "kube-system")
 JOBSET = Component(
-    "jobset", "jobset", Chart("jobset", "0.12.0", "oci://registry.k8s.io/jobset/charts"), "jobset-system"
+    "jobset", "jobset", _public("jobset", "0.12.0", "oci://registry.k8s.io/jobset/charts"), "jobset-system"
 )
 GPU_DEVICE_PLUGIN = Component(
     "gpu-device-plugin",
     "nvidia-device-plugin",
-    Chart("nvidia-device-plugin", "0.18.0", "https://nvidia.github.io/k8s-device-plugin"),
+    _public("nvidia-device-plugin", "0.18.0", "https://nvidia.github.io/k8s-device-plugin"),
     "kube-system",
 )
 POOLS = Component("pools", "spotladder-pools", Chart("spotladder-pools", OWN_VERSION), SYSTEM)
 KUBERAY = Component(
     "kuberay",
     "kuberay-operator",
-    Chart("kuberay-operator", versions.KUBERAY, "https://ray-project.github.io/kuberay-helm"),
+    _public("kuberay-operator", versions.KUBERAY, "https://ray-project.github.io/kuberay-helm"),
     "kuberay-system",
 )
 CONTROLLER = Component("controller", "spotladder", Chart("spotladder", OWN_VERSION), SYSTEM)

@@ -123,18 +123,13 @@ class PulumiStack:
         return hold(self._cluster, self._folder / f"{self.name}.lock")
 
     def _select(self, program: Program, run: WatchedRun) -> Any:
-        from pulumi import automation  # noqa: PLC0415 – slow to import
-        from pulumi.automation.errors import CommandError  # noqa: PLC0415
+        from pulumi.automation.errors import CommandError  # noqa: PLC0415 – slow to import
 
+        from spotladder_infra.rollout import automation  # noqa: PLC0415
+
+        environment = {**self._environment, **run.environment}
         try:
-            return automation.create_or_select_stack(
-                self.name,
-                PROJECT,
-                program,
-                opts=automation.LocalWorkspaceOptions(
-                    env_vars={**self._environment, **run.environment}, work_dir=str(run.folder)
-                ),
-            )
+            return automation.create_or_select(self.name, PROJECT, program, environment, run.folder)
         except CommandError as error:
             raise EnvironmentFailure(
                 f"state {self._environment['PULUMI_BACKEND_URL']} cannot be opened: {_reason(str(error))}"

@@ -43,6 +43,11 @@ class Good:
         """Helm's revisions by release."""
         return {entry.release: entry.revision for entry in self.releases}
 
+    @property
+    def charts(self) -> tuple[tuple[str, str, str], ...]:
+        """Chart, version and digest of the releases and of the CRDs."""
+        return (*self.crds, *((entry.chart, entry.version, entry.digest) for entry in self.releases))
+
 
 def read(tools: Tools) -> list[Good]:
     """The good rollouts of a cluster, oldest first."""

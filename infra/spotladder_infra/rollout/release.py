@@ -58,26 +58,29 @@ class Release:
         self.clear_pending()
         options = ["--server-side=true", "--force-conflicts"] if helm_major() >= 4 else []
         labels = f"{HOST_LABEL}={_host()},{PROCESS_LABEL}={os.getpid()}"
-        self._helm(
+        made = self._helm(
             "upgrade", "--install", self.name, chart, "--values", "-", "--create-namespace", "--skip-crds",
-            f"--history-max={HISTORY}", f"--labels={labels}", *options, given=values,
+            f"--history-max={HISTORY}", f"--labels={labels}", *options, "--output", "json", given=values,
         )  # fmt: skip
-        return self._ready(timeout)
+        found = json.loads(made)
+        self._ready(found.get("manifest", ""), found["chart"]["metadata"]["version"], timeout)
+        return int(found["version"])
 
     def restore(self, revision: int, timeout: float) -> int:
         """Goes back to a revision of Helm's history, and waits until it is ready. Returns the new revision."""
         self.clear_pending()
         options = ["--force-conflicts"] if helm_major() >= 4 else []
         self._helm("rollback", self.name, str(revision), f"--history-max={HISTORY}", *options)
-        return self._ready(timeout)
-
-    def _ready(self, timeout: float) -> int:
         live = self.live(compare=False)
-        try:
-            ready.wait(self.tools, ready.workloads(live.manifest, self.namespace), timeout)
-        except EnvironmentFailure as error:
-            raise EnvironmentFailure(f"{self.name} {live.version}: {error}") from None
+        self._ready(live.manifest, live.version, timeout)
         return live.revision
+
+    def _ready(self, manifest: str, version: str, timeout: float) -> None:
+        """Waits until the workloads of the manifest are ready. Raises EnvironmentFailure."""
+        try:
+            ready.wait(self.tools, ready.workloads(manifest, self.namespace), timeout)
+        except EnvironmentFailure as error:
+            raise EnvironmentFailure(f"{self.name} {version}: {error}") from None
 
     def live(self, *, compare: bool = True, expected: int = 0) -> LiveRelease:
         """The release as it is. `compare` looks for objects that differ from it; `expected` is the known revision."""
