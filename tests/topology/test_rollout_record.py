@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder_infra.rollout.record import Good, InstalledRelease, target
+from spotladder_infra.rollout.record import Good, InstalledRelease, digest_of, target
 
 
 def good(at: str, **revisions: int) -> Good:
@@ -40,3 +40,13 @@ def test_the_newest_good_rollout_that_is_not_what_runs(
 def test_revisions_are_by_release() -> None:
     one = replace(FIRST.releases[0], release="kuberay-operator")
     assert Good("", smoke=False, releases=(one,)).revisions == {"kuberay-operator": 1}
+
+
+@pytest.mark.parametrize(
+    ("chart", "version", "expected"),
+    [("a", "1.0.0", "d"), ("a", "1.0.1", ""), ("karpenter-crd", "1.14.0", "c"), ("b", "1.0.0", "")],
+)
+def test_the_digest_of_an_installed_chart(chart: str, version: str, expected: str) -> None:
+    """A chart that only has CRDs is in no release."""
+    newer = Good("2", smoke=False, releases=(), crds=(("karpenter-crd", "1.14.0", "c"),))
+    assert digest_of([good("1", a=1), newer], chart, version) == expected

@@ -97,14 +97,15 @@ class ClusterPlatform:
         unpinned = [chart.name for chart in asked if chart.source != OWN and not chart.digest]
         if self.place.folder is not None or not unpinned:
             return
-        known = {entry[:2]: entry[2] for good in record.read(self.tools) for entry in good.charts}
+        goods = record.read(self.tools)
         for name in unpinned:
             version, digest = found[name].version, found[name].digest
-            before = known.get((name, version), digest)
-            if before != digest:
+            before = record.digest_of(goods, name, version)
+            if before not in ("", digest):
                 raise EnvironmentFailure(
                     f"chart {name} {version} is not the one that was installed before (expected sha256 {before}, got "
-                    f"{digest}): do not install it, and find out why it was replaced"
+                    f"{digest}): find out why it was replaced; if you trust {found[name].path}, roll it out once from "
+                    "a folder with --charts"
                 )
 
     def preview(self, report: Report) -> list[Change]:

@@ -43,11 +43,6 @@ class Good:
         """Helm's revisions by release."""
         return {entry.release: entry.revision for entry in self.releases}
 
-    @property
-    def charts(self) -> tuple[tuple[str, str, str], ...]:
-        """Chart, version and digest of the releases and of the CRDs."""
-        return (*self.crds, *((entry.chart, entry.version, entry.digest) for entry in self.releases))
-
 
 def read(tools: Tools) -> list[Good]:
     """The good rollouts of a cluster, oldest first."""
@@ -81,6 +76,16 @@ def add(tools: Tools, good: Good) -> None:
     if known and known[-1].revisions == good.revisions:
         known.pop()
     write(tools, [*known, good])
+
+
+def digest_of(goods: list[Good], chart: str, version: str) -> str:
+    """The digest with which good rollouts installed a chart, as a release or for its CRDs; "" when none did."""
+    for good in reversed(goods):
+        listed = [*good.crds, *((entry.chart, entry.version, entry.digest) for entry in good.releases)]
+        for name, installed, digest in listed:
+            if (name, installed) == (chart, version):
+                return digest
+    return ""
 
 
 def target(goods: list[Good], live: dict[str, int]) -> Good | None:
