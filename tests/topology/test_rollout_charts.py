@@ -9,7 +9,8 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout import charts, components
-from spotladder_infra.rollout.components import Chart, Component
+from spotladder_infra.rollout.components import OWN, Chart, Component
+from tests.docs.markdown import ROOT
 
 
 def written(folder: Path, name: str, version: str) -> Path:
@@ -18,6 +19,12 @@ def written(folder: Path, name: str, version: str) -> Path:
     (made / "templates").mkdir(parents=True)
     (made / "Chart.yaml").write_text(f"name: {name}\nversion: {version}\n")
     return made
+
+
+def pinned_charts() -> list[Chart]:
+    """All charts of the table of components."""
+    found = [value.chart if isinstance(value, Component) else value for value in vars(components).values()]
+    return [entry for entry in found if isinstance(entry, Chart)]
 
 
 def packed(folder: Path, name: str, version: str, file: str) -> Path:
@@ -113,12 +120,25 @@ def test_an_unpacked_chart_is_the_users_own(tmp_path: Path) -> None:
 
 def test_every_digest_belongs_to_a_pinned_chart() -> None:
     """A digest of another version would never be compared."""
-    pinned = {
-        entry.file: entry.digest
-        for value in vars(components).values()
-        if (entry := value.chart if isinstance(value, Component) else value) and isinstance(entry, Chart)
-    }
+    pinned = {entry.file: entry.digest for entry in pinned_charts()}
     assert {name: pinned[name] for name in components.DIGESTS} == components.DIGESTS
+
+
+def test_the_page_names_every_public_chart() -> None:
+    """The table of docs/rollout.md."""
+    page = (ROOT / "docs" / "rollout.md").read_text()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:3] == "| `"]
+    documented = {
+        (name.strip("` "), version, source.strip("`"), checked)
+        for names, version, source, checked in (row for row in rows if len(row) == 4)
+        for name in names.partition("(")[0].split(",")
+    }
+    pinned = {
+        (entry.name, entry.version, entry.source, "pinned digest" if entry.digest else "first rollout")
+        for entry in pinned_charts()
+        if entry.source != OWN
+    }
+    assert documented == pinned
 
 
 def test_a_chart_is_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
