@@ -9,6 +9,9 @@ from spotladder_infra.topology.read import FleetFile, read_fleet
 
 TODAY = date(2026, 11, 22)
 
+PLATFORM = "  platform: {values: {controller: {checkpointSecrets: [checkpoints]}}}\n"
+"""Part of FLEET. The controller on AWS needs a Secret for the bucket on Google Cloud."""
+
 FLEET = """\
 apiVersion: spotladder.io/v1alpha1
 kind: Fleet
@@ -17,6 +20,7 @@ spec:
   home: east
   state: {uri: s3://acme-state/fleet, region: us-east-1}
   tags: {cost-center: ml}
+  platform: {values: {controller: {checkpointSecrets: [checkpoints]}}}
   buckets:
   - {name: acme-east, cloud: aws, region: us-east-1}
   - {name: acme-central, cloud: gcp, region: us-central1}

@@ -10,9 +10,21 @@ import pytest
 from spotladder.errors import InvalidSpec
 from spotladder_infra.facts import images
 from spotladder_infra.topology.checks import CHECKS
-from tests.topology.builders import fleet_file
+from tests.topology.builders import PLATFORM, fleet_file
+
+TEAMS = "  - {name: team-b, clusters: [west]}\n"
+
+
+def many_teams(count: int) -> tuple[str, str]:
+    """More teams, with a namespace in every cluster."""
+    return TEAMS, "".join(f"  - {{name: research-{number:03}}}\n" for number in range(count))
+
 
 REFUSED = {
+    "too many teams for a role of AWS": (
+        many_teams(80),
+        "spec.teams: with 81 prefixes of teams in 1 buckets the policy of the controller's role has ",
+    ),
     "cluster twice": (("name: alpha\n", "name: west\n"), 'spec.clusters[2].name: "west" is used twice'),
     "pool twice": (("name: l4-spot", "name: g5-spot"), 'spec.clusters[1].pools[1].name: "g5-spot" is used twice'),
     "team twice": (("name: team-b", "name: team-a"), 'fleet.yaml:13:12: spec.teams[1].name: "team-a" is used twice'),
@@ -208,6 +220,14 @@ REFUSED = {
 }
 
 WARNED = {
+    "bucket out of the controller's reach": (
+        (PLATFORM, ""),
+        "spec.buckets[1]: is in gcp, where the controller in east has no identity: create a Secret",
+    ),
+    "bucket of an existing cluster": (
+        ("context: lab-admin", "context: lab-admin\n    bucket: acme-east"),
+        "spec.clusters[3].bucket: has no effect for cloud existing",
+    ),
     "API open to all": (
         ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [0.0.0.0/0]}"),
         "opens the API server to the whole internet",
@@ -253,6 +273,34 @@ def test_warned(case: str, tmp_path: Path) -> None:
     change, expected = WARNED[case]
     found = [str(problem) for problem in fleet_file(tmp_path, change).warnings]
     assert [text for text in found if expected in text], found
+
+
+def test_a_role_fits_the_teams_of_a_large_company(tmp_path: Path) -> None:
+    assert fleet_file(tmp_path, many_teams(50)).warnings == ()
+
+
+@pytest.mark.parametrize(("teams", "refused"), [(19, False), (20, True)])
+def test_google_cloud_limits_the_controllers_conditions(teams: int, refused: bool, tmp_path: Path) -> None:
+    changes = (("home: east", "home: west"), many_teams(teams))
+    if not refused:
+        fleet_file(tmp_path, *changes)
+        return
+    with pytest.raises(InvalidSpec, match=r"spec\.buckets\[1\]: is used by 21 teams \(expected at most 20"):
+        fleet_file(tmp_path, *changes)
+
+
+def test_the_controller_has_no_identity_in_another_account(tmp_path: Path) -> None:
+    second = (
+        "  - name: west\n    cloud: gcp\n",
+        (
+            "  - name: far\n    cloud: aws\n    region: us-west-2\n    account: '210987654321'\n    bucket: acme-far\n"
+            "    network: {cidr: 10.8.0.0/16}\n    pools:\n    - {name: far-heads, role: heads, families: [m7i]}\n"
+            "  - name: west\n    cloud: gcp\n"
+        ),
+    )
+    bucket = ("  - {name: acme-central", "  - {name: acme-far, cloud: aws, region: us-west-2}\n  - {name: acme-central")
+    found = [str(problem) for problem in fleet_file(tmp_path, (PLATFORM, ""), second, bucket).warnings]
+    assert any("spec.buckets[1]: is in account 210987654321, where the controller in east" in text for text in found)
 
 
 def test_a_right_fleet_has_neither(tmp_path: Path) -> None:
@@ -335,6 +383,10 @@ def test_the_rules() -> None:
         "grace",
         "known_prices",
         "replicas",
+        "role_sizes",
+        "conditions",
+        "controller_access",
+        "unused_buckets",
         "buckets",
         "state",
     }

@@ -11,7 +11,7 @@ from spotladder.api.problems import InvalidDocument
 from spotladder_infra.rollout import charts, components
 from spotladder_infra.rollout.plan import merge, plan, waves
 from spotladder_infra.topology.fleet import Fleet
-from tests.topology.builders import fleet_file
+from tests.topology.builders import PLATFORM, fleet_file
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_components_of_each_kind_of_cluster(fleet: Fleet, cluster: str, crds: li
 
 
 def test_options_add_components_before_the_pools(tmp_path: Path) -> None:
-    change = ("spec:\n  home", "spec:\n  platform: {jobset: true, gpuDevicePlugin: true}\n  home")
+    change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet
     found = plan(fleet, fleet.cluster("east"))
     names = [step.component.name for step in found.steps]
@@ -69,7 +69,7 @@ def test_karpenter_knows_its_cluster_and_queue(fleet: Fleet) -> None:
 
 
 def test_controllers_run_on_the_system_nodes_of_created_clusters(tmp_path: Path) -> None:
-    change = ("spec:\n  home", "spec:\n  platform: {jobset: true, gpuDevicePlugin: true}\n  home")
+    change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet
     found = {step.component.name: step.values for step in plan(fleet, fleet.cluster("east")).steps}
     tolerated = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
@@ -85,7 +85,7 @@ def test_values_of_the_file_win(tmp_path: Path) -> None:
     platform = (
         "{image: {repository: r/spotladder, tag: '2'}, values: {controller: {image: {tag: '3'}, replicaCount: 1}}}"
     )
-    fleet = fleet_file(tmp_path, ("spec:\n  home", f"spec:\n  platform: {platform}\n  home")).fleet
+    fleet = fleet_file(tmp_path, (PLATFORM, f"  platform: {platform}\n")).fleet
     values = plan(fleet, fleet.cluster("east")).steps[-1].values
     assert values["image"] == {"repository": "r/spotladder", "tag": "3"}
     assert values["replicaCount"] == 1
@@ -117,7 +117,7 @@ def test_waves(tmp_path: Path, canary: str, targets: tuple[str, ...], expected: 
 )
 def test_bad_settings_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InvalidDocument) as raised:
-        fleet_file(tmp_path, ("spec:\n  home", f"spec:\n  {text}\n  home"))
+        fleet_file(tmp_path, (PLATFORM, f"  {text}\n"))
     assert message in str(raised.value)
 
 

@@ -19,6 +19,7 @@ from spotladder_infra.topology.cluster import Cloud, Cluster, Nat
 from spotladder_infra.topology.defaults import pod_range_of, service_range_of, zones_of
 from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.identity_checks import IDENTITY_CHECKS
 from spotladder_infra.topology.pool_checks import POOL_CHECKS
 
 LONGEST_NAME = {Cloud.AWS: 38, Cloud.GCP: 20}
@@ -272,6 +273,7 @@ CHECKS: tuple[Check, ...] = (
     *POOL_CHECKS,
     buckets,
     replicas,
+    *IDENTITY_CHECKS,
     state,
 )
 

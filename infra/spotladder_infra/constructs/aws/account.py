@@ -6,7 +6,7 @@ from typing import Any
 
 from cdktn_aws import meta_data_sources, sts
 
-from spotladder_infra.constructs.aws.policies import PolicyScope
+from spotladder_infra.iam import PolicyScope
 
 
 def place_of(scope: Any, region: str) -> PolicyScope:

@@ -9,8 +9,8 @@ from typing import Any
 from cdktn_aws import cloudwatch_logs, ec2, eks, kms, vpc
 
 from spotladder_infra.constructs.aws.network import Network
-from spotladder_infra.constructs.aws.policies import PolicyScope, cluster_key
 from spotladder_infra.constructs.aws.roles import role
+from spotladder_infra.iam import PolicyScope, cluster_key
 from spotladder_infra.names import discovery_tag
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import service_range_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spotladder_infra.constructs.aws import policies
+from spotladder_infra import iam
 from spotladder_infra.constructs.aws.interruption import Interruption
 from spotladder_infra.constructs.aws.nodes import Nodes
-from spotladder_infra.constructs.aws.policies import PolicyScope, Prefixes
 from spotladder_infra.constructs.aws.roles import pod_role
+from spotladder_infra.iam import PolicyScope
 from spotladder_infra.names import (
     CONTROLLER_ACCOUNT,
     CONTROLLER_NAMESPACE,
@@ -47,7 +47,7 @@ def identities(
         "karpenter",
         f"{cluster.name}-karpenter",
         plane,
-        policies.karpenter(place, cluster.name, nodes.role_arn, nodes.profile, interruption.queue_arn),
+        iam.karpenter(place, cluster.name, nodes.role_arn, nodes.profile, interruption.queue_arn),
         namespace=SYSTEM_NAMESPACE,
         service_account=KARPENTER_ACCOUNT,
     )
@@ -56,7 +56,7 @@ def identities(
         "controller",
         f"{cluster.name}-controller",
         plane,
-        policies.controller(place, _controller_buckets(fleet, cluster)),
+        iam.controller(place, iam.controller_buckets(fleet, cluster)),
         namespace=CONTROLLER_NAMESPACE,
         service_account=CONTROLLER_ACCOUNT,
     )
@@ -67,20 +67,9 @@ def identities(
             f"train-{team.name}",
             training_role(cluster, team),
             plane,
-            policies.training(place, bucket.name, bucket.region, team.name) if bucket else {},
+            iam.training(place, bucket.name, bucket.region, team.name) if bucket else {},
             namespace=team.name,
             service_account=team.service_account,
         )
         training[team.name] = made.arn
     return Identities(karpenter.arn, controller.arn, training)
-
-
-def _controller_buckets(fleet: Fleet, cluster: Cluster) -> list[Prefixes]:
-    """The buckets of all jobs in the home cluster, where the controller runs; none elsewhere."""
-    if cluster.name != fleet.spec.home:
-        return []
-    return [
-        Prefixes(bucket.name, bucket.region, tuple(team.name for team in fleet.teams_using(bucket)))
-        for bucket in fleet.spec.buckets
-        if bucket.cloud is cluster.cloud
-    ]

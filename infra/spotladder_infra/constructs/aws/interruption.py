@@ -8,7 +8,7 @@ from typing import Any
 
 from cdktn_aws import eventbridge, sqs
 
-from spotladder_infra.constructs.aws.policies import PolicyScope, queue
+from spotladder_infra.iam import PolicyScope, queue
 from spotladder_infra.names import interruption_queue
 from spotladder_infra.topology.cluster import Cluster
 

@@ -13,8 +13,8 @@ from cdktn_aws import ec2, eks, iam
 
 from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import Network
-from spotladder_infra.constructs.aws.policies import PolicyScope
 from spotladder_infra.constructs.aws.roles import role
+from spotladder_infra.iam import PolicyScope
 from spotladder_infra.names import node_role
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of

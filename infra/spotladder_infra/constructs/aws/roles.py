@@ -8,7 +8,7 @@ from typing import Any
 
 from cdktn_aws import eks, iam
 
-from spotladder_infra.constructs.aws.policies import Policy, PolicyScope, trust
+from spotladder_infra.iam import Policy, PolicyScope, trust
 
 PODS = "pods.eks.amazonaws.com"
 

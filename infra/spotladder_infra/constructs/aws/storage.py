@@ -7,8 +7,8 @@ from typing import Any
 
 from cdktn_aws import iam, kms, s3
 
-from spotladder_infra.constructs.aws.policies import allow, deny_http, document
 from spotladder_infra.constructs.aws.roles import role
+from spotladder_infra.iam import allow, deny_http, document
 from spotladder_infra.names import bucket_key_alias
 from spotladder_infra.topology.fleet import Bucket
 

@@ -1,12 +1,15 @@
-"""IAM policies as data. Pure, so that a test can simulate them without an account."""
+"""IAM policies of AWS as data. Pure, so that a test can simulate them without an account."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spotladder_infra.names import bucket_key_alias
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
 
 Policy = dict[str, Any]
 
@@ -31,6 +34,11 @@ class PolicyScope:
 def document(*statements: dict[str, Any]) -> Policy:
     """A policy document."""
     return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
+def size(policy: Policy) -> int:
+    """The characters of a policy as IAM counts them, without whitespace between tokens."""
+    return len(json.dumps(policy, separators=(",", ":")))
 
 
 def allow(sid: str, actions: Sequence[str], resources: Sequence[str], **condition: dict[str, Any]) -> dict[str, Any]:
@@ -157,6 +165,17 @@ class Prefixes:
     bucket: str
     region: str
     teams: tuple[str, ...]
+
+
+def controller_buckets(fleet: Fleet, cluster: Cluster) -> list[Prefixes]:
+    """The buckets of all jobs in the home cluster, where the controller runs; none elsewhere."""
+    if cluster.name != fleet.spec.home:
+        return []
+    return [
+        Prefixes(bucket.name, bucket.region, tuple(team.name for team in fleet.teams_using(bucket)))
+        for bucket in fleet.spec.buckets
+        if bucket.cloud is cluster.cloud
+    ]
 
 
 def controller(place: PolicyScope, buckets: Sequence[Prefixes]) -> Policy:

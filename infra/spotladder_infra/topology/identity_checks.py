@@ -1,0 +1,101 @@
+"""Rules for the identities of the controller and of training pods: limits of IAM, and buckets out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from spotladder_infra import iam
+from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
+from spotladder_infra.topology.findings import Check, FleetFinding, created
+from spotladder_infra.topology.fleet import Bucket, Fleet
+
+LONGEST_ROLE_POLICY = 10_240
+"""Characters of the inline policies of a role, without whitespace. AWS does not raise this limit."""
+
+MOST_CONDITIONS = 20
+"""Bindings of one role to one principal with different conditions, in a policy of Google Cloud. A fixed limit."""
+
+ANY_ACCOUNT = "1" * 12
+
+
+def role_sizes(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """The policy of the controller's role names each team in each bucket, and fits IAM's limit (AWS)."""
+    for _index, cluster in created(fleet):
+        if cluster.cloud is not Cloud.AWS:
+            continue
+        buckets = iam.controller_buckets(fleet, cluster)
+        scope = iam.PolicyScope(_partition(cluster.region or ""), ANY_ACCOUNT, cluster.region or "")
+        size = iam.size(iam.controller(scope, buckets))
+        if size > LONGEST_ROLE_POLICY:
+            prefixes = sum(len(entry.teams) for entry in buckets)
+            message = (
+                f"with {prefixes} prefixes of teams in {len(buckets)} buckets the policy of the controller's role has "
+                f"{size} characters (IAM allows {LONGEST_ROLE_POLICY}): use shorter names, limit teams to the clusters "
+                "that they need (clusters), or make two fleets"
+            )
+            yield FleetFinding(("spec", "teams"), message)
+
+
+def conditions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """The controller has one binding for each team in a bucket (Google Cloud)."""
+    home = _home(fleet)
+    if home is None or home.cloud is not Cloud.GCP:
+        return
+    for index, bucket in enumerate(fleet.spec.buckets):
+        teams = len(fleet.teams_using(bucket))
+        if bucket.cloud is Cloud.GCP and teams > MOST_CONDITIONS:
+            message = (
+                f"is used by {teams} teams (expected at most {MOST_CONDITIONS}: Google Cloud allows the controller no "
+                "more bindings with different conditions): add a bucket for some of the clusters, limit teams to the "
+                "clusters that they need (clusters), or make two fleets"
+            )
+            yield FleetFinding(("spec", "buckets", index), message)
+
+
+def controller_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """The controller reads and writes the commit logs of all jobs, also in the bucket of another cloud."""
+    home = _home(fleet)
+    if home is None or fleet.spec.platform.values.get("controller", {}).get("checkpointSecrets"):
+        return
+    for index, bucket in enumerate(fleet.spec.buckets):
+        users = fleet.users_of(bucket)
+        if users and fleet.teams_using(bucket) and (where := _out_of_reach(bucket, home, users[0])):
+            message = (
+                f"is in {where}, where the controller in {home.name} has no identity: create a Secret with credentials "
+                "in the namespaces of the jobs that use it, name it in their checkpoints.credentials and in "
+                "spec.platform.values.controller.checkpointSecrets"
+            )
+            yield FleetFinding(("spec", "buckets", index), message, warning=True)
+
+
+def unused_buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """A cluster that is not created here gets no identity for a bucket."""
+    for index, cluster in enumerate(fleet.spec.clusters):
+        if cluster.bucket is not None and cluster.cloud not in CREATED:
+            message = (
+                f"has no effect for cloud {cluster.cloud}: no identity is created there; remove it, and give jobs a "
+                "Secret (checkpoints.credentials)"
+            )
+            yield FleetFinding(("spec", "clusters", index, "bucket"), message, warning=True)
+
+
+IDENTITY_CHECKS: tuple[Check, ...] = (role_sizes, conditions, controller_access, unused_buckets)
+
+
+def _home(fleet: Fleet) -> Cluster | None:
+    return next((entry for entry in fleet.spec.clusters if entry.name == fleet.spec.home), None)
+
+
+def _out_of_reach(bucket: Bucket, home: Cluster, owner: Cluster) -> str:
+    """The cloud or the account of the bucket, if the controller has no identity there; otherwise ""."""
+    if bucket.cloud is not home.cloud:
+        return str(bucket.cloud)
+    if owner.account and home.account and owner.account != home.account:
+        return f"account {owner.account}"
+    return ""
+
+
+def _partition(region: str) -> str:
+    """The partition of a region, which begins its ARNs."""
+    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rpartition("-")[0].rpartition("-")[0], "aws")
