@@ -15,6 +15,7 @@ from typing import Any
 from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.amazon import sdk
+from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -71,14 +72,11 @@ def _eks(cluster: Cluster) -> dict[str, Any]:
 
 
 def _gke(cluster: Cluster) -> dict[str, Any]:
-    try:
-        from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 – only for clusters on Google Cloud
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-        from google.cloud import container_v1  # noqa: PLC0415
-    except ImportError:
-        raise EnvironmentFailure(
-            "the package google-cloud-container is missing: install it with pip install 'spotladder[gcp]'"
-        ) from None
+    require_packages("google.cloud.container_v1")
+    from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 – only for clusters on Google Cloud
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+    from google.cloud import container_v1  # noqa: PLC0415
+
     name = f"projects/{cluster.project}/locations/{cluster.region}/clusters/{cluster.name}"
     try:
         found = container_v1.ClusterManagerClient().get_cluster(name=name)
@@ -136,17 +134,12 @@ def credential(cloud: str, cluster: str, region: str) -> dict[str, Any]:
         InvalidSpec: There is no such cloud.
         EnvironmentFailure: There are no credentials, or a package is missing.
     """
-    try:
-        if cloud == Cloud.AWS:
-            token, expires = _eks_token(cluster, region)
-        elif cloud == Cloud.GCP:
-            token, expires = _gke_token(cluster)
-        else:
-            raise InvalidSpec(f"expected cloud aws or gcp, got {cloud!r}")
-    except ImportError as error:
-        raise EnvironmentFailure(
-            f"the package {error.name} is missing: install it with pip install 'spotladder[{cloud}]'"
-        ) from None
+    if cloud == Cloud.AWS:
+        token, expires = _eks_token(cluster, region)
+    elif cloud == Cloud.GCP:
+        token, expires = _gke_token(cluster)
+    else:
+        raise InvalidSpec(f"expected cloud aws or gcp, got {cloud!r}")
     stamp = expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
@@ -156,6 +149,7 @@ def credential(cloud: str, cluster: str, region: str) -> dict[str, Any]:
 
 
 def _eks_token(cluster: str, region: str) -> tuple[str, datetime]:
+    require_packages("boto3")
     from spotladder.clusters.clock import SystemClock  # noqa: PLC0415 – boto3 is slow to import
     from spotladder.clusters.eks import LASTS, Eks  # noqa: PLC0415
 
@@ -165,6 +159,7 @@ def _eks_token(cluster: str, region: str) -> tuple[str, datetime]:
 
 
 def _gke_token(cluster: str) -> tuple[str, datetime]:
+    require_packages("google.auth", "google.cloud.container_v1")
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 – only for clusters on Google Cloud
 
     from spotladder.clusters.clock import SystemClock  # noqa: PLC0415

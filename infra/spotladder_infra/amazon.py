@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spotladder.errors import EnvironmentFailure
+from spotladder_infra.packages import require_packages
 
 Connect = Callable[[str, str], Any]
 """Makes a boto3 client for a service in a region."""
@@ -13,12 +13,9 @@ Connect = Callable[[str, str], Any]
 
 def sdk() -> Any:
     """The module boto3, imported when it is first needed. Raises EnvironmentFailure when it is not installed."""
-    try:
-        import boto3  # noqa: PLC0415 – slow to import, and only for fleets on AWS
-    except ImportError:
-        raise EnvironmentFailure(
-            "the package boto3 is missing: install it with pip install 'spotladder[aws]'"
-        ) from None
+    require_packages("boto3")
+    import boto3  # noqa: PLC0415 – slow to import, and only for fleets on AWS
+
     return boto3
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.packages import require_packages
 
 COMPUTE = "GOOGLE_COMPUTE_CUSTOM_ENDPOINT"
 STORAGE = "GOOGLE_STORAGE_CUSTOM_ENDPOINT"
@@ -43,14 +44,11 @@ class Google:
     """Google's APIs with one identity. Raises EnvironmentFailure without credentials, or without google-auth."""
 
     def __init__(self) -> None:
-        try:
-            import google.auth  # noqa: PLC0415 – slow to import, and only for fleets on Google Cloud
-            from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
-            from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
-        except ImportError:
-            raise EnvironmentFailure(
-                "the package google-auth is missing: install it with pip install 'spotladder[gcp]'"
-            ) from None
+        require_packages("google.auth")
+        import google.auth  # noqa: PLC0415 – slow to import, and only for fleets on Google Cloud
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
+
         try:
             self._credentials, self.project = google.auth.default(scopes=_SCOPES)
         except GoogleAuthError as error:
@@ -65,7 +63,7 @@ class Google:
             parameters: Of the query.
 
         Raises:
-            Refused: The response is an error.
+            RequestRefused: The response is an error.
             EnvironmentFailure: The API does not respond.
         """
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
@@ -124,15 +122,12 @@ class Google:
 
     def clusters(self) -> Any:
         """A client of the container API. Raises EnvironmentFailure."""
-        try:
-            from google.cloud.container_v1 import ClusterManagerClient  # noqa: PLC0415 – takes a second to import
-            from google.cloud.container_v1.services.cluster_manager.transports import (  # noqa: PLC0415
-                ClusterManagerRestTransport,
-            )
-        except ImportError:
-            raise EnvironmentFailure(
-                "the package google-cloud-container is missing: install it with pip install 'spotladder[gcp]'"
-            ) from None
+        require_packages("google.cloud.container_v1")
+        from google.cloud.container_v1 import ClusterManagerClient  # noqa: PLC0415 – takes a second to import
+        from google.cloud.container_v1.services.cluster_manager.transports import (  # noqa: PLC0415
+            ClusterManagerRestTransport,
+        )
+
         custom = os.environ.get(CONTAINER)
         if not custom:
             return ClusterManagerClient(credentials=self._credentials)

@@ -89,12 +89,19 @@ def destroy(
         if bucket is not None:
             what = "deleted with everything in it" if delete_checkpoints else "kept, with its key"
             typer.echo(f"{entry.name}: bucket {bucket.name} is {what}")
+    running = {
+        entry.name
+        for entry in ([] if skip_platform else clusters)
+        if entry.name not in stacks
+        or any(concern_of(change.address) == "control plane" for change in plans[entry.name])
+    }
+    if running:
+        _require_rollout()
     confirm("Delete this?", yes=yes)
 
     def work(entry: Cluster) -> None:
         stack = stacks.get(entry.name)
-        running = stack is None or any(concern_of(change.address) == "control plane" for change in plans[entry.name])
-        if running and not skip_platform:
+        if entry.name in running:
             _remove_platform(found, entry, state)
         if stack is None:
             return
@@ -137,6 +144,15 @@ def _refuse_while_nodes_run(cluster: Cluster) -> None:
             f"cluster {cluster.name}: {len(running)} nodes that Karpenter launched still run ({named}): delete the "
             "NodePools and wait until no NodeClaim is left; instances without a cluster are terminated manually"
         )
+
+
+def _require_rollout() -> None:
+    """Raises EnvironmentFailure when a program or a package that uninstalls a rollout is missing."""
+    from spotladder_infra.packages import require_packages
+    from spotladder_infra.rollout.tools import require
+
+    require("helm", "kubectl")
+    require_packages("pulumi")
 
 
 def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:

@@ -1,0 +1,163 @@
+"""Each command of `spotladder infra` on a machine without the packages of the extras, or without the programs.
+
+A missing package or program is named in one line with exit code 5. A new command fails here until it has a line below.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spotladder.cli.infra import app
+from tests.topology.builders import FLEET
+
+HIDDEN = """\
+import contextlib, io, json, sys
+
+BLOCKED = {"pulumi", "cdktn", "cdktn_aws", "cdktn_provider_google", "jsii", "boto3", "botocore", "google", "requests"}
+
+
+class Hiding:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in BLOCKED else self.finder.find_spec(name, path, target)
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+
+sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
+from spotladder.cli.main import main
+
+answers = []
+for arguments in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(["infra", *arguments])
+        except BaseException as error:
+            code = repr(error)
+    answers.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(answers))
+"""
+
+WITHOUT_PACKAGES: dict[tuple[str, ...], str] = {
+    ("validate",): "",
+    ("validate", "--online"): "boto3",
+    ("schema",): "",
+    ("render",): "",
+    ("plan", "--offline"): "",
+    ("plan", "--cluster", "east"): "cdktn",
+    ("state",): "boto3",
+    ("synth", "--cluster", "east"): "cdktn",
+    ("synth", "--cluster", "west"): "cdktn",
+    ("bootstrap", "--cluster", "east"): "cdktn",
+    ("kubeconfig", "--cluster", "east"): "boto3",
+    ("kubeconfig", "--cluster", "west"): "google-cloud-container",
+    ("token", "aws", "east", "us-east-1"): "boto3",
+    ("token", "gcp", "west", "us-central1"): "google-auth",
+    ("destroy", "--cluster", "east", "--yes"): "cdktn",
+    ("destroy", "--cluster", "lab", "--yes"): "pulumi",
+    ("destroy", "--cluster", "east", "--yes", "--skip-platform"): "boto3",
+    ("rollout", "--target", "lab"): "pulumi",
+    ("preview", "--target", "lab"): "pulumi",
+    ("status", "--target", "lab"): "pulumi",
+    ("drift", "--target", "lab"): "pulumi",
+    ("rollback", "--target", "lab"): "pulumi",
+    ("upgrade", "--target", "lab"): "pulumi",
+    ("upgrade", "--target", "lab", "--apply"): "pulumi",
+}
+"""The package that each command names; "" for those that need none."""
+
+WITHOUT_PROGRAMS: dict[tuple[str, ...], str] = {
+    ("plan", "--cluster", "east"): "neither terraform nor tofu",
+    ("bootstrap", "--cluster", "east"): "neither terraform nor tofu",
+    ("destroy", "--cluster", "east", "--yes"): "neither terraform nor tofu",
+    ("destroy", "--cluster", "lab", "--yes"): "helm",
+    ("rollout", "--target", "lab"): "pulumi",
+    ("preview", "--target", "lab"): "pulumi",
+    ("status", "--target", "lab"): "pulumi",
+    ("drift", "--target", "lab"): "pulumi",
+    ("rollback", "--target", "lab"): "pulumi",
+    ("upgrade", "--target", "lab"): "pulumi",
+}
+
+ANYWHERE = {"doctor", "picture"}
+"""Commands that need neither: doctor lists what is missing, picture reads a file."""
+
+MISSING = re.compile(r"^error: the package ([a-z0-9-]+) is missing: install it with pip install 'spotladder\[\w+\]'$")
+
+
+def answers(folder: Path, programs: dict[str, str], *commands: tuple[str, ...]) -> list[tuple[object, str, str]]:
+    """Exit code, stdout and stderr of each command, with these programs alone on the PATH."""
+    (folder / "fleet.yaml").write_text(FLEET)
+    path = folder / "bin"
+    path.mkdir()
+    for name, printed in programs.items():
+        (path / name).write_text(f"#!/bin/sh\necho '{printed}'\n")
+        (path / name).chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", HIDDEN, json.dumps(commands)],
+        cwd=folder,
+        env={"PATH": str(path), "HOME": str(folder), "KUBECONFIG": str(folder / "none")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return [tuple(answer) for answer in json.loads(done.stdout.splitlines()[-1])]
+
+
+def test_every_command_is_covered() -> None:
+    names = {str(entry.name or entry.callback.__name__) for entry in app.registered_commands if entry.callback}
+    assert names - {"apply"} == {words[0] for words in WITHOUT_PACKAGES} | ANYWHERE
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    programs = {
+        "terraform": "Terraform v1.12.1",
+        "node": "v24.1.0",
+        "helm": "v4.2.4",
+        "kubectl": "",
+        "pulumi": "v3.250.0",
+    }
+    found = answers(tmp_path, programs, *WITHOUT_PACKAGES)
+    for (words, package), (code, out, err) in zip(WITHOUT_PACKAGES.items(), found, strict=True):
+        last = err.strip().splitlines()[-1:] or [""]
+        named = match[1] if (match := MISSING.match(last[0])) else ""
+        assert (code, named) == (5 if package else 0, package), f"{words}: {code}\n{out}\n{err}"
+        assert "Traceback" not in err
+
+
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
+    found = answers(tmp_path, {}, *WITHOUT_PROGRAMS)
+    for (words, program), (code, out, err) in zip(WITHOUT_PROGRAMS.items(), found, strict=True):
+        lines = [line for line in err.splitlines() if line.startswith("error: ")]
+        assert code == 5, f"{words}: {code}\n{out}\n{err}"
+        assert len(lines) == 1, err
+        assert lines[0].startswith(f"error: {program} is"), lines[0]
+        assert "install" in lines[0]
+
+
+def test_doctor_lists_what_is_missing(tmp_path: Path) -> None:
+    ((code, out, err),) = answers(tmp_path, {}, ("doctor", "--offline", "--output", "json"))
+    assert code == 5, err
+    failed = {entry["check"]: entry["fix"] for entry in json.loads(out)["checks"] if entry["status"] == "failed"}
+    assert {"helm", "kubectl", "pulumi", "package pulumi", "package cdktn"} <= set(failed)
+    assert all(failed.values()), "each has a remedy"
+
+
+@pytest.mark.parametrize("command", sorted({words[0] for words in WITHOUT_PACKAGES} | ANYWHERE))
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.cli.terminal import call
+
+    answer = call(capsys, "infra", command, "--help")
+    assert answer.code == 0
+    assert f"spotladder infra {command}" in answer.out.partition("Example")[2], "its help has an example"
