@@ -62,7 +62,9 @@ class Terraform:
 
 
 def binary() -> str | None:
-    """Terraform, or OpenTofu where it is not there."""
+    """The program that SPOTLADDER_TERRAFORM names, or Terraform, or OpenTofu."""
+    if named := os.environ.get("SPOTLADDER_TERRAFORM"):
+        return shutil.which(named)
     return shutil.which("terraform") or shutil.which("tofu")
 
 

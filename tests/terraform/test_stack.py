@@ -42,6 +42,9 @@ sys.exit(code)
 """
 
 
+PRODUCTS = {"terraform": "Terraform", "tofu": "OpenTofu"}
+
+
 def hook(kind: str, address: str) -> str:
     entry = {"resource": {"addr": address}, "action": "create", "elapsed_seconds": 1}
     return json.dumps({"type": kind, "hook" if kind.startswith("apply") else "change": entry})
@@ -51,12 +54,12 @@ def error(summary: str, detail: str = "") -> str:
     return json.dumps({"type": "diagnostic", "diagnostic": {"severity": "error", "summary": summary, "detail": detail}})
 
 
-def stack(folder: Path, **answers: object) -> TerraformStack:
-    program = folder / "terraform"
+def stack(folder: Path, name: str = "terraform", **answers: object) -> TerraformStack:
+    program = folder / name
     program.write_text(PROGRAM.format(python=sys.executable))
     program.chmod(0o755)
     (folder / "answers.json").write_text(json.dumps(answers))
-    return TerraformStack(Tool(str(program), "Terraform", "1.11.4"), folder, "east", dict(os.environ))
+    return TerraformStack(Tool(str(program), PRODUCTS[name], "1.11.4"), folder, "east", dict(os.environ))
 
 
 def calls(folder: Path) -> list[str]:
@@ -79,6 +82,30 @@ def test_plan_and_apply(tmp_path: Path) -> None:
         "apply -json -input=false -lock-timeout=10s tfplan",
         "plan -json -input=false -out=tfplan -lock-timeout=10s -destroy -target=aws_vpc.vpc",
     ]
+
+
+def test_opentofu_gets_the_same_commands_as_terraform(tmp_path: Path) -> None:
+    outputs = json.dumps({"spotladder": {"value": {"version": 1}}})
+    called = {}
+    for name, product in PRODUCTS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        lines = [hook("planned_change", "aws_vpc.vpc")]
+        made = stack(folder, name, plan=[0, lines, False], output=[0, [outputs], False])
+        made.init()
+        made.take_over({"aws_vpc.vpc": "vpc-1"})
+        assert made.plan() == [Planned("aws_vpc.vpc", Action.CREATE)]
+        made.apply()
+        assert made.output() == {"version": 1}
+        made.addresses()
+        made.forget(["aws_s3_bucket.checkpoints"])
+        assert made.unlock_command() == f"{name} -chdir={folder} force-unlock"
+        called[name] = calls(folder)
+        (folder / "answers.json").write_text(json.dumps({"plan": [3, [], False]}))
+        with pytest.raises(TerraformFailed, match=f"cluster east: {product} plan failed: exit code 3"):
+            made.plan()
+    assert called["tofu"] == called["terraform"]
+    assert [line.split()[0] for line in called["tofu"]] == ["init", "plan", "apply", "output", "state", "state"]
 
 
 def test_imports_live_as_long_as_their_plan(tmp_path: Path) -> None:
