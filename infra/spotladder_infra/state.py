@@ -1,6 +1,6 @@
 """The bucket for Terraform's state: created before every stack and part of none, so that no destroy deletes it.
 
-Every step may be repeated: a bucket that is there and ours is brought to the same settings.
+Every step may be repeated: an existing bucket of this account gets the same settings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _ensure_s3(bucket: str, state: State) -> str:
 
 
 def _create(client: Any, bucket: str, region: str) -> bool:
-    """Whether the bucket was created; False when it is there and belongs to this account."""
+    """Whether the bucket was created; False when it exists and belongs to this account."""
     from botocore.exceptions import ClientError  # noqa: PLC0415
 
     where = {} if region == VIRGINIA else {"CreateBucketConfiguration": {"LocationConstraint": region}}

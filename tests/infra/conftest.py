@@ -52,7 +52,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def terraform(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tool.Terraform]:
-    """Terraform in a folder of its own with a stack's configuration, initialised."""
+    """Terraform in a new folder with the configuration of a stack, initialised."""
     found = tool.binary()
     if found is None:
         absent("neither terraform nor tofu is on the PATH", SUITE)

@@ -34,7 +34,7 @@ class FakeCluster:
             self.state.update(json.loads(self.path.read_text()))
 
     def save(self) -> None:
-        """Written at once, so that a killed program leaves a whole file."""
+        """Replaces the file atomically, so that a killed program leaves a complete one."""
         scratch = self.path.with_suffix(f".{os.getpid()}")
         scratch.write_text(json.dumps(self.state))
         scratch.replace(self.path)

@@ -131,7 +131,7 @@ class Sites:
 
 @contextmanager
 def sites(folder: Path) -> Iterator[Sites]:
-    """Both clusters, while it lasts."""
+    """Both clusters; they are deleted after the block."""
     if why := provider.missing() or missing():
         absent(why, "infra", in_all=False)
     tag = images.build()

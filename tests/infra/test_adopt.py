@@ -73,7 +73,7 @@ def test_what_exists_is_taken_over(aws: Any, fleet: Fleet, stacks: dict[str, Pat
     assert adopt.imports(fleet, east, folder, plan) == expected
     known = [entry for entry in plan if entry.address != "aws_vpc.vpc"]
     assert "aws_vpc.vpc" not in adopt.imports(fleet, east, folder, known), "it is in the state already"
-    # What has such a name and other tags is somebody else's: nothing is created beside it.
+    # A resource with such a name and other tags belongs to another user: the stack creates nothing beside it.
     s3.put_bucket_tagging(Bucket="acme-east", Tagging={"TagSet": [{"Key": "spotladder-cluster", "Value": "other"}]})
     iam.untag_role(RoleName="east-node", TagKeys=list(OURS))
     with pytest.raises(EnvironmentFailure) as refused:

@@ -1,4 +1,4 @@
-"""`bootstrap`, `plan` and `destroy` over a fleet, with a program in Terraform's place that fails as it is told."""
+"""`bootstrap`, `plan` and `destroy` over a fleet, with a fake Terraform that fails on demand."""
 
 from __future__ import annotations
 

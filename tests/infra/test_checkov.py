@@ -13,7 +13,7 @@ import pytest
 from tests.absent import absent
 
 ACCEPTED: dict[str, str] = {
-    "CKV2_AWS_11": "Flow logs cost by traffic, and training moves terabytes; whoever needs them adds them to the VPC.",
+    "CKV2_AWS_11": "Flow logs cost by traffic, and training moves terabytes; add them to the VPC if you need them.",
     "CKV2_AWS_5": "Karpenter attaches the nodes' security group, which it finds by its tag.",
     "CKV2_AWS_62": "Nothing listens to events of the checkpoint bucket.",
     "CKV2_AWS_64": "The bucket's key has the default policy: the account's IAM policies decide.",

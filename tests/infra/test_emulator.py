@@ -168,7 +168,7 @@ def test_life(shell: Shell, emulator: str) -> None:
 
 
 def changes(shell: Shell) -> dict[str, str]:
-    """What a plan would do, by address."""
+    """The actions of a plan by address."""
     said = shell.run(f".venv/bin/spotladder infra plan --fleet {FLEET} --output json")
     return {entry["address"]: entry["action"] for entry in json.JSONDecoder().raw_decode(said)[0]["changes"]["east"]}
 

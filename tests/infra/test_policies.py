@@ -189,7 +189,7 @@ def test_pods_get_access_after_the_cluster_has_made_their_identity_pool(configur
 
 
 def two_regions(folder: Path) -> Fleet:
-    """The fleet with a second cluster on EKS, with a bucket of its own and without team-b."""
+    """The fleet with a second cluster on EKS, with a second bucket and without team-b."""
     second = (
         "  - name: west\n    cloud: gcp\n",
         (

@@ -233,7 +233,7 @@ def _crd_of_aws() -> Path:
         return beside
     go = shutil.which("go")
     if go is None:
-        absent(f"neither {beside} nor go is there, to get the CRD of EC2NodeClass", "infra")
+        absent(f"neither {beside} nor go is installed, which the CRD of EC2NodeClass comes from", "infra")
     module = f"github.com/aws/karpenter-provider-aws@v{versions.KARPENTER}"
     done = subprocess.run([go, "mod", "download", "-json", module], capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""The program of a stack with Pulumi's mocks, what its changes mean in words, and who holds a lock."""
+"""The program of a stack with Pulumi's mocks, the description of its changes, and the holder of a lock."""
 
 from __future__ import annotations
 

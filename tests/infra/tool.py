@@ -57,7 +57,7 @@ class Terraform:
         return {address: actions for address, actions in changes.items() if actions not in (["no-op"], ["read"])}
 
     def addresses(self) -> list[str]:
-        """What the state has."""
+        """The addresses of the resources in the state."""
         return self.run("state", "list").stdout.split()
 
 
@@ -106,7 +106,7 @@ def ministack() -> list[str] | None:
 
 @contextmanager
 def emulator(command: list[str], scratch: Path) -> Iterator[str]:
-    """The emulator's URL, for as long as the block runs."""
+    """The emulator's URL. The emulator is stopped after the block."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     settings = {
@@ -149,7 +149,7 @@ def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

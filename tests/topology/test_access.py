@@ -58,7 +58,7 @@ def test_a_cluster_that_is_not_there_is_named(aws: None, tmp_path: Path) -> None
         access.target(fleet, fleet.cluster("east"), tmp_path / "state")
 
 
-def test_the_token_of_an_eks_cluster_is_made_without_asking_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_of_an_eks_cluster_needs_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     found = access.credential("aws", "east", "us-east-1")

@@ -37,7 +37,7 @@ def fleet(tmp_path: Path) -> Fleet:
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Path:
-    """The synthesized stack of the cluster, with a bucket and a repository of its own."""
+    """The synthesized stack of the cluster, with a bucket and a repository."""
     found = json.loads((GOLDEN / "alpha.json").read_text())
     found["resource"]["google_storage_bucket"] = {"checkpoints": {"name": "acme-alpha"}}
     repository = {"repository_id": "alpha", "location": "us-central1"}

@@ -190,7 +190,7 @@ REFUSED = {
     "account": (('"123456789012"', '"12345"'), '19:14: spec.clusters[0].account: "12345" is not an account id of AWS'),
     "namespace of the cluster's own": (
         ("name: team-a", "name: kube-system"),
-        'spec.teams[0].name: "kube-system" is a namespace of the cluster',
+        'spec.teams[0].name: "kube-system" is a namespace of Kubernetes',
     ),
     "private range for the API server": (
         ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [192.168.0.0/16]}"),

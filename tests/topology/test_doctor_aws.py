@@ -186,7 +186,7 @@ def test_what_the_region_does_not_offer(amazon: Amazon, tmp_path: Path) -> None:
     assert found.startswith("p9.48xlarge is not offered in us-east-1a")
 
 
-def test_what_may_not_be_asked_is_skipped(amazon: Amazon, tmp_path: Path) -> None:
+def test_a_check_without_permission_is_skipped(amazon: Amazon, tmp_path: Path) -> None:
     amazon.refused = {"GetServiceQuota", "DescribeClusterVersions"}
     results = examined(amazon, fleet_of(tmp_path))
     skipped = {name: found.fix for name, found in results.items() if found.status is Status.SKIPPED}

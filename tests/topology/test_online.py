@@ -88,7 +88,7 @@ def test_what_google_offers(gcp: Cloud, tmp_path: Path) -> None:
     assert f"GET {PROJECT}/zones/us-central1-b/machineTypes/g2-standard-8" in gcp.asked
 
 
-def test_what_google_does_not(gcp: Cloud, tmp_path: Path) -> None:
+def test_what_google_does_not_offer(gcp: Cloud, tmp_path: Path) -> None:
     del gcp.compute[f"{PROJECT}/zones/us-central1-a/machineTypes/g2-standard-8"]
     ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))  # one zone is enough
     del gcp.compute[f"{PROJECT}/zones/us-central1-b/machineTypes/g2-standard-8"]

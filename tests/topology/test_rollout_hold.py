@@ -32,7 +32,7 @@ with hold("east", pathlib.Path(sys.argv[1])) as run:
 
 @dataclass
 class Started:
-    """A run in a process of its own. `engine` is a process that it has started in another session."""
+    """A run in a separate process. `engine` is a process that it has started in another session."""
 
     process: subprocess.Popen[str]
     engine: int

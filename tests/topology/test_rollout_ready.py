@@ -74,7 +74,7 @@ def test_why_pods_cannot_start(pods: list[Any], text: str, final: bool) -> None:
 
 
 class Clock:
-    """Time that passes while somebody sleeps."""
+    """A clock that only advances by sleeping."""
 
     def __init__(self) -> None:
         self.now = 0.0

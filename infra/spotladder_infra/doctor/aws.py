@@ -75,7 +75,7 @@ class Account:
             yield from self._checked(scope, "names", partial(self._names, fleet, cluster))
 
     def state_bucket(self, bucket: str, region: str) -> Iterator[CheckResult]:
-        """Whether the bucket for Terraform's state is there."""
+        """Whether the bucket for Terraform's state exists."""
         yield from self._checked("state", f"s3://{bucket}", partial(self._state_bucket, bucket, region))
 
     def _checked(self, scope: str, check: str, look: Callable[[], Iterator[CheckResult]]) -> Iterator[CheckResult]:
@@ -160,7 +160,7 @@ class Account:
             yield compared(f"aws {region}", f"NAT gateways left in {zone}", left, Demand(needed, needed), how=how)
 
     def _limit(self, region: str, service: str, code: str) -> float:
-        """The account's quota; AWS's default where the account has no value of its own."""
+        """The account's quota; AWS's default if the account has no applied quota."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 – with boto3
 
         quotas = self._connect("service-quotas", region)

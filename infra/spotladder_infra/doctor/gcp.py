@@ -49,7 +49,7 @@ class Project:
             yield from self._of_project(cloud, name, here, fleet)
 
     def state_bucket(self, bucket: str) -> Iterator[CheckResult]:
-        """Whether the bucket for Terraform's state is there."""
+        """Whether the bucket for Terraform's state exists."""
         name = f"gs://{bucket}"
         try:
             found = self._connect().find(STORAGE, f"b/{bucket}")

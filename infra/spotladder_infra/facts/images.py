@@ -2,7 +2,7 @@
 
 It is pinned: with `al2023@latest`, Karpenter marks every node as drifted on the day AWS publishes an image, and the
 nodes of one gang may differ. For a newer image, change `NODE_IMAGE` (or `image` of a pool) and roll it out; nodes
-that run stay as they are until they are empty. `spotladder infra doctor` tells the newest image of the cluster's
+that run stay as they are until they are empty. `spotladder infra doctor` prints the newest image of the cluster's
 Kubernetes version.
 
 The dates are those of github.com/awslabs/amazon-eks-ami/releases: about every week one release for all supported

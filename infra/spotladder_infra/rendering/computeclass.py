@@ -43,7 +43,7 @@ def compute_class(cluster: Cluster, pool: Pool) -> Object:
 
 def _priorities(cluster: Cluster, pool: Pool) -> list[Object]:
     shared: dict[str, Any] = {"storage": _storage(pool)}
-    if pool.reservation is None:  # a reservation has a zone of its own, and GKE refuses both together
+    if pool.reservation is None:  # a reservation names its zone, and GKE refuses both together
         shared["location"] = {"zones": list(pool.zones) or list(zones_of(cluster))}
     else:
         specific = [{"name": name} for name in pool.reservation.ids]

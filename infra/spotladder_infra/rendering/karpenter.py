@@ -1,7 +1,7 @@
 """NodePools of Karpenter.
 
 The rules for nodes of training jobs:
-1. Only an empty node is given back, and only after `consolidateAfter`, so that a restarted job finds its nodes.
+1. Karpenter removes only empty nodes, and only after `consolidateAfter`, so that a restarted job finds its nodes.
 2. Karpenter replaces no node because of drift or use: budgets of 0 hold both. An upgrade waits for empty nodes.
 3. One pool, one label, one taint: no pod of another tier lands on it.
 """

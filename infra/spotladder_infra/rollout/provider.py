@@ -1,6 +1,6 @@
 """Pulumi's resources: a Helm release, and the CRDs of a chart.
 
-The engine runs this module in a process of its own. What differs between machines – kubeconfig, paths of charts, time
+The engine runs this module in a separate process. What differs between machines – kubeconfig, paths of charts, time
 limits – comes to it through the environment, so that the state holds none of it; the state has names, versions, digests
 and values.
 """

@@ -1,7 +1,7 @@
-"""The in-cluster part of `destroy`: jobs commit, Karpenter gives its nodes back, then everything is uninstalled.
+"""The in-cluster part of `destroy`: jobs commit, Karpenter terminates its nodes, then all releases are uninstalled.
 
 The order matters. Karpenter's nodes are in no Terraform state, continue to bill, and keep the network from being
-deleted. Only Karpenter can give them back, so it is uninstalled last.
+deleted. Only Karpenter can terminate them, so it is uninstalled last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JOBS_TIMEOUT = 900.0
 """Seconds for all jobs to commit and end their attempts."""
 
 NODES_TIMEOUT = 1200.0
-"""Seconds for Karpenter to give all nodes back."""
+"""Seconds for Karpenter to terminate all nodes."""
 
 POLL_INTERVAL = 2.0
 
@@ -90,7 +90,7 @@ def _uninstall_order(fleet: Fleet, cluster: Cluster) -> list[tuple[str, str]]:
 
 
 def _stop_jobs(home: Tools, fleet: Fleet, cluster: Cluster, timeout: float, report: Report) -> None:
-    """Suspends the jobs of a cluster and waits until they hold nothing. At home these are all jobs."""
+    """Suspends the jobs that use a cluster and waits until none has pods. For the home cluster these are all jobs."""
     deadline = time.monotonic() + timeout
     asked: set[str] = set()
     while True:
@@ -127,7 +127,7 @@ def _uses(job: Object, fleet: Fleet, cluster: Cluster) -> bool:
 
 
 def _release_nodes(tools: Tools, timeout: float, report: Report) -> None:
-    """Deletes the NodePools and waits until Karpenter has given back the last node."""
+    """Deletes the NodePools and waits until Karpenter has terminated the last node."""
     if tools.get("crd", "nodepools.karpenter.sh") is None:
         return
     try:

@@ -33,7 +33,7 @@ def find() -> NodeJs:
     """The Node.js that $JSII_NODE names, else a supported one on the PATH, else the packaged one.
 
     Raises:
-        EnvironmentFailure: None of them is there, or the one on the PATH is too old.
+        EnvironmentFailure: None of them is installed, or the one on the PATH is too old.
     """
     if named := os.environ.get(VARIABLE):
         return NodeJs(_version(named), named)

@@ -34,7 +34,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
 
     Args:
         clusters: Those to write; clusters that exist already have no stack and are left out.
-        out: Folder for the stacks; what is there from an earlier run is replaced.
+        out: Folder for the stacks; the stacks of an earlier run are replaced.
         state: Folder for the state of fleets that keep it in local files.
 
     Raises:

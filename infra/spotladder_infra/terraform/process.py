@@ -1,8 +1,8 @@
 """Runs one command of Terraform, and forwards its lines and the user's Ctrl-C.
 
-Terraform gets a process group of its own, so that a terminal's Ctrl-C reaches it once, from here. On the first
-interrupt it finishes the running operations and writes its state; the second one kills it. A watchdog kills
-Terraform and its providers when this process dies.
+Terraform runs in a separate process group, so that only this process forwards a terminal's Ctrl-C to it, once. On the
+first interrupt Terraform finishes the running operations and writes its state; the second one kills it. A watchdog
+kills Terraform and its providers when this process dies.
 """
 
 from __future__ import annotations

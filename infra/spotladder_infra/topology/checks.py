@@ -75,7 +75,7 @@ def team_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Check that Kubernetes and the platform do not use a team's namespace."""
     for index, team in enumerate(fleet.spec.teams):
         if team.name.startswith("kube-") or team.name in RESERVED_NAMESPACES:
-            message = f"{quoted(team.name)} is a namespace of the cluster's own: rename the team"
+            message = f"{quoted(team.name)} is a namespace of Kubernetes or of the platform: rename the team"
             yield FleetFinding(("spec", "teams", index, "name"), message)
 
 

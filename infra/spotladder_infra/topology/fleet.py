@@ -79,7 +79,9 @@ class Team(Record):
         description="Pod Security Standard that the namespace enforces: restricted, baseline or privileged.",
     )
     budget: Usd | None = Field(default=None, description="USD a month.")
-    quota: Quota = Field(default_factory=Quota, description="What it may use at once in each cluster.")
+    quota: Quota = Field(
+        default_factory=Quota, description="The limits of the team in each cluster."
+    )
 
 
 class State(Record):

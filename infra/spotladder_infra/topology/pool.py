@@ -55,7 +55,7 @@ class Taint(Record):
 class PoolLimits(Record):
     """The limits of a pool."""
 
-    nodes: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Nodes at once.")
+    nodes: Annotated[int, Field(ge=1)] | None = Field(default=None, description="The most nodes at the same time.")
     cpu: Quantity | None = Field(default=None, description="CPUs of all nodes.")
     memory: Quantity | None = Field(default=None, description="Memory of all nodes.")
 

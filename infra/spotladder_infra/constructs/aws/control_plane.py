@@ -88,7 +88,7 @@ def control_plane(scope: Any, cluster: Cluster, place: PolicyScope, network: Net
 
 
 def _node_group(scope: Any, cluster: Cluster, network: Network) -> None:
-    """A second security group for Karpenter's nodes, found by the discovery tag as the cluster's own is.
+    """A second security group for Karpenter's nodes, found by the discovery tag, as the cluster's security group is.
 
     EFA passes only by rules that name the group itself. They are not added to the security group that EKS creates:
     EKS owns the rules of that group.

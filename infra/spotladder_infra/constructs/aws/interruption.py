@@ -26,7 +26,7 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """The queue."""
+    """The interruption queue of a cluster."""
 
     queue_name: str
     queue_arn: str

@@ -13,7 +13,7 @@ from spotladder_infra.topology.cluster import Cluster, Nat
 from spotladder_infra.topology.defaults import zones_of
 
 ENDPOINTS = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts")
-"""The services that nodes, Karpenter and pods call; S3 has a gateway endpoint of its own."""
+"""The services that nodes, Karpenter and pods call; S3 has a gateway endpoint."""
 
 _FEW_ZONES = 3
 
