@@ -116,7 +116,7 @@ def test_a_creation_that_was_cut_off_half_way(aws: Any, fleet: Fleet, stacks: di
     assert adopt.imports(fleet, east, folder, plan) == {}
 
 
-def test_a_checkpoint_bucket_is_told_from_the_rest_of_a_stack(configuration: dict[str, Any]) -> None:
+def test_the_resources_of_a_checkpoint_bucket_are_recognised(configuration: dict[str, Any]) -> None:
     for stack in configuration.values():
         addresses = [f"{kind}.{name}" for kind, named in stack["resource"].items() for name in named]
         kept = checkpoints.resources(addresses)

@@ -67,7 +67,7 @@ def test_instances_and_disks_by_their_labels(cloud: Cloud, fleet: Fleet) -> None
     assert leftovers.nodes(fleet.cluster("west")) == [leftovers.Leftover("node", "node-1", "l4-spot, us-central1-a")]
 
 
-def test_what_is_in_the_network_of_the_cluster(cloud: Cloud, fleet: Fleet) -> None:
+def test_resources_in_the_network_of_a_cluster(cloud: Cloud, fleet: Fleet) -> None:
     """These have no labels. The external load balancer is known by its firewall rule, its address by the balancer."""
     cloud.compute[f"{PROJECT}/global/networks/west"] = {"name": "west"}
     other = NETWORK.replace("west", "other-west")

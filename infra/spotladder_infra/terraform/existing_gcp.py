@@ -51,7 +51,7 @@ class _Lookup:
         self._region = f"{self._project}/regions/{cluster.region}"
 
     def finders(self) -> dict[str, Callable[[Any], _Found]]:
-        """By type of resource: what finds one by its configuration."""
+        """For each type of resource, a function that looks it up by its configuration."""
         return {
             "google_compute_network": self._network,
             "google_compute_subnetwork": lambda body: self._in_network(f"{self._region}/subnetworks/{body['name']}"),

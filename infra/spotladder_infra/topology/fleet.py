@@ -79,9 +79,7 @@ class Team(Record):
         description="Pod Security Standard that the namespace enforces: restricted, baseline or privileged.",
     )
     budget: Usd | None = Field(default=None, description="USD a month.")
-    quota: Quota = Field(
-        default_factory=Quota, description="The limits of the team in each cluster."
-    )
+    quota: Quota = Field(default_factory=Quota, description="The limits of the team in each cluster.")
 
 
 class State(Record):
