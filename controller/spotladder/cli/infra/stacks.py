@@ -58,14 +58,6 @@ def picture(
       spotladder infra picture east > east.mmd
       spotladder infra picture east --from build
     """
-    import json
+    from spotladder_infra.picture import of_stack
 
-    from spotladder.errors import InvalidSpec
-    from spotladder_infra.picture import mermaid
-
-    path = source / "stacks" / cluster / "cdk.tf.json"
-    try:
-        stack = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise InvalidSpec("is not a stack: write it with spotladder infra synth", where=str(path)) from None
-    typer.echo(mermaid(stack, cluster), nl=False)
+    typer.echo(of_stack(source / "stacks" / cluster, cluster), nl=False)
