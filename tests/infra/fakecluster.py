@@ -104,7 +104,9 @@ def _upgrade(cluster: FakeCluster, rest: list[str]) -> int:
     }  # fmt: skip
     labels = dict(pair.split("=") for pair in _option(rest, "--labels").split(","))
     pending = f"secret/{namespace}/sh.helm.release.v1.{name}.v{revision}"
-    if any("pending" in key for key in cluster.state["objects"].get(pending, {})):
+    if pending in cluster.state["objects"]:
+        message = "UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress"
+        print(f"Error: {message}", file=sys.stderr)
         return 1
     if values.get("hang") and not cluster.state.get("hung"):
         labels |= {"version": str(revision), "status": "pending-upgrade", "name": name}

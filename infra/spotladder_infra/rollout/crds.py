@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from spotladder_infra.rollout import manifest, ready
+from pathlib import Path
+
+from spotladder_infra.rollout import charts, manifest, ready
 from spotladder_infra.rollout.tools import FIELD_MANAGER, Tools
 
 KIND = "CustomResourceDefinition"
@@ -13,7 +15,9 @@ ESTABLISHED_TIMEOUT = 60.0
 
 def of_chart(tools: Tools, chart: str) -> list[str]:
     """The CRDs in a chart's `crds/` and in its templates, as YAML."""
-    return manifest.of_kinds(tools.helm("template", "crds", chart, "--include-crds"), [KIND])
+    plain = charts.plain_crds(Path(chart))
+    rendered = manifest.joined(plain) if plain else tools.helm("template", "crds", chart, "--include-crds")
+    return manifest.of_kinds(rendered, [KIND])
 
 
 def apply(tools: Tools, crds: list[str]) -> list[str]:

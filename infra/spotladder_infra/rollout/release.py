@@ -20,6 +20,9 @@ from spotladder_infra.rollout.tools import CommandFailure, Object, Tools, helm_m
 HISTORY = 20
 """Revisions that Helm keeps of a release: those of the last good rollouts must be among them."""
 
+PENDING = "another operation (install/upgrade/rollback) is in progress"
+"""Helm's message when a revision of the release is pending."""
+
 HOST_LABEL = "spotladder-host"
 PROCESS_LABEL = "spotladder-process"
 """Labels of the revisions that a rollout makes: which process on which machine does it."""
@@ -55,13 +58,19 @@ class Release:
         Raises:
             EnvironmentFailure: Helm refuses, or the workloads do not become ready. The failed state is left in place.
         """
-        self.clear_pending()
         options = ["--server-side=true", "--force-conflicts"] if helm_major() >= 4 else []
         labels = f"{HOST_LABEL}={_host()},{PROCESS_LABEL}={os.getpid()}"
-        made = self._helm(
+        command = (
             "upgrade", "--install", self.name, chart, "--values", "-", "--create-namespace", "--skip-crds",
-            f"--history-max={HISTORY}", f"--labels={labels}", *options, "--output", "json", given=values,
+            f"--history-max={HISTORY}", f"--labels={labels}", *options, "--output", "json",
         )  # fmt: skip
+        try:
+            made = self._helm(*command, given=values)
+        except CommandFailure as failure:
+            if PENDING not in str(failure):
+                raise
+            self.clear_pending()
+            made = self._helm(*command, given=values)
         found = json.loads(made)
         self._ready(found.get("manifest", ""), found["chart"]["metadata"]["version"], timeout)
         return int(found["version"])
