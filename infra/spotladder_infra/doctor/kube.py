@@ -11,7 +11,7 @@ from spotladder import versions
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.access import target
 from spotladder_infra.doctor.result import CheckResult, Status
-from spotladder_infra.rollout.tools import Tools
+from spotladder_infra.rollout.tools import CommandFailure, Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 
@@ -30,7 +30,7 @@ def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult
         found = json.loads(tools.kubectl("get", "--raw", "/version"))
     except EnvironmentFailure as error:
         fix = "make kind-up" if cluster.context is None else f"kubectl --context {to.context} version"
-        yield CheckResult(cluster.name, f"context {to.context}", Status.FAILED, str(error), fix)
+        yield CheckResult(cluster.name, f"context {to.context}", Status.FAILED, _printed(error), fix)
         return
     minor = f"{found['major']}.{found['minor'].rstrip('+')}"
     conflicts = versions.conflicts(kubernetes=minor)
@@ -43,10 +43,15 @@ def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult
         try:
             names = tools.kubectl("get", "nodes", "-l", chosen, "-o", "name").split()
         except EnvironmentFailure as error:
-            yield CheckResult(cluster.name, check, Status.SKIPPED, str(error))
+            yield CheckResult(cluster.name, check, Status.SKIPPED, _printed(error))
             continue
         if names:
             yield CheckResult(cluster.name, check, Status.OK, f"{len(names)} with {chosen}")
         else:
             fix = "label nodes, or correct the selectors; none is needed yet where an autoscaler makes them"
             yield CheckResult(cluster.name, check, Status.WARNING, f"no node has {chosen}", fix)
+
+
+def _printed(error: EnvironmentFailure) -> str:
+    """The failure without its remedy, which a check has in another column."""
+    return error.printed if isinstance(error, CommandFailure) else str(error)

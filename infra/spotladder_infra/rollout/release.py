@@ -96,7 +96,7 @@ class Release:
         try:
             found = json.loads(self._helm("get", "metadata", self.name, "-o", "json"))
         except CommandFailure as error:
-            if "not found" in str(error):
+            if "release: not found" in str(error):  # other things are not found too, such as a program for tokens
                 return LiveRelease()
             raise
         manifest = self._helm("get", "manifest", self.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -30,8 +31,35 @@ COMMAND_TIMEOUT = 300.0
 """Seconds for one call of helm or kubectl. Waiting for pods is not part of a call."""
 
 
+REMEDIES: Sequence[tuple[re.Pattern[str], str]] = (
+    (
+        re.compile(r"context .*does not exist"),
+        "correct the cluster's context in the fleet file, or KUBECONFIG (kubectl config get-contexts lists them)",
+    ),
+    (
+        re.compile(
+            r"Unauthorized|must be logged in|provide credentials|getting credentials|exec plugin", re.IGNORECASE
+        ),
+        "sign in again, then try: kubectl --context {context} version",
+    ),
+    (
+        re.compile(
+            r"was refused|connection refused|unable to connect|unreachable|no such host|i/o timeout|no route to host|"
+            "x509|no configuration has been provided",
+            re.IGNORECASE,
+        ),
+        "check that the API server runs and that this machine reaches it: kubectl --context {context} version",
+    ),
+)
+"""What to do about failures of the connection to a cluster, by the text of kubectl or helm; the first match counts."""
+
+
 class CommandFailure(EnvironmentFailure):
-    """helm or kubectl failed; the message is the end of what it printed."""
+    """helm or kubectl failed. `printed` is the end of its output; the message also has a remedy."""
+
+    def __init__(self, printed: str, remedy: str = "") -> None:
+        super().__init__(f"{printed}{remedy}")
+        self.printed = printed
 
 
 def require(*names: str) -> None:
@@ -118,8 +146,16 @@ def _checked(command: list[str], environment: Mapping[str, str], given: str | No
     done = _run(command, environment, given, timeout)
     if done.returncode:
         words = " ".join([command[0], *command[3:5]])
-        raise CommandFailure(f"{words}: {_last_line(done.stderr or done.stdout)}")
+        message = _last_line(done.stderr or done.stdout)
+        raise CommandFailure(f"{words}: {message}", _remedy(message, command[2]))
     return done.stdout
+
+
+def _remedy(message: str, context: str) -> str:
+    for pattern, remedy in REMEDIES:
+        if pattern.search(message):
+            return f" (context {context}): {remedy.format(context=context)}"
+    return ""
 
 
 def _run(

@@ -1,0 +1,94 @@
+"""Failures of helm and kubectl: one line with the cause, and what to do when the cluster is out of reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra.access import KubeContext
+from spotladder_infra.rollout.release import LiveRelease, Release
+from spotladder_infra.rollout.tools import CommandFailure, Tools, require
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "expected"),
+    [
+        (
+            'error: context "lab" does not exist',
+            'kubectl get pods: error: context "lab" does not exist (context lab): correct the cluster\'s context in',
+        ),
+        (
+            """E1123 memcache.go:265] couldn't get current server API group list
+The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?""",
+            "did you specify the right host or port? (context lab): check that the API server runs",
+        ),
+        (
+            "Unable to connect to the server: dial tcp: lookup lab.example on 10.0.0.2:53: no such host",
+            "no such host (context lab): check that the API server runs and that this machine reaches it: kubectl",
+        ),
+        (
+            "error: You must be logged in to the server (Unauthorized)",
+            "(Unauthorized) (context lab): sign in again, then try: kubectl --context lab version",
+        ),
+        (
+            "Unable to connect to the server: getting credentials: exec: executable aws not found",
+            "executable aws not found (context lab): sign in again",
+        ),
+        ('Error from server (Forbidden): pods is forbidden: User "ann" cannot list', 'User "ann" cannot list'),
+        ("", "kubectl get pods: no message"),
+    ],
+)
+def test_a_cluster_out_of_reach(stderr: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "said").write_text(stderr)
+    program(tmp_path, "kubectl", f"cat {tmp_path}/said >&2; exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(CommandFailure) as failure:
+        Tools(KubeContext("", "lab")).kubectl("get", "pods")
+    assert expected in str(failure.value)
+    assert "\n" not in str(failure.value)
+    assert ("context lab" in str(failure.value)) == ("context lab" in expected)
+
+
+def test_helm_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = 'Error: Kubernetes cluster unreachable: Get "https://127.0.0.1:6443/version": connection refused'
+    program(tmp_path, "helm", f"echo '{said}' >&2; exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(CommandFailure, match=r"cluster unreachable: .* \(context lab\): check that"):
+        Tools(KubeContext("", "lab")).helm("list", "--all-namespaces")
+
+
+@pytest.mark.parametrize(
+    ("said", "installed"),
+    [
+        ("Error: release: not found", False),
+        ("Error: Kubernetes cluster unreachable: getting credentials: exec: executable aws not found", None),
+    ],
+)
+def test_only_a_missing_release_counts_as_not_installed(
+    said: str, installed: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise Pulumi would take a release for deleted when the credentials have expired."""
+    program(tmp_path, "helm", f"echo '{said}' >&2; exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    release = Release(Tools(KubeContext("", "lab")), "kuberay-operator", "kuberay-system")
+    if installed is False:
+        assert release.live() == LiveRelease()
+        return
+    with pytest.raises(CommandFailure, match="sign in again"):
+        release.live()
+
+
+def test_a_program_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentFailure, match="helm is not on the PATH: install it"):
+        require("helm")
+    with pytest.raises(EnvironmentFailure, match="kubectl is not on the PATH: install it"):
+        Tools(KubeContext("", "lab")).kubectl("get", "pods")
