@@ -25,7 +25,7 @@ def install(folder: Path) -> Path:
 
 
 class FakeCluster:
-    """`drift` are objects that differ, `jobs` TieredJobs, `hold` a release whose upgrade never ends."""
+    """`drift` are objects that differ, `jobs` TieredJobs; a cluster that is `down` does not answer."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / f"{name}.json"
@@ -209,5 +209,13 @@ def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:
     return 0
 
 
+def _down(arguments: list[str]) -> bool:
+    """Whether the cluster of the command does not answer."""
+    name = _option(arguments, "--context", "--kube-context")
+    return bool(name) and bool(FakeCluster(Path(os.environ[VARIABLE]), name).state.get("down"))
+
+
 if __name__ == "__main__":
+    if _down(sys.argv[2:]):
+        sys.exit("Unable to connect to the server: dial tcp 192.0.2.1:6443: i/o timeout")
     sys.exit({"helm": _helm, "kubectl": _kubectl}[sys.argv[1]](sys.argv[2:]))

@@ -194,6 +194,17 @@ def test_nothing_then_drift_then_rollback(good: Lab) -> None:
     assert "there is no earlier good rollout" in printed
 
 
+def test_a_cluster_that_does_not_answer_hides_no_other(good: Lab) -> None:
+    good.change("west", down=True)
+    for command in ("status", "drift"):
+        printed = good.run(command, code=5)
+        assert ["east", "kuberay"] in [line.split()[:2] for line in printed.splitlines()]
+        assert "error: west: " in printed
+        assert "i/o timeout (context west): check that the API server runs" in printed
+    assert "i/o timeout (context west)" in good.run("rollout", code=5)
+    assert good.versions() == GOOD, "nothing was changed"
+
+
 def test_the_first_failure_stops_the_rollout_and_the_same_command_goes_on(lab: Lab) -> None:
     lab.write(values={"kuberay": {"image": {"tag": "typo"}}})
     printed = lab.run("rollout", code=5)

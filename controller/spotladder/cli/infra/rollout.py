@@ -107,7 +107,8 @@ def status(
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Show the version of each component in each cluster, and whether it is ready.
+    """Show the version of each component in each cluster, and whether it is ready. Exit code 5 when a cluster cannot be
+    read; the others are shown.
 
     \b
     Examples:
@@ -115,7 +116,9 @@ def status(
       spotladder infra status --target east --output json
     """
     place, targets = _place(fleet, charts, state, target, cloud)
-    _print_rows(_inspected(place, targets, compare=False), output)
+    rows, failures = _inspected(place, targets, compare=False)
+    _print_rows(rows, output)
+    _raise(failures)
 
 
 def drift(
@@ -135,8 +138,9 @@ def drift(
       spotladder infra drift --target east --output json
     """
     place, targets = _place(fleet, charts, state, target, cloud)
-    rows = _inspected(place, targets, compare=True)
+    rows, failures = _inspected(place, targets, compare=True)
     _print_rows(rows, output)
+    _raise(failures)
     if not all(row.up_to_date for row in rows):
         raise typer.Exit(1)
 
@@ -265,15 +269,31 @@ def _platform(place: RolloutSite, name: str) -> Any:
     return ClusterPlatform(place, place.fleet.cluster(name))
 
 
-def _inspected(place: RolloutSite, targets: list[str], *, compare: bool) -> list[Row]:
+def _inspected(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[Row], list[str]]:
+    """The rows of the clusters, and one line for each cluster that cannot be read."""
     from concurrent.futures import ThreadPoolExecutor
 
+    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.inspection import inspect
+
+    def one(name: str) -> tuple[list[Row], str]:
+        try:
+            return inspect(_platform(place, name), compare=compare), ""
+        except EnvironmentFailure as error:
+            return [], f"{name}: {error}"
 
     names = [entry.name for entry in place.fleet.spec.clusters if not targets or entry.name in targets]
     with ThreadPoolExecutor(max_workers=place.fleet.spec.rollout.concurrency) as pool:
-        found = list(pool.map(lambda name: inspect(_platform(place, name), compare=compare), names))
-    return [row for rows in found for row in rows]
+        found = list(pool.map(one, names))
+    return [row for rows, _ in found for row in rows], [failure for _, failure in found if failure]
+
+
+def _raise(failures: list[str]) -> None:
+    """Raises EnvironmentFailure with these lines, if there are any."""
+    from spotladder.errors import EnvironmentFailure
+
+    if failures:
+        raise EnvironmentFailure("\n".join(failures))
 
 
 def _described(change: Change) -> dict[str, str]:
