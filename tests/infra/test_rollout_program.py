@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ except ImportError:
     absent("pulumi is not installed (make setup-infra)", "infra")
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.rollout import engine
+from spotladder_infra.rollout import automation, engine
 from spotladder_infra.rollout.changes import details
 from spotladder_infra.rollout.cluster import Desired, program
 from spotladder_infra.rollout.engine import Change
@@ -110,11 +111,30 @@ def test_changes_in_words(old: dict[str, Any], new: dict[str, Any], expected: st
     ],
 )
 def test_the_state_is_beside_that_of_terraform(fleet: Fleet, uri: str | None, expected: str) -> None:
-    from pathlib import Path
-
     state = None if uri is None else fleet.spec.state.model_copy(update={"uri": uri})  # type: ignore[union-attr]
     changed = fleet.model_copy(update={"spec": fleet.spec.model_copy(update={"state": state})})
     assert engine.backend(changed, Path("/state/rollout")) == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo v2.25.2", "pulumi cannot be used"),
+        ("echo rubbish", "pulumi cannot be used"),
+        ("exit 1", "pulumi does not run"),
+        (None, "pulumi does not run"),
+    ],
+)
+def test_a_pulumi_that_cannot_be_used(
+    script: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if script is not None:
+        (tmp_path / "pulumi").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "pulumi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    automation.command.cache_clear()
+    with pytest.raises(EnvironmentFailure, match=rf"{message} .*: install it \(https://www\.pulumi\.com"):
+        automation.command()
 
 
 LOCKED = """\

@@ -60,4 +60,4 @@ def command() -> PulumiCommand:
     except (OSError, subprocess.SubprocessError) as error:
         raise EnvironmentFailure(f"pulumi does not run ({error}): install it ({NEEDED['pulumi']})") from None
     except InvalidVersionError as error:
-        raise EnvironmentFailure(f"pulumi is too old ({error}): install it ({NEEDED['pulumi']})") from None
+        raise EnvironmentFailure(f"pulumi cannot be used ({error}): install it ({NEEDED['pulumi']})") from None
