@@ -92,7 +92,7 @@ WITHOUT_PROGRAMS: dict[tuple[str, ...], str] = {
 ANYWHERE = {"doctor", "picture"}
 """Commands that need neither: doctor lists what is missing, picture reads a file."""
 
-MISSING = re.compile(r"^error: the package ([a-z0-9-]+) is missing: install it with pip install 'spotladder\[\w+\]'$")
+MISSING = re.compile(r"^error: (?:.*: )?the package ([a-z0-9-]+) is missing: install it with pip install 'spotladder\[\w+\]'$")
 
 
 def answers(folder: Path, programs: dict[str, str], *commands: tuple[str, ...]) -> list[tuple[object, str, str]]:
@@ -150,7 +150,7 @@ def test_doctor_lists_what_is_missing(tmp_path: Path) -> None:
     ((code, out, err),) = answers(tmp_path, {}, ("doctor", "--offline", "--output", "json"))
     assert code == 5, err
     failed = {entry["check"]: entry["fix"] for entry in json.loads(out)["checks"] if entry["status"] == "failed"}
-    assert {"helm", "kubectl", "pulumi", "package pulumi", "package cdktn"} <= set(failed)
+    assert {"helm", "kubectl", "pulumi", "terraform or tofu"} <= set(failed)
     assert all(failed.values()), "each has a remedy"
 
 

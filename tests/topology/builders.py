@@ -20,7 +20,6 @@ spec:
   home: east
   state: {uri: s3://acme-state/fleet, region: us-east-1}
   tags: {cost-center: ml}
-  platform: {values: {controller: {checkpointSecrets: [checkpoints]}}}
   buckets:
   - {name: acme-east, cloud: aws, region: us-east-1}
   - {name: acme-central, cloud: gcp, region: us-central1}
@@ -92,6 +91,7 @@ spec:
       selectors: {spotladder.io/pool: spot}
       notice: 30s
       price: {perNodeHour: "0.42", onDemandPerNodeHour: "1.006"}
+  platform: {values: {controller: {checkpointSecrets: [checkpoints]}}}
 """
 
 
