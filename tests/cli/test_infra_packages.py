@@ -92,7 +92,7 @@ WITHOUT_PROGRAMS: dict[tuple[str, ...], str] = {
 ANYWHERE = {"doctor", "picture"}
 """Commands that need neither: doctor lists what is missing, picture reads a file."""
 
-MISSING = re.compile(r"^error: (?:.*: )?the package ([a-z0-9-]+) is missing: install it with pip install 'spotladder\[\w+\]'$")
+MISSING = re.compile(r"^error: (?:.*: )?the package ([a-z0-9-]+) is missing: install it with pip install 'spotladder\[")
 
 
 def answers(folder: Path, programs: dict[str, str], *commands: tuple[str, ...]) -> list[tuple[object, str, str]]:
