@@ -13,7 +13,7 @@ from spotladder.cli.main import main
 from spotladder.sim.synthetic import SyntheticMarket, generate
 
 HERE = Path(__file__).parent
-TICKS = 6000
+TICKS = 3000
 SEED = 7
 """Length and seed of the trace that is drawn as if it was recorded."""
 
@@ -29,7 +29,7 @@ def draw() -> None:
         lines = [f"{600 * index},{int(flag)}" for index, flag in enumerate(flags.tolist())]
         trace.write_text("\n".join(["time,available", *lines]) + "\n")
         options = [word for name in POLICIES for word in ("--policy", name)]
-        options += ["--hours", "24", "--deadline", "40h", "--seeds", "30", "--probed"]
+        options += ["--hours", "6", "--deadline", "10h", "--seeds", "8", "--probed"]
         pictures = ["--plot", str(HERE / "policies.svg"), "--survival", str(HERE / "survival.svg")]
         if code := main(["simulate", "--trace", f"spot={trace}", *options, *pictures]):
             raise SystemExit(code)
