@@ -187,6 +187,7 @@ def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[
     assert state.stage is Stage.SUSPENDED
     assert state.failures == 0, "a killed runner is no failure of the tier"
     assert state.history[-1].end_step > before
+    assert state.history[-1].reason is Reason.STOP_REQUESTED
     assert members(job.mark(), set()) == []
 
     runner = job.start("--resume")
