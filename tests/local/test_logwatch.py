@@ -13,6 +13,7 @@ from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.outputs import Output
+from spotladder.checkpoints.store import RightsRefused
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.errors import StoreUnavailable
 from spotladder.local.logwatch import LogWatch
@@ -90,6 +91,30 @@ def test_a_bucket_outage_is_reported_once_and_keeps_the_progress(
     assert errors == ["the bucket does not answer"]
     assert watch.progress.step == 10
     monkeypatch.setattr(CommitLog, "follow", follow)
+    bucket.commit(20)
+    assert eventually(lambda: watch.progress.step == 20)
+
+
+def test_credentials_that_are_replaced_in_place_are_read_again(
+    watch: LogWatch, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: after a key was replaced in its file, the program committed and the runner saw no commits."""
+    listing, replaced = bucket.store.list, threading.Event()
+
+    def refused(*_: object, **__: object) -> object:
+        raise RightsRefused("access denied")
+
+    def renewed() -> bool:
+        if replaced.is_set():
+            monkeypatch.setattr(bucket.store, "list", listing)
+        return True
+
+    monkeypatch.setattr(bucket.store, "renew", renewed, raising=False)
+    monkeypatch.setattr(bucket.store, "list", refused)
+    assert eventually(lambda: watch.take_error() is not None)
+    assert watch.progress.step == 10
+    replaced.set()
+    assert eventually(lambda: bucket.store.list == listing)
     bucket.commit(20)
     assert eventually(lambda: watch.progress.step == 20)
 

@@ -93,6 +93,9 @@ SyntaxError: expected ':'
         pytest.param(SIMPLE.partition("ValueError: no")[0], "raise ValueError(\"no data\")", id="cut off"),
         pytest.param("\x1b[31mred\x1b[0m \x1b]0;title\x07end\n", "red end", id="terminal codes"),
         pytest.param(" 10%\r 50%\r100% done\n", "100% done", id="a progress bar"),
+        pytest.param(
+            "step 9\nspotladder: s3://b: access denied (exit code 77)\n", "s3://b: access denied", id="train.ending"
+        ),
         pytest.param("password=hunter2hunter2\n", "password=[redacted]", id="secrets"),
     ],
 )  # fmt: skip

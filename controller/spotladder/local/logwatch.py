@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from spotladder.checkpoints import outputs
 from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import went_back
+from spotladder.checkpoints.store import RightsRefused, renew
 from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.local.output import end_of
@@ -108,11 +110,17 @@ class LogWatch:
                 self._keep_outputs()
                 last_error = ""
             except SpotladderError as error:
+                if isinstance(error, RightsRefused):
+                    self._read_credentials_again()
                 if str(error) != last_error:
                     last_error = str(error)
                     with self._lock:
                         self._error = last_error
             self._answered = asked
+
+    def _read_credentials_again(self) -> None:
+        with suppress(SpotladderError):  # The file may be incomplete while it is replaced: the next poll tries again.
+            renew(self._log.store)
 
     def _keep_outputs(self) -> None:
         while self._ended:

@@ -28,6 +28,9 @@ _RAY = re.compile(r"^(\([\w.:<>\[\]() -]*?\bpid=\d+(?:, ip=[\w.:]+)?\)) ?")
 _REPEATED = re.compile(r" ?\[repeated \d+x across cluster\].*$")
 _GROUP = re.compile(r"^\s*\| ?")
 _FRAME = re.compile(r'^\s+File "([^"]*)", line (\d+)')
+_OWN_LINE = re.compile(r"^spotladder: (.*) \(exit code \d+\)$")
+"""The last line of a program that `train.ending` ends. Callers report the exit code themselves."""
+
 _HEADER = re.compile(r"Traceback \(most recent call last\):\s*$")
 
 
@@ -59,7 +62,7 @@ def last_error(text: str, longest: int = LONGEST_ERROR) -> str:
         where = f" ({found.where})"
         return redacted(_shortened(message, longest - len(where)) + where)
     last = next((line.text.strip() for line in reversed(lines) if line.text.strip()), "")
-    return redacted(_shortened(last, longest))
+    return redacted(_shortened(_OWN_LINE.sub(r"\1", last), longest))
 
 
 def last_lines(text: str, most: int = 20) -> tuple[str, ...]:
