@@ -20,19 +20,19 @@ from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import Assumptions, Forecast, outcomes, summed, with_tiers
 from spotladder.sim.world.run import SimulationOutcome
 
-MAX_FAILURES = (0, 2, 5, FOR_EVER)
+MAX_FAILURES = (0, 3, FOR_EVER)
 """Values of maxFailures that are tried on the spot tiers."""
 
-ORDERS = 2
+ORDERS = 1
 """Maximum number of orders of the tiers that are tried beside the job's own."""
 
-SCREENING_RUNS = 6
+SCREENING_RUNS = 5
 """Runs of every candidate."""
 
 FINALISTS = 2
 """Number of candidates that are run again."""
 
-FINAL_RUNS = 20
+FINAL_RUNS = 16
 """Runs of the finalists and of the job as written."""
 
 LEAST_SAVING = 0.01
