@@ -95,9 +95,9 @@ def destroy(
         if entry.name not in stacks
         or any(concern_of(change.address) == "control plane" for change in plans[entry.name])
     }
+    confirm("Delete this?", yes=yes)
     if running:
         _require_rollout()
-    confirm("Delete this?", yes=yes)
 
     def work(entry: Cluster) -> None:
         stack = stacks.get(entry.name)
@@ -148,11 +148,17 @@ def _refuse_while_nodes_run(cluster: Cluster) -> None:
 
 def _require_rollout() -> None:
     """Raises EnvironmentFailure when a program or a package that uninstalls a rollout is missing."""
+    from spotladder.errors import EnvironmentFailure
     from spotladder_infra.packages import require_packages
     from spotladder_infra.rollout.tools import require
 
-    require("helm", "kubectl")
-    require_packages("pulumi")
+    try:
+        require("helm", "kubectl")
+        require_packages("pulumi")
+    except EnvironmentFailure as error:
+        raise EnvironmentFailure(
+            f"{error}; --skip-platform does not need it, for a cluster that does not answer or has no rollout"
+        ) from None
 
 
 def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
