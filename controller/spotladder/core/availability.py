@@ -56,6 +56,17 @@ def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
     )
 
 
+def with_first_commit(state: JobState, progress: Progress) -> JobState:
+    """The state with what the start of the job cost, if this is its first commit and no pod was lost before."""
+    attempt = state.attempt
+    if attempt is None or progress.step <= 0 or state.progress.step > 0 or attempt.start_step > 0:
+        return state
+    if progress.attempt != attempt.number or attempt.failures or attempt.whole_at != attempt.running_at:
+        return state
+    paid = state.node_seconds - attempt.node_seconds_before
+    return replace(state, first_commit_step=progress.step, first_commit_node_seconds=paid)
+
+
 def _recovered_since(state: JobState, commit: Instant) -> bool:
     """Whether the live attempt has lost and regained pods since the last commit."""
     whole_at = None if state.attempt is None else state.attempt.whole_at

@@ -62,9 +62,10 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     if avoided := avoids(state):
         message += f"; avoids {avoided}"
     record = state.record(tier)
+    attempt = Attempt(number, tier, now, start_step=here.seen.progress.step, node_seconds_before=state.node_seconds)
     state = replace(
         with_record(state, replace(record, attempts=record.attempts + 1)),
-        attempt=launched_with(Attempt(number, tier, now, start_step=here.seen.progress.step), here.spec),
+        attempt=launched_with(attempt, here.spec),
         last_number=number,
         tier=tier,
         waiting_since=now if waits_again else state.waiting_since,

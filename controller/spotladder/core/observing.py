@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.accounting import held_nodes
-from spotladder.core.availability import with_pace, with_sightings
+from spotladder.core.availability import with_first_commit, with_pace, with_sightings
 from spotladder.core.draft import Draft
 from spotladder.core.evidence import contact_lost
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
@@ -57,7 +57,7 @@ def _take_in_progress(draft: Draft) -> None:
         return
     if now.committed_at != before.committed_at:
         draft.state = replace(draft.state, denials=0, denied="", commit_seconds=_commit_seconds(draft))
-    draft.state = with_pace(draft.state, now, draft.now)
+    draft.state = with_first_commit(with_pace(draft.state, now, draft.now), now)
     draft.state = replace(draft.state, progress=now, progress_at=draft.now)
 
 

@@ -12,14 +12,17 @@ from spotladder.core.model import JobSpec, JobState
 def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
     """Estimated USD of the committed steps on on-demand nodes without an interruption.
 
-    The time of a step is the mean between commits of one attempt; the start of a run is left out, so the estimate is
-    low rather than high. None until two commits of one attempt, and the price of every node, are known.
+    Such a run also starts once: its node-seconds until the first commit are those of the attempt that made the first
+    commit, if it lost no pod before. The time of a later step is the mean between commits of one attempt. Without a
+    measured start the estimate has none, so it is low rather than high. None until two commits of one attempt, and the
+    price of every node, are known.
     """
-    node_seconds = sum(tier.node_seconds for tier in state.tiers)
+    node_seconds = state.node_seconds
     if not state.timed_steps or node_seconds <= 0 or state.on_demand_usd <= 0 or any(t.unpriced for t in state.tiers):
         return None
-    seconds = state.progress.step * state.timed_seconds / state.timed_steps
-    return seconds * spec.workers * state.on_demand_usd / node_seconds
+    later = max(0, state.progress.step - state.first_commit_step) * state.timed_seconds / state.timed_steps
+    needed = state.first_commit_node_seconds + later * spec.workers
+    return needed * state.on_demand_usd / node_seconds
 
 
 def savings(spec: JobSpec, state: JobState) -> float | None:

@@ -83,7 +83,7 @@ class Attempt:
     replacements must be ready, and `handing_over_since` is when the program was asked to continue without them.
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
-    store them.
+    store them. `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
     """
 
     number: int
@@ -106,6 +106,7 @@ class Attempt:
     leaving: tuple[str, ...] = ()
     replace_by: Instant | None = None
     handing_over_since: Instant | None = None
+    node_seconds_before: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +189,10 @@ class JobState:
     store has refused since the newest commit, `denied` its last error. `impeded` is why the job is not training; None
     while it trains. `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one
     attempt, and their duration. `commit_seconds` is the longest time from a request to commit until the commit was
-    observed. `node_failures` are the nodes on which pods failed, the newest failure last. `clock` is the `now` of the
-    last decision and `nodes` the number of nodes held since then.
+    observed. `first_commit_step` is the step of the job's first commit and `first_commit_node_seconds` the number of
+    node-seconds that its attempt was paid for until then; 0 where the attempt had lost pods before. `node_failures` are
+    the nodes on which pods failed, the newest failure last. `clock` is the `now` of the last decision and `nodes` the
+    number of nodes held since then.
     """
 
     stage: Stage = Stage.IDLE
@@ -225,6 +228,8 @@ class JobState:
     timed_seconds: Seconds = 0.0
     node_failures: tuple[NodeFailures, ...] = ()
     commit_seconds: Seconds = 0.0
+    first_commit_step: int = 0
+    first_commit_node_seconds: float = 0.0
 
     @property
     def phase(self) -> Phase:
@@ -235,6 +240,11 @@ class JobState:
     def spent_usd(self) -> float:
         """USD paid for nodes so far, over all tiers."""
         return sum(tier.cost for tier in self.tiers)
+
+    @property
+    def node_seconds(self) -> float:
+        """Node-seconds of the job so far, over all tiers."""
+        return sum(tier.node_seconds for tier in self.tiers)
 
     @property
     def on_demand_usd(self) -> float:
