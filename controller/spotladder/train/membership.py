@@ -24,6 +24,7 @@ from spotladder.train.framing import Address
 from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.notice import Listener, listen
 from spotladder.train.ranks import ProcessRank
+from spotladder.train.stacks import StackWatch
 from spotladder.train.store_retry import StoreRetry
 
 _log = logging.getLogger("spotladder.train")
@@ -42,6 +43,7 @@ class Member:
     commits: Commits
     listener: Listener
     heartbeat: Heartbeat
+    stacks: StackWatch
     retry: StoreRetry
     warned: list[dict[str, object]]
     """Eviction notices of other ranks; filled on rank 0 only."""
@@ -55,6 +57,7 @@ class Member:
         return self.node if notice.kind == NoticeKind.HANDOVER else ""
 
     def close(self) -> None:
+        self.stacks.close()
         self.listener.close()
         self.channel.close()
 
@@ -98,7 +101,20 @@ def join(
         hurry=lambda: listener.heard is not None,
     )
     return Member(
-        environment, world, log, writer, agreement, channel, commits, listener, heartbeat, retry, warned, started, node
+        environment,
+        world,
+        log,
+        writer,
+        agreement,
+        channel,
+        commits,
+        listener,
+        heartbeat,
+        StackWatch(world.rank),
+        retry,
+        warned,
+        started,
+        node,
     )
 
 

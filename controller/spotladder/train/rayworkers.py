@@ -240,6 +240,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
         if at_once and not member.commits.copy_uncommitted():
             committed = checkpoint = None  # Report to Ray only checkpoints that exist.
+        member.stacks.step()
         member.heartbeat.learned(metrics)
         member.heartbeat.beat(decision["step"], decision["total"], at_once=decision["commit"])
 

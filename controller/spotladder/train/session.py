@@ -119,15 +119,18 @@ class Job:
         self._member.heartbeat.beat(start, total, at_once=True)
         if start < total:
             self._member.heartbeat.enter("first step")
+        self._member.stacks.step()
         try:
             for step in range(start + 1, total + 1):
                 yield step
+                self._member.stacks.step()
                 self._member.heartbeat.beat(step, total, at_once=step == total)
                 if self._stop_at is not None and step < total:
-                    self.flush()
+                    self._finish()
                     raise interrupted(self._committed, self._leaving)
-            self.flush()
+            self._finish()
         finally:
+            self._member.stacks.close()
             self._member.listener.close()
 
     def should_commit(self, step: int) -> bool:
@@ -180,6 +183,11 @@ class Job:
         """Wait until everything is committed. Raises the error of a failed commit."""
         while not self._member.commits.wait(LOOK_INTERVAL):
             self._member.listener.poll()  # Attempts to store are more frequent while the attempt is being drained.
+
+    def _finish(self) -> None:
+        """No step follows: wait until everything is committed."""
+        self._member.stacks.close()
+        self.flush()
 
     def close(self) -> None:
         """Leave the job; called automatically when the process exits. Raises the error of the last commit.

@@ -1,0 +1,91 @@
+"""The stacks of a rank that makes no step: when they are written, and when not."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from spotladder.train.stacks import MEASURED, SHORTEST, STEPS_MISSED, StackWatch
+
+
+class Rank:
+    """A rank with a stepped clock."""
+
+    def __init__(self, *, per_step: float, steps: int = 20) -> None:
+        self.now = 0.0
+        self.written = 0
+        self.watch = StackWatch(3, clock=lambda: self.now, write=self._write)
+        self.watch._closed.set()  # no thread: the test looks itself
+        self.watch.step()
+        for _ in range(steps):
+            self.step(per_step)
+
+    def _write(self) -> None:
+        self.written += 1
+
+    def step(self, after: float) -> None:
+        self.now += after
+        self.watch.step()
+
+    def quiet(self, seconds: float) -> int:
+        """How often the stacks were written while no step was made for this time."""
+        before, end = self.written, self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + 5.0)
+            self.watch.look()
+        return self.written - before
+
+
+@pytest.mark.parametrize(
+    ("per_step", "quiet", "written"),
+    [
+        pytest.param(0.01, SHORTEST - 1, 0, id="short steps, less than a minute"),
+        pytest.param(0.01, SHORTEST + 5, 1, id="short steps, a minute"),
+        pytest.param(30.0, STEPS_MISSED * 30 - 1, 0, id="long steps, less than ten of them"),
+        pytest.param(30.0, STEPS_MISSED * 30 + 5, 1, id="long steps, ten of them"),
+        pytest.param(0.01, 3600, 1, id="once, however long"),
+    ],
+)
+def test_stacks_are_written_after_a_minute_or_ten_steps_without_a_step(
+    per_step: float, quiet: float, written: int
+) -> None:
+    assert Rank(per_step=per_step).quiet(quiet) == written
+
+
+def test_stacks_are_written_again_when_the_program_hangs_again() -> None:
+    rank = Rank(per_step=1.0)
+    assert rank.quiet(100) == 1
+    rank.step(1.0)
+    assert rank.quiet(100) == 1
+
+
+def test_one_long_evaluation_does_not_change_the_usual_duration_of_a_step() -> None:
+    rank = Rank(per_step=1.0)
+    rank.step(600.0)
+    assert rank.quiet(SHORTEST + 5) == 1
+
+
+def test_the_first_steps_are_not_watched_because_they_compile() -> None:
+    assert Rank(per_step=1.0, steps=MEASURED - 1).quiet(3600) == 0
+
+
+def test_the_warning_names_the_rank_and_the_times(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "spotladder.train"):
+        Rank(per_step=2.0).quiet(70)
+    assert caplog.messages == ["rank 3 has made no step for 60 s (a step takes 2 s): the stacks of its threads follow"]
+
+
+def test_the_stacks_of_all_threads_are_in_the_output_of_the_process() -> None:
+    program = (
+        "import threading, time\n"
+        "from spotladder.train.stacks import write_stacks\n"
+        "def waits_for_a_peer(): time.sleep(60)\n"
+        "threading.Thread(target=waits_for_a_peer, daemon=True).start()\n"
+        "write_stacks()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert "waits_for_a_peer" in done.stderr
+    assert done.stderr.count("Thread 0x") == 2 or "Current thread" in done.stderr
