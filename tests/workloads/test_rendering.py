@@ -100,6 +100,20 @@ def test_environment() -> None:
     }
 
 
+def test_the_head_of_ray_checks_its_nodes_more_often_unless_the_template_says_otherwise() -> None:
+    template = ray_template()
+    told = env_of(head(job(template))["containers"][0])
+    period, timeout, times = (
+        int(told[f"RAY_health_check_{name}"]) for name in ("period_ms", "timeout_ms", "failure_threshold")
+    )
+    worst = times * (period + timeout) / 1000
+    assert worst <= 35
+    assert not [name for name in env_of(workers(job(template))["containers"][0]) if "health_check" in name]
+    own = {"name": "RAY_health_check_timeout_ms", "value": "10000"}
+    template["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] = [own]
+    assert env_of(head(job(template))["containers"][0])["RAY_health_check_timeout_ms"] == "10000"
+
+
 def test_precedence_of_environment_variables() -> None:
     template = ray_template()
     worker_spec(template)["containers"][0]["env"] = [

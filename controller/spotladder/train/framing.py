@@ -20,6 +20,16 @@ CONNECT_TIMEOUT = 3.0
 FRAME_LIMIT = 256 * 1024 * 1024
 """Maximum size of one frame in bytes: a list of a million files fits."""
 
+_KEEPALIVE = (
+    ("TCP_KEEPIDLE", 3),
+    ("TCP_KEEPALIVE", 3),  # the name of TCP_KEEPIDLE on macOS
+    ("TCP_KEEPINTVL", 1),
+    ("TCP_KEEPCNT", 5),
+    ("TCP_USER_TIMEOUT", 8000),  # milliseconds; for a peer that has not acknowledged sent data
+)
+"""A machine that loses power does not close its connections: a peer that is silent for 8 s is lost. The kernel answers
+keepalives, so a process that is busy is not silent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -45,9 +55,7 @@ class FramedConnection:
         self._sending = threading.Lock()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # A machine that loses power does not close the connection: send keepalives after 15 s, and close it after 30 s
-        # without a response.
-        for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPALIVE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        for option, value in _KEEPALIVE:
             if hasattr(socket, option):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 

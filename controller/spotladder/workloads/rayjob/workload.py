@@ -9,7 +9,9 @@
 4. HTTPMode unless the template sets another mode: KubeRay submits the program itself and reads its exit code. In
    K8sJobMode the loss of the submitter, or of its connection, ends the attempt. In SidecarMode the submitter may end
    before KubeRay has read the exit code. Templates with settings of a submitter get K8sJobMode.
-5. Pods are ready as soon as Ray is. KubeRay's own probe starts after ten seconds and repeats every five seconds, but a
+5. Ray declares a node dead after at most 35 s of silence. With its own settings this takes up to 65 s, during which
+   the other workers wait for a machine that is gone.
+6. Pods are ready as soon as Ray is. KubeRay's own probe starts after ten seconds and repeats every five seconds, but a
    Ray node is ready after four, and the program waits for the last node.
 """
 
@@ -72,6 +74,14 @@ _HEAD_QUERIES = 150
 """The number of times, two seconds apart, that a worker asks Ray's GCS for the head before its start fails. With Ray's
 own 20, the workers of an attempt crash when the head takes more than 40 s to register, for example on a busy node.
 `startTimeout` limits the start."""
+
+_HEALTH_CHECKS = {
+    "RAY_health_check_period_ms": "2000",
+    "RAY_health_check_timeout_ms": "5000",
+    "RAY_health_check_failure_threshold": "5",
+}
+"""How Ray's head checks the other nodes: a node that does not answer five times in succession is dead. A machine that
+is only busy answers once within this time. Ray's own values are 3000, 10000 and 5."""
 
 
 class RayJobKind:
@@ -180,6 +190,8 @@ def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) 
     settings = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}
     if role is PodRole.WORKER:
         settings["RAY_NUM_REDIS_GET_RETRIES"] = str(_HEAD_QUERIES)
+    else:
+        settings |= _HEALTH_CHECKS
     with_env(ray, variables(settings), unless_set=True)
 
 
