@@ -6,6 +6,7 @@ It has the requirements of `make test-e2e`. Without them it is skipped, and docs
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 
 from tests.bench import rows
@@ -20,6 +21,12 @@ GOAL = 90.0
 
 SURGE_GOAL = 15.0
 """Maximum seconds without a step when a worker is replaced before its node is reclaimed."""
+
+STOCK_GOALS = {"node killed, its Node object stays": 40.0, "power cut": 55.0}
+"""Seconds until the first new step with Kubernetes' own timeouts, by loss."""
+
+SEEN_RENEWING = 20.0
+"""Seconds after which the controller has seen the Leases of new nodes renewed."""
 
 
 def measure() -> Sequence[Row]:
@@ -45,6 +52,26 @@ def measure() -> Sequence[Row]:
             timeline = f"{loss.name} → counted as a failure ({ours.again} steps repeated)"
             found.append(Row(timeline, ours.counted, "s", "-"))
         found.append(_with_a_free_node(site))
+    return [*found, *at_stock_timeouts()]
+
+
+def at_stock_timeouts() -> Sequence[Row]:
+    """One worker's machine stops while another one is free; Kubernetes marks its node after 40 to 50 s."""
+    found = []
+    with installed("bench", image.build(), "kuberay", stock_timeouts=True) as site:
+        for name, goal in STOCK_GOALS.items():
+            loss = next(loss for loss in LOSSES if loss.name == name)
+            with site.world() as here:
+                here.pool(SPOT, 3, notice="30s")
+                here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
+                here.runs(SPOT)
+                time.sleep(SEEN_RENEWING)
+                ours = lose(here, loss)
+                print(ours, flush=True)
+            what, met = f"{name}, Kubernetes' own timeouts → first new step", ours.first_step <= goal
+            found.append(Row(what, ours.first_step, "s", "-", None, f"≤ {goal:g} s", met))
+            timeline = f"{name}, Kubernetes' own timeouts → counted as a failure ({ours.again} steps done again)"
+            found.append(Row(timeline, ours.counted, "s", "-"))
     return found
 
 

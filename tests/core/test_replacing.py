@@ -12,6 +12,7 @@ from spotladder.core.model import (
     AttemptSeen,
     Decision,
     Drain,
+    Exit,
     Handover,
     JobState,
     PodPhase,
@@ -238,6 +239,87 @@ def test_the_surplus_node_time_is_billed_and_recorded() -> None:
     record = made.state.record("spot-a")
     assert record.surge_seconds == 10
     assert made.state.spent_usd - paid == pytest.approx(3 * 10 * 3.6 / 3600)
+
+
+# --- nodes that are silent before their cluster marks them ---
+
+
+def suspect(uid: str, **more: object) -> PodSeen:
+    return PodSeen(uid, suspect=True, node="node-1", **more)  # type: ignore[arg-type]
+
+
+def test_a_worker_on_a_silent_node_is_replaced_before_its_cluster_marks_the_node() -> None:
+    made = job()
+    decision = made.see(seen(suspect("w1-0"), worker("w1-1")), after=1)
+    assert (made.state.stage, made.state.failures, made.state.phase) == (Stage.RECOVERING, 1, "Running")
+    assert [(loss.pod, loss.cause, loss.noticed) for loss in made.losses] == [("w1-0", Cause.NODE_LOST, False)]
+    assert asked(decision) == [(False, False)], "the lost pod keeps the replacement off its node"
+    made.see(seen(suspect("w1-0"), worker("w1-1"), worker("w1-2"), surplus=1), after=8)
+    assert (made.state.stage, made.state.failures, made.state.last_number) == (Stage.RUNNING, 1, 1)
+    assert asked(made.last) == [(False, False)]
+
+
+def test_the_pod_is_removed_once_the_node_is_marked_and_counts_once() -> None:
+    made = job()
+    made.see(seen(suspect("w1-0"), worker("w1-1")), after=1)
+    made.see(seen(suspect("w1-0"), worker("w1-1"), worker("w1-2"), surplus=1), after=8)
+    gone = lost("w1-0", Cause.NODE_LOST, silent=True)
+    decision = made.see(seen(gone, worker("w1-1"), worker("w1-2"), surplus=1), after=12)
+    assert asked(decision) == [(True, True)]
+    made.see(seen(worker("w1-1"), worker("w1-2")), after=1)
+    assert (made.state.stage, made.state.failures, made.last.actions) == (Stage.RUNNING, 1, ())
+    assert (made.state.attempt and made.state.attempt.leaving) == ()
+
+
+def test_a_false_suspicion_costs_one_failure_and_one_restart_in_place() -> None:
+    made = job()
+    made.see(seen(suspect("w1-0"), worker("w1-1")), after=1)
+    decision = made.see(seen(worker("w1-0"), worker("w1-1"), pending("w1-2"), surplus=1), after=5)
+    assert made.state.stage is Stage.RUNNING
+    assert asked(decision) == [(True, True)]
+    made.see(seen(worker("w1-1"), pending("w1-2")), after=5)
+    made.see(seen(worker("w1-1"), worker("w1-2")), after=5)
+    assert (made.state.stage, made.state.failures, made.state.last_number) == (Stage.RUNNING, 1, 1)
+    assert made.last.actions == ()
+
+
+@pytest.mark.parametrize(("wanted", "log", "more"), NOT_POSSIBLE.values(), ids=list(NOT_POSSIBLE))
+def test_without_a_replacement_a_suspicion_changes_nothing_until_the_node_is_marked(
+    wanted: dict[str, object], log: dict[str, object], more: dict[str, object]
+) -> None:
+    made = job()
+    made.edit(**wanted)
+    made.progress = replace(made.progress, **log)  # type: ignore[arg-type]
+    made.see(seen(suspect("w1-0"), worker("w1-1"), **more), after=1)
+    if made.state.failures:  # the failure that exhausts the tier: the attempt ends sooner
+        assert (made.state.stage, made.state.failures) == (Stage.ENDING, 1)
+    else:
+        assert (made.state.stage, made.losses) == (Stage.RUNNING, [])
+
+
+def test_a_silent_node_that_exhausts_the_tier_ends_the_attempt() -> None:
+    made = job(tier("spot-a", 0, surge=True))
+    made.see(seen(suspect("w1-0"), worker("w1-1")), after=1)
+    assert made.reasons[-1] is Reason.MAX_FAILURES_EXCEEDED
+    assert made.state.record("spot-a").failures == 1
+
+
+def test_a_silent_node_explains_the_failure_of_the_program_before_it_is_marked() -> None:
+    """Without a replacement, as for a JobSet."""
+    made = Job(spec(tier("spot-a", 3), tier("on-demand", -1), attribution_window=60.0)).running()
+    failed = {"exit": Exit.FAILED, "message": "rank 1 is lost"}
+    made.see(attempt(1, worker("w1-0"), worker("w1-1"), **failed), after=1)
+    assert made.state.stage is Stage.RUNNING, "a lost pod may still explain it"
+    made.see(attempt(1, worker("w1-0"), suspect("w1-1"), **failed), after=20)
+    assert (made.state.stage, made.state.reason, made.state.failures) == (Stage.ENDING, Reason.INTERRUPTED, 1)
+    assert [(loss.pod, loss.cause) for loss in made.losses] == [("w1-1", Cause.NODE_LOST)]
+
+
+def test_a_suspected_head_is_left_to_its_cluster() -> None:
+    made = job()
+    head_pod = PodSeen("head", PodRole.HEAD, suspect=True)
+    made.see(attempt(1, head_pod, worker("w1-0"), worker("w1-1"), surplus=0), after=1)
+    assert (made.state.stage, made.state.failures) == (Stage.RUNNING, 0)
 
 
 def test_a_controller_that_crashes_between_any_two_steps_hands_over_once() -> None:

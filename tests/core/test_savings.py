@@ -50,22 +50,22 @@ def test_savings_are_negative_when_most_of_the_work_is_repeated() -> None:
 
 
 def test_the_start_of_the_job_is_part_of_the_uninterrupted_run() -> None:
-    job = Job(spec(priced("spot-a", 1.0, 4.0, max_failures=9))).running()
-    job.see(whole(1), after=HOUR)  # imports and compilation
+    job = Job(spec(priced("spot-a", 1.0, 4.0, max_failures=9), stall_timeout=2 * HOUR)).running()
+    job.see(all_ready(1), after=HOUR)  # imports and compilation
     for step in (10, 20):
         job.commit(step)
-        job.see(whole(1), after=360)
+        job.see(all_ready(1), after=360)
     assert uninterrupted_usd(job.spec, job.state) == pytest.approx(2 * 4.0 * 1.2)  # 1 h, then 20 steps of 36 s
     assert savings(job.spec, job.state) == pytest.approx(0.75)
 
 
 def test_a_start_with_a_loss_is_not_part_of_the_uninterrupted_run() -> None:
-    job = Job(spec(priced("spot-a", 1.0, 4.0, max_failures=9))).running()
+    job = Job(spec(priced("spot-a", 1.0, 4.0, max_failures=9), stall_timeout=2 * HOUR)).running()
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")), after=HOUR)
-    job.see(whole(1), after=60)
+    job.see(all_ready(1), after=60)
     for step in (10, 20):
         job.commit(step)
-        job.see(whole(1), after=360)
+        job.see(all_ready(1), after=360)
     assert uninterrupted_usd(job.spec, job.state) == pytest.approx(20 * 36 / HOUR * 2 * 4.0)
     found = savings(job.spec, job.state)
     assert found is not None

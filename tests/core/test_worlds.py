@@ -89,11 +89,13 @@ def test_policies_that_wait_keep_the_invariants_in_any_world(seed: int, crashes:
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
-def test_a_job_finishes_when_nodes_are_only_reclaimed_with_notice(seed: int, crashes: float) -> None:
-    """Replacements within the attempt, with a decider that crashes between any two effects: every notice is one
-    failure, and the job finishes."""
-    world = world_of_notices(seed)
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]), st.sampled_from([0.0, 0.1]))
+def test_a_job_finishes_when_nodes_are_only_reclaimed_with_notice_or_suspected(
+    seed: int, crashes: float, suspicions: float
+) -> None:
+    """Replacements within the attempt, with a decider that crashes between any two effects: every notice, and every
+    node that is replaced or lost, is one failure, and the job finishes."""
+    world = world_of_notices(seed, suspicions)
     decider = Decider(world, crashes)
     decider.run(120)
     identities = [loss.pod for loss in decider.losses]
@@ -117,12 +119,12 @@ def test_most_worlds_with_notices_contain_a_handover() -> None:
     assert handed_over > 10
 
 
-def world_of_notices(seed: int) -> RandomWorld:
+def world_of_notices(seed: int, suspicions: float = 0.0) -> RandomWorld:
     dice = Random(seed)
     grace = dice.choice([5.0, 30.0])
     # The decider's clock jumps in these worlds, and provisionTimeout with it.
     job = spec(tier("spot-a", -1, surge=True), workers=dice.randint(1, 3), grace=grace, exhausted=Exhausted.RESTART)
-    return RandomWorld(job, dice, notices_only=True)
+    return RandomWorld(job, dice, notices_only=True, suspicions=suspicions)
 
 
 @many

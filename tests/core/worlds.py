@@ -52,6 +52,8 @@ class Pod:
     phase: PodPhase = PodPhase.PENDING
     cause: Cause = Cause.UNKNOWN
     dies_at: float | None = None
+    marked_at: float | None = None  # its node is suspected until then
+    dead: bool = False  # and it is
 
 
 @dataclass
@@ -78,7 +80,8 @@ class Program:
 
     @property
     def all_ready(self) -> bool:
-        workers = sum(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.WORKER)
+        works = [pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead]
+        workers = sum(pod.role is PodRole.WORKER for pod in works)
         heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
         return bool(self.pods) and heads and workers >= self.workers
 
@@ -95,6 +98,7 @@ class RandomWorld:
     calm: bool = False
     notices_only: bool = False
     silences: float = 0.0
+    suspicions: float = 0.0  # the probability that a worker's node is suspected, where nodes are only reclaimed
     crashing: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
     now: float = START
@@ -182,6 +186,7 @@ class RandomWorld:
                 pod.role,
                 pod.phase,
                 ready=pod.phase is PodPhase.RUNNING,
+                suspect=pod.marked_at is not None and pod.phase is PodPhase.RUNNING,
                 noticed=pod.dies_at is not None and pod.phase is PodPhase.RUNNING,
                 notice_ends_at=pod.dies_at,
                 unschedulable=pod.phase is PodPhase.PENDING and program.tier in self.dry,
@@ -226,6 +231,8 @@ class RandomWorld:
                     pod.phase, pod.cause = PodPhase.LOST, Cause.APP_ERROR
             if pod.dies_at is not None and self.now >= pod.dies_at:
                 pod.phase, pod.cause, pod.dies_at = PodPhase.LOST, Cause.INTERRUPTION, None
+            if pod.marked_at is not None and self.now >= pod.marked_at:
+                self._mark(pod)
         if program.exit is not None:
             return
         if program.all_ready:
@@ -235,6 +242,13 @@ class RandomWorld:
                 program.pods.remove(pod)
         while self._workers(program) < program.wanted:
             program.pods.append(self._pod(PodRole.WORKER))
+
+    @staticmethod
+    def _mark(pod: Pod) -> None:
+        """The cluster marks the pod's node as silent, or hears of it again."""
+        if pod.dead and pod.phase is PodPhase.RUNNING:
+            pod.phase, pod.cause = PodPhase.LOST, Cause.NODE_LOST
+        pod.marked_at, pod.dead = None, False
 
     @staticmethod
     def _workers(program: Program) -> int:
@@ -275,6 +289,8 @@ class RandomWorld:
                 worker = pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING
                 if worker and pod.dies_at is None and dice.random() < 0.1:
                     pod.dies_at = self.now + dice.choice([8.0, 30.0, 60.0])
+                elif worker and pod.marked_at is None and dice.random() < self.suspicions:
+                    pod.marked_at, pod.dead = self.now + dice.choice([5.0, 20.0]), dice.random() < 0.7
 
     def _trouble(self) -> None:
         dice = self.random
@@ -310,6 +326,7 @@ class RandomWorld:
             program.unheard_until = 0.0
             for pod in program.pods:
                 pod.dies_at = None
+                self._mark(pod)
 
 
 class Decider:

@@ -59,12 +59,12 @@ class Site:
 
 
 @contextmanager
-def installed(name: str, tag: str, *operators: str) -> Iterator[Site]:
+def installed(name: str, tag: str, *operators: str, stock_timeouts: bool = False) -> Iterator[Site]:
     """An installation inside the block. `name` is the prefix of the cluster's name; `operators` start before the
-    controller."""
+    controller. Nodes count as lost after 10 s of silence, or with `stock_timeouts` as late as Kubernetes has it."""
     cluster = Cluster(f"{name}{os.getpid()}")
     try:
-        cluster.up(tag, {SHARED: f"pool={HEADS}"})
+        cluster.up(tag, {SHARED: f"pool={HEADS}"}, *(["--timeouts=stock"] if stock_timeouts else []))
         cluster.addons(*operators)
         with bucket(cluster.host) as made, steps(cluster.host) as reported:
             install(Kube(cluster.kubeconfig, SYSTEM), tag)

@@ -15,6 +15,7 @@ import pytest
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train.agreement import AgreedStep, Agreement
 from spotladder.train.channel import Hub, Spoke
+from spotladder.train.framing import FramedConnection
 from spotladder.train.interruption import RankLost
 
 
@@ -234,3 +235,16 @@ def test_store_unavailable_keeps_its_type_across_ranks() -> None:
 
     with star(2) as ranks:
         assert isinstance(ranks.on_all(lambda rank, end: end.exchange("t", None, refuse))[1], StoreUnavailable)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_KEEPIDLE"), reason="the system has no such option")
+def test_a_peer_whose_machine_lost_power_is_lost_after_8_seconds() -> None:
+    """Nothing ends such a connection but keepalives that are not answered."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
+        FramedConnection(connection)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        idle, interval, count = (
+            connection.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        )
+        assert idle + interval * count <= 8

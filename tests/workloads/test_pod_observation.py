@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,3 +63,11 @@ def test_the_exit_code_and_last_line_of_a_container() -> None:
     ended = pod(phase="Failed", exit_code=2, exit_message="Usage: ray start\nError: No such option: --bogus-flag\n")
     seen = pod_seen(ended, NODES, ())
     assert (seen.exit_code, seen.exit_message) == (2, "Error: No such option: --bogus-flag")
+
+
+@pytest.mark.parametrize(("phase", "suspect"), [("Running", True), ("Pending", False), ("Failed", False)])
+def test_only_a_running_pod_on_a_silent_node_is_suspect(phase: str, suspect: bool) -> None:
+    nodes = {"node-1": replace(node(), suspect=True)}
+    seen = pod_seen(pod(phase=phase), nodes, ())
+    assert (seen.suspect, seen.silent) == (suspect, False)
+    assert not suspect or seen.phase is PodPhase.RUNNING

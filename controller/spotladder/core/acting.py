@@ -46,13 +46,14 @@ def actions(here: Situation) -> tuple[Action, ...]:
 
 def _replace(here: Situation) -> Replace | None:
     """The replacement in progress, repeated until it is forgotten. Before the handover it applies only while all
-    workers are ready: an attempt that has lost other pods hands over at once."""
+    workers are ready: an attempt that has lost other pods hands over at once. A suspect pod is not removed before its
+    cluster has marked the node, since it keeps the replacement off the node."""
     attempt, seen = here.state.attempt, here.attempt_seen
     if here.state.stage not in LIVE or attempt is None or not attempt.leaving:
         return None
     if seen is None or not seen.reachable or seen.surplus is None:
         return None
-    incomplete = here.state.stage is not Stage.REPLACING
+    incomplete = here.state.stage is not Stage.REPLACING and not any(pod.suspect for pod in here.leaving)
     hand_over = incomplete or attempt.handing_over_since is not None
     remove = incomplete or here.passed(here.removal_due)
     return Replace(attempt.number, attempt.leaving, hand_over, remove, attempt.replace_by or here.now)

@@ -14,7 +14,7 @@ from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import maintenance
 from spotladder.core.impediment import Timer, classify, rule_of, timer_of
-from spotladder.core.losses import exhaust, head_lost, noticed_pods, synthetic
+from spotladder.core.losses import exhaust, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -76,6 +76,7 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
             _interrupted(draft, seen)
         case Exit.FAILED:
             draft.count(noticed_pods(attempt, seen))
+            draft.count(suspect_pods(draft.here.attempt, seen))
             _program_failed(draft, seen)
         case Exit.LOST:
             draft.end_by_loss(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), seen.message)

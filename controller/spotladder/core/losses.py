@@ -65,6 +65,16 @@ def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     ]
 
 
+def suspect_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
+    """Pods on silent nodes that their cluster has not marked yet, and that are not counted yet, as they are lost."""
+    counted = set(attempt.lost_pods)
+    return [
+        replace(pod, phase=PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
+        for pod in seen.pods
+        if pod.suspect and pod.uid not in counted
+    ]
+
+
 def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observation:
     """The observation with the pods on silent nodes as they were when their nodes were last heard. `ready`: these pods
     were ready. A pod that was never observed alive stays pending."""

@@ -12,7 +12,7 @@ from spotladder.core.losses import lost_pods, remember_alive, with_contact
 from spotladder.core.model import Attempt, Exit, Seconds, Stage
 from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
-from spotladder.core.replacing import forget_finished
+from spotladder.core.replacing import forget_finished, replace_suspects
 from spotladder.core.situation import LIVE, READY
 
 
@@ -21,6 +21,7 @@ def take_in(draft: Draft) -> None:
     capacity of the tiers."""
     _take_in_progress(draft)
     _take_in_attempt(draft)
+    replace_suspects(draft)
     forget_finished(draft)
     draft.state = with_sightings(draft.state, draft.here.sightings, draft.now)
 

@@ -6,6 +6,9 @@
 3. Without capacity in time, or for a program that cannot hand over, the attempt is drained as for any notice.
 
 The notice is counted as a failure in either case, once.
+
+A pod on a silent node that its cluster has not marked yet is replaced in the same way, without a handover. It keeps its
+room on the node until the cluster marks the node: the scheduler would give the room to the replacement.
 """
 
 from __future__ import annotations
@@ -13,9 +16,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.draft import Draft
-from spotladder.core.model import Handover, Instant, PodRole, PodSeen, Seconds, Stage
+from spotladder.core.losses import suspect_pods
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    Handover,
+    Instant,
+    Observation,
+    PodRole,
+    PodSeen,
+    Seconds,
+    Stage,
+)
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import Situation
+from spotladder.core.situation import READY, Situation
 
 COMMIT_RESERVE: Seconds = 10.0
 """Time before the end of a notice that is kept for the commit, unless a longer one was measured."""
@@ -34,6 +48,36 @@ def started(draft: Draft, notices: list[PodSeen]) -> bool:
     draft.state = replace(draft.state, attempt=attempt)
     draft.replanned = True
     return True
+
+
+def replace_suspects(draft: Draft) -> None:
+    """Count the workers on silent nodes as lost and start to replace them, if that is possible. Otherwise they are lost
+    when their cluster marks the nodes."""
+    attempt, seen = draft.state.attempt, draft.here.attempt_seen
+    if attempt is None or seen is None or not any(pod.suspect for pod in seen.pods):
+        return
+    if not seen.reachable or draft.state.stage not in READY | {Stage.RECOVERING}:
+        return
+    fresh = suspect_pods(attempt, seen)
+    if fresh and seen.exit is None and _possible(draft.here, fresh):
+        draft.count(fresh)
+        going = (*attempt.leaving, *(pod.uid for pod in fresh))
+        attempt = replace(draft.here.attempt, leaving=going, handing_over_since=None)
+        draft.state = replace(draft.state, attempt=attempt)
+        draft.replanned = True
+    draft.seen = _without_suspects(draft.seen, draft.here.attempt)
+
+
+def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
+    """The observation in which the suspect pods that are being replaced take part no more."""
+
+    def shown(entry: AttemptSeen) -> AttemptSeen:
+        going = {pod.uid for pod in entry.pods if pod.suspect and pod.uid in attempt.leaving}
+        return replace(entry, pods=tuple(replace(pod, ready=pod.ready and pod.uid not in going) for pod in entry.pods))
+
+    return replace(
+        seen, attempts=tuple(shown(entry) if entry.number == attempt.number else entry for entry in seen.attempts)
+    )
 
 
 def advance(draft: Draft) -> None:
@@ -70,20 +114,25 @@ def forget_finished(draft: Draft) -> None:
 
 def _possible_until(here: Situation, notices: list[PodSeen]) -> Instant | None:
     """When replacements for these pods must be ready at the latest; None where the pods cannot be replaced."""
-    seen, tier, attempt, progress = here.attempt_seen, here.tier, here.attempt, here.seen.progress
-    if tier is None or not tier.surge or here.spec.handover is not Handover.FENCED:
-        return None
-    if seen is None or seen.surplus is None or here.finished:
-        return None
-    if not progress.hands_over or progress.attempt != attempt.number:
-        return None
-    if here.over_limit or here.over_backoff_limit or any(pod.role is not PodRole.WORKER for pod in notices):
-        return None
-    going = {pod.uid for pod in (*here.leaving, *notices)}
-    if here.seen.surge_room is not None and len(going) > here.seen.surge_room:
+    if not _possible(here, notices):
         return None
     by = min(here.gone_at(pod) for pod in notices) - max(COMMIT_RESERVE, here.state.commit_seconds)
     return by if by > here.now else None
+
+
+def _possible(here: Situation, pods: list[PodSeen]) -> bool:
+    """Whether these pods can be replaced inside the attempt."""
+    seen, tier, attempt, progress = here.attempt_seen, here.tier, here.attempt, here.seen.progress
+    if tier is None or not tier.surge or here.spec.handover is not Handover.FENCED:
+        return False
+    if seen is None or seen.surplus is None or here.finished:
+        return False
+    if not progress.hands_over or progress.attempt != attempt.number:
+        return False
+    if here.over_limit or here.over_backoff_limit or any(pod.role is not PodRole.WORKER for pod in pods):
+        return False
+    going = {pod.uid for pod in (*here.leaving, *pods)}
+    return here.seen.surge_room is None or len(going) <= here.seen.surge_room
 
 
 def _count(pods: tuple[str, ...]) -> str:

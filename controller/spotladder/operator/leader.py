@@ -27,6 +27,7 @@ from spotladder.operator import gc_freeze
 from spotladder.operator.inventory.clusters import Cluster, Clusters, selector
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor
+from spotladder.operator.inventory.silence import SilenceWatch
 from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.copies import Copies
@@ -100,6 +101,7 @@ class LeaderRuntime:
             clock=clock,
             changed=self._cluster_changed,
         )
+        self._silence = SilenceWatch(self.clusters, clock=clock)
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
         self._copies = Copies(self.clusters, self.jobs, namespaces=settings.namespaces, clock=clock)
         self._egress = Egress()
@@ -168,7 +170,7 @@ class LeaderRuntime:
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
         """Returns when all kinds are listed; keeps the caches current from then on."""
-        works = (self._events.run, self._tier_status.run, self.clusters.run, self._copies.run)
+        works = (self._events.run, self._tier_status.run, self.clusters.run, self._copies.run, self._silence.run)
         async with self._egress, self._logs, self._outputs, self._outages, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
             running = [asyncio.create_task(work) for work in (*caches, *map(self._restarting, works))]

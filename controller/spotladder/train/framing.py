@@ -25,10 +25,10 @@ _KEEPALIVE = (
     ("TCP_KEEPALIVE", 3),  # the name of TCP_KEEPIDLE on macOS
     ("TCP_KEEPINTVL", 1),
     ("TCP_KEEPCNT", 5),
-    ("TCP_USER_TIMEOUT", 8000),  # milliseconds; for a peer that has not acknowledged sent data
 )
 """A machine that loses power does not close its connections: a peer that is silent for 8 s is lost. The kernel answers
-keepalives, so a process that is busy is not silent."""
+keepalives, so a process that is busy is not silent. While sent data is not acknowledged no keepalives are sent: these
+moments are short and rare, and a shorter timeout for them would end connections to a process that reads slowly."""
 
 
 @dataclass(frozen=True, slots=True)

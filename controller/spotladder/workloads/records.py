@@ -140,7 +140,7 @@ class PodRecord(Made):
 class NodeRecord:
     """A node. `ready` is its Ready condition's status ("" if it has none) and `ready_since` the time of that
     condition's last transition. `scheduled` is the event that Azure has scheduled for the machine; `taints` are keys.
-    `spot` is whether its labels mark it as spot."""
+    `spot` is whether its labels mark it as spot. `suspect`: it is silent, and its status does not say so yet."""
 
     name: str
     uid: str
@@ -153,6 +153,7 @@ class NodeRecord:
     cordoned: bool = False
     deleted_at: Instant | None = None
     spot: bool = False
+    suspect: bool = False
     region: str = ""
     zone: str = ""
     instance_type: str = ""

@@ -119,3 +119,19 @@ def test_an_attempt_gets_the_events_of_its_pods_nodes_and_child_objects_only() -
         ("Rebooted", "node-1"),
         ("SpotInterrupted", "node-1"),
     ]
+
+
+def test_a_suspicion_requeues_the_jobs_on_the_node_and_shows_in_their_nodes() -> None:
+    world = PodAndJobSet()
+    world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": ""}})
+    assert world.inventory.occupied == {"node-1": {("team-a", "digits")}}
+    world.heard()
+    world.inventory.suspect(frozenset({"node-1", "node-2"}))
+    assert world.heard() == [("team-a", "digits")]
+    objects = world.inventory.attempts(("team-a", "digits"))[1]
+    assert world.inventory.nodes_of(objects)["node-1"].suspect
+    world.inventory.suspect(frozenset({"node-1"}))
+    assert world.heard() == []
+    world.inventory.suspect(frozenset())
+    assert world.heard() == [("team-a", "digits")]
+    assert not world.inventory.nodes_of(objects)["node-1"].suspect

@@ -12,7 +12,18 @@ from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Forbidden
 from spotladder.clusters.registry import HOME
-from spotladder.core.model import Attempt, Delete, Impeded, Impediment, JobSpec, JobState, Launch, Tier
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    Delete,
+    Impeded,
+    Impediment,
+    JobSpec,
+    JobState,
+    Launch,
+    Observation,
+    Tier,
+)
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Cluster, Clusters, JobObjects, Located
@@ -60,7 +71,7 @@ class Refusing(Client):
 
 def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
     """The loaded job of one reconcile, the applier, and the home cluster."""
-    inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None)
+    inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None, suspects=frozenset())
     loaded: Any = SimpleNamespace(
         record=JobRecord(name="digits", namespace="team-a", uid="1b4e28ba"),
         job=made,
@@ -68,6 +79,7 @@ def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
         tiers=Tiers({"spot-a": tier(made, provider="aws")}, {}),
         state=JobState(),
         found=JobObjects({}, ()),
+        seen=Observation(1),
     )
     clock = SteppedClock()
     home = Cluster(HOME, cast("Any", client), inventory, most=1)
@@ -162,3 +174,27 @@ async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_du
         client.removed.clear()
         await applier.remove_silent_pods(loaded, state)
         assert client.removed == [(PODS, "w-0", "p1", 0)]
+
+
+async def test_a_new_attempt_avoids_silent_nodes_that_are_still_ready() -> None:
+    client = Client()
+    loaded, applier, home = launching(job(ray_template()), client)
+    home.inventory.suspects = frozenset({"node-7"})
+    await applier.launch(loaded, Launch(1, "spot-a"))
+    assert str(client.made[-1]).count("node-7") == 2, "the head and the workers"
+
+
+@pytest.mark.parametrize(("surplus", "deleting", "removed"), [(1, False, False), (1, True, True), (0, False, True)])
+async def test_a_replaced_pod_on_a_silent_node_is_force_deleted_when_kuberay_has_removed_it(
+    surplus: int, deleting: bool, removed: bool
+) -> None:
+    client = Client()
+    loaded, applier, home = launching(job(ray_template()), client)
+    ends = 1.0 if deleting else None
+    pods = (PodRecord(name="w-0", namespace="team-a", uid="p1", node="node-1", phase="Running", deleted_at=ends),)
+    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
+    loaded.spec = JobSpec((Tier("spot-a"),))
+    loaded.seen = Observation(1, (AttemptSeen(1, surplus=surplus),))
+    home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
+    await applier.let_go(loaded, JobState(attempt=Attempt(1, "spot-a", 0.0, leaving=("p1",))))
+    assert bool(client.removed) is removed

@@ -71,6 +71,9 @@ class PodSeen:
     on that node; `waiting_reason` and `waiting_message` come from the kubelet, the scheduler or the autoscaler. For a
     lost pod: `silent` means that the silence of its node is the only evidence, `exit_code` is that of the container
     that ended it and `exit_message` the last line of its output, if known.
+
+    `suspect` means that the pod's node is silent and its cluster has not marked it as such yet: the pod counts as
+    running, but may be lost.
     """
 
     uid: str
@@ -89,6 +92,7 @@ class PodSeen:
     waiting_reason: str = ""
     waiting_message: str = ""
     silent: bool = False
+    suspect: bool = False
     exit_code: int | None = None
     exit_message: str = ""
 

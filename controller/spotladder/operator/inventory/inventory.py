@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from spotladder.clusters.cache import Cache, Scoped
@@ -42,7 +42,7 @@ class Inventory:
     """The caches of one cluster. Empty `namespaces` means all. The caches call `wake` with the job to reconcile.
 
     `labels` select the controller's objects: in a cluster that several home clusters share, those of this home
-    cluster.
+    cluster. `suspects` are the nodes that are silent although their status does not say so yet.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Inventory:
         self._clock = clock
         self._jobs_on: dict[str, dict[str, JobKey]] = {}
         self._nominations: dict[str, dict[str, EventRecord]] = {}
+        self.suspects: frozenset[str] = frozenset()
         scopes = tuple(namespaces) or ("",)
 
         def scoped(kind: APIResource, trim: Callable[[Any], Any], **more: Any) -> Scoped[Any]:
@@ -117,7 +118,7 @@ class Inventory:
         for pod in objects.pods:
             node = cache.get(pod.node)
             if node is not None:
-                found[pod.node] = node
+                found[pod.node] = replace(node, suspect=True) if pod.node in self.suspects else node
             elif pod.node and not cache.is_gone(pod.node, "", at=pod.resource_version):
                 found[pod.node] = NodeRecord(name=pod.node, uid="", ready="True")
         return found
@@ -126,6 +127,17 @@ class Inventory:
     def nodes(self) -> Iterable[NodeRecord]:
         """All nodes of the cluster."""
         return self._nodes.all()
+
+    @property
+    def occupied(self) -> Mapping[str, Collection[JobKey]]:
+        """The nodes with pods of attempts, and the jobs of these pods."""
+        return {node: set(jobs.values()) for node, jobs in self._jobs_on.items()}
+
+    def suspect(self, nodes: frozenset[str]) -> None:
+        """From now on these nodes, and no others, count as silent although their status is not."""
+        changed, self.suspects = self.suspects ^ nodes, nodes
+        for name in changed:
+            self._wake_jobs_on(name)
 
     @property
     def contact_restored_at(self) -> Instant | None:
@@ -228,8 +240,10 @@ class Inventory:
         self._object_changed(before, after)
 
     def _node_changed(self, before: NodeRecord | None, after: NodeRecord | None) -> None:
-        name = after.name if after is not None else before.name if before is not None else ""
-        for job in set(self._jobs_on.get(name, {}).values()):
+        self._wake_jobs_on(after.name if after is not None else before.name if before is not None else "")
+
+    def _wake_jobs_on(self, node: str) -> None:
+        for job in set(self._jobs_on.get(node, {}).values()):
             self._wake(job)
 
     def _admission_changed(self, before: AdmissionRecord | None, after: AdmissionRecord | None) -> None:

@@ -66,7 +66,7 @@ class Applier:
         reach(Point.BEFORE_LAUNCH)
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
-            placed = tier.avoiding(bad_nodes(loaded.state))
+            placed = tier.avoiding(tuple(sorted({*bad_nodes(loaded.state), *cluster.inventory.suspects})))
             objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, self._environment)
         except InvalidSpec as error:
             return Diagnosis(ConditionReason.INVALID_SPEC, str(error))
@@ -306,8 +306,10 @@ class Applier:
 
         They are lost already, but KubeRay does not replace them while they exist, and Kubernetes removes them only
         after minutes because no kubelet confirms their end. They may still run, which is harmless with fenced commits.
-        While the silence is a loss of contact (`state`), the pods of the live attempt are kept.
+        While the silence is a loss of contact (`state`), the pods of the live attempt are kept. A pod that is replaced
+        inside the attempt is kept until its operator removes it, which then knows that it needs no other one.
         """
+        live = state.attempt
         kept = state.attempt if state.impeded is not None and state.impeded.reason is Reason.CONTACT_LOST else None
         if loaded.spec.handover is not Handover.FENCED:
             return
@@ -315,7 +317,11 @@ class Applier:
             if found.cluster.problem or (kept is not None and kept.number == number):
                 continue
             nodes = found.cluster.inventory.nodes_of(found.objects)
+            seen = loaded.seen.attempt(number)
+            leaving = live.leaving if live is not None and live.number == number and seen and seen.surplus else ()
             for pod in found.objects.pods:
+                if pod.uid in leaving and not pod.deleting:
+                    continue
                 if pod.node and silent(nodes.get(pod.node)):
                     with found.cluster.turn():
                         if pod.slot and pod.phase not in ("Failed", "Succeeded"):

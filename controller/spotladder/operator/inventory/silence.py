@@ -1,0 +1,220 @@
+"""Detects silent nodes sooner than Kubernetes, which marks them after its node-monitor-grace-period (50 s by default).
+
+1. A kubelet renews its Lease every quarter of the Lease's duration, 10 s by default. The controller lists the Leases
+   while pods of attempts have nodes.
+2. A Lease is late when it was not renewed for more than two of these intervals. Only Leases count that the controller
+   has seen renewed, by its own clock, and only while other Leases are renewed: otherwise the API server is the cause.
+3. A late Lease is evidence, not proof. The controller then asks the node's kubelet, through the API server, for the
+   last line of a container's log. The node is suspected if the kubelet does not answer either.
+4. When the other nodes of a job, or many nodes of the cluster, have stopped at the same time, the cause may be a loss
+   of contact: then no node is suspected, and `core.evidence` decides when Kubernetes marks the nodes.
+5. A suspicion ends when the Lease is renewed.
+
+Without the permission to read logs nothing is verified, and no node is suspected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import structlog
+
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.election import LEASES
+from spotladder.clusters.errors import ClusterUnreachable
+from spotladder.core.evidence import MANY_NODES, MOST_OF_A_CLUSTER
+from spotladder.core.model import Seconds
+from spotladder.errors import SpotladderError
+from spotladder.operator.inventory.clusters import Cluster
+from spotladder.operator.inventory.heartbeats import NODE_LEASES, SAME_MOMENT
+from spotladder.operator.inventory.inventory import Inventory
+from spotladder.workloads.records import Object, PodRecord
+
+POLL_INTERVAL: Seconds = 5.0
+"""Interval between two lists of a cluster's Leases."""
+
+MOST_PAGES = 4
+"""Maximum number of pages of such a list. In larger clusters only Kubernetes' own status applies."""
+
+LATE_AFTER = 0.625
+"""Share of its duration after which a Lease is late: kubelets renew after 0.25, so two renewals are missing."""
+
+LEAST_LATENESS: Seconds = 25.0
+"""Minimum time after which a Lease is late, for clusters with shorter Leases: a busy machine may miss some renewals."""
+
+RECENT = 0.375
+"""Share of its duration within which a Lease counts as renewed recently."""
+
+DEFAULT_DURATION: Seconds = 40.0
+"""Duration of a Lease that does not state it."""
+
+ANSWER_TIMEOUT: Seconds = 5.0
+"""Time that a kubelet has to answer, and the API server to list the Leases."""
+
+LONGEST_GAP: Seconds = 15.0
+"""Maximum time between two lists. After a longer one no Lease counts as late until it could have been renewed."""
+
+REFUSED_RETRY_INTERVAL: Seconds = 300.0
+"""Interval after which Leases are listed again that may not be listed, or are too many."""
+
+_log = structlog.get_logger("spotladder")
+
+
+@dataclass(slots=True)
+class _Lease:
+    """One kubelet's Lease. `since` is when its current `renewed` was first listed, in ticks. `seen_renewed`: whether
+    the controller has observed a renewal."""
+
+    renewed: str
+    since: Seconds
+    duration: Seconds
+    seen_renewed: bool = False
+
+
+class LeaseTable:
+    """The Leases of one cluster's kubelets by node, and when each was renewed by the controller's own clock."""
+
+    def __init__(self) -> None:
+        self._leases: dict[str, _Lease] = {}
+        self._listed_at: Seconds | None = None
+
+    def listed(self, leases: Iterable[Object], ticks: Seconds) -> None:
+        """Take in a complete list."""
+        before, gap = self._leases, self._listed_at is not None and ticks - self._listed_at > LONGEST_GAP
+        self._leases, self._listed_at = {}, ticks
+        for lease in leases:
+            name, spec = str(lease["metadata"]["name"]), lease.get("spec") or {}
+            renewed, known = str(spec.get("renewTime") or ""), before.get(name)
+            duration = float(spec.get("leaseDurationSeconds") or DEFAULT_DURATION)
+            if known is None:
+                self._leases[name] = _Lease(renewed, ticks, duration)
+            elif known.renewed != renewed:
+                self._leases[name] = _Lease(renewed, ticks, duration, seen_renewed=True)
+            else:
+                self._leases[name] = _Lease(renewed, ticks if gap else known.since, duration, known.seen_renewed)
+
+    def late(self, ticks: Seconds) -> frozenset[str]:
+        """The nodes whose Leases are late while another one was renewed recently."""
+        if not any(each.seen_renewed and ticks - each.since < RECENT * each.duration for each in self._leases.values()):
+            return frozenset()
+        return frozenset(name for name, each in self._leases.items() if each.seen_renewed and _late(each, ticks))
+
+    def stopped_with(self, node: str, ticks: Seconds) -> tuple[frozenset[str], int]:
+        """The nodes that stopped at the same time as `node`, which is included, and the number of nodes that had not
+        stopped long before.
+
+        A node stopped at the same time if its last renewal is nearer to that of `node` than to now.
+        """
+        since = self._leases[node].since
+        lived = {name: each.since for name, each in self._leases.items() if each.since >= since - SAME_MOMENT}
+        return frozenset(name for name, at in lived.items() if at < (since + ticks) / 2), len(lived)
+
+
+def _late(lease: _Lease, ticks: Seconds) -> bool:
+    return ticks - lease.since >= max(LEAST_LATENESS, LATE_AFTER * lease.duration)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is known of one cluster. `due` is when its Leases are listed next, in ticks."""
+
+    leases: LeaseTable
+    suspects: frozenset[str] = frozenset()
+    due: Seconds = 0.0
+
+
+class SilenceWatch:
+    """`run` sets the suspected nodes of the inventories until it is cancelled."""
+
+    def __init__(self, clusters: Iterable[Cluster], *, clock: Clock) -> None:
+        self._clusters = clusters
+        self._clock = clock
+        self._watched: dict[str, _Watched] = {}
+
+    async def run(self) -> None:
+        """List the Leases of all clusters in which pods of attempts run, again and again."""
+        while True:
+            await self._clock.sleep(POLL_INTERVAL)
+            await asyncio.gather(*(self._look(cluster) for cluster in self._clusters))
+
+    async def _look(self, cluster: Cluster) -> None:
+        ticks = self._clock.ticks()
+        watched = self._watched.setdefault(cluster.name, _Watched(LeaseTable()))
+        if ticks < watched.due or cluster.problem or not (cluster.inventory.occupied or watched.suspects):
+            return
+        watched.due = ticks + POLL_INTERVAL
+        try:
+            found = await _leases(cluster)
+        except (ClusterUnreachable, TimeoutError):
+            return
+        except SpotladderError as error:
+            _log.info("Leases of nodes cannot be listed", cluster=cluster.name, error=str(error))
+            found = None
+        if found is None:
+            watched.due = ticks + REFUSED_RETRY_INTERVAL
+            return self._suspect(cluster, watched, frozenset())
+        watched.leases.listed(found, self._clock.ticks())
+        late = watched.leases.late(self._clock.ticks())
+        suspects = watched.suspects & late
+        if fresh := sorted(self._alone(cluster, watched, late - suspects)):
+            answers = await asyncio.gather(*(_answers(cluster, name) for name in fresh))
+            suspects |= {name for name, answers_us in zip(fresh, answers, strict=True) if not answers_us}
+        return self._suspect(cluster, watched, suspects)
+
+    def _alone(self, cluster: Cluster, watched: _Watched, late: frozenset[str]) -> Iterator[str]:
+        """The nodes with pods of attempts that did not stop together with others."""
+        occupied, ticks = cluster.inventory.occupied, self._clock.ticks()
+        for node in late & occupied.keys():
+            stopped, of = watched.leases.stopped_with(node, ticks)
+            if len(stopped) >= max(MANY_NODES, MOST_OF_A_CLUSTER * of):
+                continue
+            of_job = [{name for name, jobs in occupied.items() if job in jobs} for job in occupied[node]]
+            if not any(len(nodes) > 1 and nodes <= stopped for nodes in of_job):
+                yield node
+
+    @staticmethod
+    def _suspect(cluster: Cluster, watched: _Watched, nodes: frozenset[str]) -> None:
+        for name in sorted(nodes - watched.suspects):
+            _log.warning("a node is silent: its Lease is late and its kubelet does not answer", node=name)
+        for name in sorted(watched.suspects - nodes):
+            _log.info("a node is not suspected any more", node=name)
+        watched.suspects = nodes
+        cluster.inventory.suspect(nodes)
+
+
+async def _leases(cluster: Cluster) -> list[Object] | None:
+    """The Leases of the cluster's kubelets; None if they are too many."""
+    found = list[Object]()
+    async with asyncio.timeout(ANSWER_TIMEOUT):
+        pages = 0
+        async for page in cluster.client.pages(LEASES, NODE_LEASES):
+            pages += 1
+            if pages > MOST_PAGES:
+                return None
+            found += page.items
+    return found
+
+
+async def _answers(cluster: Cluster, node: str) -> bool:
+    """Whether the kubelet of this node answers; True where it cannot be asked."""
+    pod = next(_running_on(cluster.inventory, node), None)
+    if pod is None:
+        return True
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT):
+            async for _ in cluster.client.log(pod.name, pod.namespace, container=pod.program, tail=1):
+                break
+    except (ClusterUnreachable, TimeoutError):
+        return False
+    except SpotladderError:
+        return True  # The kubelet has answered, or the API server refuses to ask it.
+    return True
+
+
+def _running_on(inventory: Inventory, node: str) -> Iterator[PodRecord]:
+    """The pods on this node whose program has started."""
+    for pod in inventory.pods:
+        if pod.node == node and any(entry.name == pod.program and entry.running for entry in pod.containers):
+            yield pod

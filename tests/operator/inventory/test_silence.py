@@ -1,0 +1,205 @@
+"""Silent nodes before Kubernetes marks them: late Leases, the question to the kubelet, and the loss of contact."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.client import Page
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
+from spotladder.operator.inventory.silence import LEAST_LATENESS, POLL_INTERVAL, SilenceWatch
+from tests.workloads.builders import pod
+
+RENEWAL = 10.0
+"""Seconds between two renewals of a Lease by a kubelet, as in Kubernetes."""
+
+MARKED_AFTER = 40.0
+"""Seconds after which Kubernetes marks a node whose Lease is not renewed, at the earliest."""
+
+
+@dataclass
+class Machines:
+    """The API server of a cluster with these nodes. Nodes in `dead` renew nothing and do not answer; nodes in `slow`
+    renew nothing but answer."""
+
+    clock: SteppedClock
+    names: tuple[str, ...]
+    dead: set[str] = field(default_factory=set)
+    slow: set[str] = field(default_factory=set)
+    refuses: bool = False
+    away: bool = False
+    refuses_logs: bool = False
+    gone: bool = False
+    ahead: float = 0.0
+    lists: int = 0
+    asked: list[str] = field(default_factory=list)
+    renewed: dict[str, float] = field(default_factory=dict)
+
+    async def pages(self, *_: object) -> AsyncIterator[Page]:
+        self.lists += 1
+        if self.refuses:
+            raise Forbidden(403, "Forbidden", "leases is forbidden")
+        if self.away:
+            raise ClusterUnreachable("list leases: no answer")
+        now = self.clock.ticks()
+        for number, name in enumerate(self.names):
+            if name not in self.dead | self.slow:
+                self.renewed[name] = now - (now + 3.0 * number) % RENEWAL
+        leases = [
+            {"metadata": {"name": name}, "spec": {"renewTime": str(at), "leaseDurationSeconds": 40}}
+            for name, at in self.renewed.items()
+        ]
+        yield Page(leases, "1")
+
+    async def log(self, name: str, _namespace: str, *, container: str, tail: int) -> AsyncIterator[bytes]:
+        assert (container, tail) == ("ray", 1)
+        self.asked.append(name)
+        if self.gone:
+            raise NotFound(404, "NotFound", f"pods {name!r} not found")
+        if self.refuses_logs:
+            raise Forbidden(403, "Forbidden", "pods/log is forbidden")
+        if name.removeprefix("pod-on-") in self.dead:
+            raise ClusterUnreachable("log of pod: the API server answers 500: no route to host")
+        yield b"step 7\n"
+
+
+@dataclass
+class Inventory:
+    jobs_on: Mapping[str, set[tuple[str, str]]]
+    suspected: frozenset[str] = frozenset()
+
+    @property
+    def occupied(self) -> Mapping[str, set[tuple[str, str]]]:
+        return self.jobs_on
+
+    @property
+    def pods(self) -> list[Any]:
+        return [replace(pod(f"pod-on-{node}", node=node), program="ray") for node in self.jobs_on]
+
+    def suspect(self, nodes: frozenset[str]) -> None:
+        self.suspected = nodes
+
+
+class World:
+    """A cluster with nodes a to f. The job `one` has pods on a and b, the job `two` on c alone."""
+
+    def __init__(self, *occupied: str, **more: Any) -> None:
+        self.clock = SteppedClock()
+        self.client = Machines(self.clock, tuple("abcdef"), **more)
+        jobs = {"a": "one", "b": "one", "c": "two"}
+        self.inventory = Inventory({name: {("team", jobs[name])} for name in occupied or jobs})
+        self.name, self.problem = "home", ""
+
+    async def __aenter__(self) -> World:
+        clusters: Any = [self]
+        self.task = asyncio.create_task(SilenceWatch(clusters, clock=self.clock).run())
+        await self.clock.advance(3 * RENEWAL)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+    async def seconds_until_suspected(self, node: str, *, at_most: float = 120.0) -> float | None:
+        began = self.clock.ticks()
+        while self.clock.ticks() - began < at_most:
+            await self.clock.advance(1.0)
+            if node in self.inventory.suspected:
+                return self.clock.ticks() - began
+        return None
+
+
+async def test_a_node_that_stops_is_suspected_before_kubernetes_marks_it() -> None:
+    async with World() as world:
+        world.client.dead = {"c"}
+        took = await world.seconds_until_suspected("c")
+        assert took is not None
+        assert LEAST_LATENESS - RENEWAL <= took <= LEAST_LATENESS + POLL_INTERVAL < MARKED_AFTER
+        assert world.client.asked == ["pod-on-c"]
+
+
+async def test_one_of_several_nodes_of_a_job_is_suspected() -> None:
+    async with World() as world:
+        world.client.dead = {"a"}
+        assert await world.seconds_until_suspected("a") is not None
+        assert world.inventory.suspected == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "asked"),
+    [
+        pytest.param({"slow": {"c"}}, True, id="the kubelet answers although its Lease is late"),
+        pytest.param({"dead": {"c"}, "refuses_logs": True}, True, id="logs may not be read"),
+        pytest.param({"dead": {"c"}, "refuses": True}, False, id="Leases may not be listed"),
+        pytest.param({"dead": set("abcdef")}, False, id="no node renews its Lease"),
+        pytest.param({"dead": set("abcd")}, False, id="most nodes of the cluster stop together"),
+        pytest.param({"dead": {"a", "b"}}, False, id="all nodes of a job stop together"),
+        pytest.param({"dead": {"d"}}, False, id="a node without pods of attempts"),
+        pytest.param({"dead": {"c"}, "away": True}, False, id="the API server does not answer"),
+    ],
+)
+async def test_no_node_is_suspected_without_proof(trouble: dict[str, Any], asked: bool) -> None:
+    async with World() as world:
+        for name, value in trouble.items():
+            setattr(world.client, name, value)
+        await world.clock.advance(120)
+        assert world.inventory.suspected == frozenset()
+        assert bool(world.client.asked) == asked
+
+
+async def test_nodes_that_were_lost_long_ago_do_not_prevent_a_suspicion() -> None:
+    async with World() as world:
+        world.client.dead = set("def")
+        await world.clock.advance(100)
+        world.client.dead = set("cdef")
+        assert await world.seconds_until_suspected("c") is not None
+
+
+async def test_after_an_outage_of_the_api_server_every_lease_can_be_renewed_first() -> None:
+    async with World() as world:
+        world.client.away = True
+        await world.clock.advance(120)
+        world.client.away = False
+        await world.clock.advance(POLL_INTERVAL)
+        assert world.client.asked == []
+        await world.clock.advance(60)
+        assert world.client.asked == []
+
+
+async def test_a_node_that_was_silent_when_the_controller_started_is_left_to_kubernetes() -> None:
+    world = World(dead={"c"})
+    world.client.renewed = dict.fromkeys(world.client.names, 0.0)
+    async with world:
+        assert await world.seconds_until_suspected("c") is None
+
+
+async def test_the_suspicion_ends_when_the_lease_is_renewed() -> None:
+    async with World() as world:
+        world.client.dead = {"c"}
+        await world.seconds_until_suspected("c")
+        world.inventory.jobs_on = {}  # its pod was replaced; the node is still watched
+        world.client.dead = set()
+        await world.clock.advance(RENEWAL + POLL_INTERVAL)
+        assert world.inventory.suspected == frozenset()
+
+
+async def test_leases_are_listed_only_while_attempts_have_nodes_and_seldom_when_refused() -> None:
+    async with World() as world:
+        world.inventory.jobs_on, before = {}, world.client.lists
+        await world.clock.advance(60)
+        assert world.client.lists == before
+    async with World("c", refuses=True) as world:
+        await world.clock.advance(60)
+        assert world.client.lists == 1
+
+
+async def test_a_pod_that_is_gone_proves_nothing() -> None:
+    async with World() as world:
+        world.client.gone = True
+        world.client.dead = {"c"}
+        assert await world.seconds_until_suspected("c") is None
