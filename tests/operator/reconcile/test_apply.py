@@ -196,5 +196,5 @@ async def test_a_replaced_pod_on_a_silent_node_is_force_deleted_when_kuberay_has
     loaded.spec = JobSpec((Tier("spot-a"),))
     loaded.seen = Observation(1, (AttemptSeen(1, surplus=surplus),))
     home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
-    await applier.let_go(loaded, JobState(attempt=Attempt(1, "spot-a", 0.0, leaving=("p1",))))
+    await applier.remove_silent_pods(loaded, JobState(attempt=Attempt(1, "spot-a", 0.0, leaving=("p1",))))
     assert bool(client.removed) is removed
