@@ -6,6 +6,8 @@ The nodes of the cluster need the same version of spotladder with the extra `sim
 from __future__ import annotations
 
 import math
+import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -18,6 +20,9 @@ Result = TypeVar("Result")
 BATCHES = 8
 """Number of tasks for each processor of the cluster, so that no processor waits long for the last one."""
 
+CONNECT_TIMEOUT = 5.0
+"""Seconds in which the address must accept a connection. `ray.init` itself retries for more than five minutes."""
+
 
 def spread(
     work: Callable[[Shared, Run], Result], shared: Shared, runs: Sequence[Run], address: str
@@ -29,11 +34,12 @@ def spread(
         import ray
     except ImportError:
         raise EnvironmentFailure("--ray needs Ray: pip install 'spotladder[local]'") from None
+    _check_reachable(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", include_dashboard=False)
     except (OSError, RuntimeError, ValueError) as error:
         first = str(error).partition("\n")[0]
-        raise EnvironmentFailure(f"--ray {address}: cannot connect: {first}") from None
+        raise _cannot_connect(address, first) from None
     try:
         processors = int(ray.cluster_resources().get("CPU", 1))
         size = max(1, math.ceil(len(runs) / (BATCHES * max(1, processors))))
@@ -44,6 +50,21 @@ def spread(
             yield from ray.get(task)
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raises EnvironmentFailure unless `address` accepts connections, or names no host and port (`local`, `auto`)."""
+    parts = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
+    if parts is None:
+        return
+    try:
+        socket.create_connection((parts[1].strip("[]"), int(parts[2])), timeout=CONNECT_TIMEOUT).close()
+    except (OSError, OverflowError) as error:
+        raise _cannot_connect(address, str(error)) from None
+
+
+def _cannot_connect(address: str, why: str) -> EnvironmentFailure:
+    return EnvironmentFailure(f"--ray {address}: cannot connect: {why}")
 
 
 def _batch(work: Callable[[Any, Any], Any], shared: Any, runs: Sequence[Any]) -> list[Any]:
