@@ -75,7 +75,7 @@ def test_the_picture_shows_phase_progress_cost_commits_and_nodes(run: Run) -> No
     for wanted in ("loss 1.361", "committed step 50, 4s ago", "spot-a-1-1", "$0.0040 spent", "0/1"):
         assert wanted in text
     assert "saved" not in text, "the time of a step is unknown after one commit"
-    assert "60\u202f% saved" in "\n".join(drawn(*at(run, 30)))
+    assert "65\u202f% saved" in "\n".join(drawn(*at(run, 30)))
     assert "committed step 50, loss 1.589" in text
     assert "Ctrl-C drains and commits" in text
 

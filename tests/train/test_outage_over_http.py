@@ -34,6 +34,13 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
+def uri_of_log(server: str) -> tuple[str, CommitLog]:
+    """A new bucket, and a reader of its log that connects directly and with the usual timeouts."""
+    uri = new_bucket(server)
+    return uri, CommitLog(open_store(uri), "digits")
+
+
+@pytest.fixture
 def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
     for name in ("SMALL_REQUEST_TIMEOUT", "DATA_REQUEST_TIMEOUT", "RETRY_TIMEOUT"):
         monkeypatch.setattr(bucket, name, timedelta(seconds=0.5))
@@ -48,11 +55,12 @@ def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
 
 
 @pytest.mark.parametrize("kind", ["refused", "503", "hanging"])
-def test_training_continues_and_commits_after_the_outage(server: str, outage: Outage, kind: str) -> None:
-    uri = new_bucket(server)
+def test_training_continues_and_commits_after_the_outage(
+    uri_of_log: tuple[str, CommitLog], outage: Outage, kind: str
+) -> None:
+    uri, log = uri_of_log
     settings = variables(Path(), uri=uri, interval="10steps")
     job = Job(join(Environment(settings), ProcessRank()))
-    log = CommitLog(open_store(uri), "digits")
     during: list[int] = []
     began = back = 0.0
     longest = 0.0
