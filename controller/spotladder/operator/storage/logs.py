@@ -23,7 +23,7 @@ from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
-from spotladder.checkpoints.store import StoreRefused
+from spotladder.checkpoints.store import RightsRefused, StoreRefused, renew
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
@@ -86,7 +86,14 @@ class BucketLog:
 
     def progress(self) -> Progress:
         with self._permitted():
-            return self._follower.progress()
+            try:
+                return self._follower.progress()
+            except RightsRefused:
+                with suppress(
+                    SpotladderError
+                ):  # The file may be incomplete while it is replaced: the next read tries again.
+                    renew(self._log.store)
+                raise
 
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
         with self._permitted():
