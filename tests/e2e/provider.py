@@ -73,16 +73,31 @@ class Cluster:
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def add(self, pool: str, *names: str) -> None:
-        """Add machines to a pool. Returns when they are Ready."""
+        """Add machines to a pool. Returns when they are Ready. A machine that does not start is replaced once: its
+        kubelet has ended, because the container runtime was too slow for it."""
+        if self._added(pool, names):
+            return
+        absent = [name for name in names if not self._ready(name)]
+        if absent:
+            print(*(self._call("logs", self.name, f"{name}/kubelet")[-500:] for name in absent), sep="\n")
+            self.remove_quietly(absent)
+            assert self._added(pool, absent), f"{', '.join(absent)}: not Ready, also as new machines"
+
+    def _added(self, pool: str, names: Sequence[str]) -> bool:
+        """False if some machines are not Ready in time; they may continue to start."""
         command = [str(tool()), "node", "add", self.name, *(f"{name}:pool={pool}" for name in names)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-        if done.returncode and "not there after" in done.stderr:  # The nodes continue to start.
-            nodes = [f"node/{name}" for name in names]
-            for state in ("create", "condition=Ready"):
-                wait = ["wait", f"--for={state}", "--timeout=300s", *nodes]
-                call([str(program("kubectl")), f"--kubeconfig={self.kubeconfig}", *wait])
-        else:
-            assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}"
+        late = "not there after" in done.stderr
+        assert late or not done.returncode, f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}"
+        return not done.returncode
+
+    def _ready(self, name: str) -> bool:
+        command = [str(program("kubectl")), f"--kubeconfig={self.kubeconfig}", "wait", f"node/{name}"]
+        return all(
+            subprocess.run([*command, f"--for={state}", "--timeout=60s"], capture_output=True, check=False).returncode
+            == 0
+            for state in ("create", "condition=Ready")
+        )
 
     def kill(self, name: str, *, silent: bool = False) -> None:
         """Kill the machine; its Node object stays. `silent`: no further packet is sent, as in a power cut."""
