@@ -73,11 +73,13 @@ NEVER_CALLED = {
     (JOBSETS.group, JOBSETS.plural, "create"): "as for rayjobs, which the walk here is made of",
     (JOBSETS.group, JOBSETS.plural, "patch"): "as for rayjobs, which the walk here is made of",
     (JOBSETS.group, JOBSETS.plural, "delete"): "as for rayjobs, which the walk here is made of",
-    ("coordination.k8s.io", "leases", "list"): "when a node of an attempt falls silent",
     ("", "pods/status", "patch"): "pods of a JobSet only",
     ("", "pods/log", "get"): "pods of a JobSet, and KubeRay's submitter",
     (JOBSETS.group, JOBSETS.plural, "watch"): "JobSet is not installed here; it is listed first",
 }
+
+CALLED_AFTER_SECONDS = {("coordination.k8s.io", "leases", "list")}
+"""The Leases of nodes are listed every few seconds while pods run, so a short walk may end before."""
 
 
 class Recording(Client):
@@ -171,7 +173,7 @@ async def test_the_permissions_are_those_that_the_controller_uses(
             async with here.operator(client=client, namespaces_=(here.namespace,) if namespaced else ()):
                 await walk(here)
             assert client.refused == set()
-            assert granted(found) - client.used == set(NEVER_CALLED)
+            assert granted(found) - client.used - CALLED_AFTER_SECONDS == set(NEVER_CALLED)
 
 
 async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
@@ -202,7 +204,7 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
                     for right in _rights(method, path, query, created=status == 201)}  # fmt: skip
             assert [entry for entry in east.proxy.passed if entry[3] in (401, 403)] == []
             never = {right for right in NEVER_CALLED if right[0] != "spotladder.io"}
-            assert granted(rights) - used == never
+            assert granted(rights) - used - CALLED_AFTER_SECONDS == never
 
 
 async def walk_in_member(here: World, east: Elsewhere) -> None:

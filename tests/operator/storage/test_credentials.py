@@ -31,7 +31,7 @@ def test_replaced_keys_of_a_credentials_file_are_read_again(monkeypatch: pytest.
             log = BucketLog(LogAddress("digits", "team-a", "uid", uri), Egress())
             assert log.progress().step == 0
             keys.revoke(*old)
-            for content in ("[te", None):  # while it is replaced the file is incomplete
+            for content in ("[team]\n", None):  # while it is replaced the file is incomplete
                 if content:
                     file.write_text(content)
                 else:
