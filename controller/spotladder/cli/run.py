@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spotladder.cli.folders import check_writable, folder
-from spotladder.errors import InvalidSpec, SpotladderError
+from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
@@ -69,6 +69,7 @@ def run(
 
     from spotladder.api.deadline import check_deadline
     from spotladder.api.read import located, read_job, read_job_and_world
+    from spotladder.core.contract import ExitCode
     from spotladder.core.model import TERMINAL
     from spotladder.display.view import PlainView, Shielded, view_on
     from spotladder.local.output import WithOutput
@@ -110,7 +111,7 @@ def run(
         raise located(error, job) from error
     if outcome.message:
         typer.echo(outcome.message)
-    if outcome.exit_code in (75, 5):
+    if outcome.exit_code in (ExitCode.INTERRUPTED, EnvironmentFailure.exit_code):
         verb = "to retry" if outcome.state.stage in TERMINAL else "to continue"
         typer.echo(f"{verb}: {_again(job, world, report, state_dir)}")
     raise typer.Exit(outcome.exit_code)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from spotladder.exit_code import ExitCode
+
 
 class Cause(StrEnum):
     """Why a worker or head pod of an attempt was lost."""
@@ -103,7 +105,7 @@ FAILED_EXIT_CODES: Mapping[Reason, int] = MappingProxyType(
         Reason.TIERS_EXHAUSTED: 3,
         Reason.DEADLINE_EXCEEDED: 4,
         Reason.BUDGET_EXCEEDED: 4,
-        Reason.FENCED: 76,
+        Reason.FENCED: ExitCode.FENCED,
     }
 )
 """The exit code of a command that waited for a job that failed for this reason; 1 for any other reason."""

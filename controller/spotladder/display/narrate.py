@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from spotladder.core.contract import ExitCode
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.figures import count, measure, span
@@ -93,14 +94,14 @@ def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             loss = record.metrics.get("loss")
             extra = f", loss {measure(loss)}" if loss is not None else ""
             return Tone.GOOD, f"committed step {count(record.step)}{extra}"
-        case DriverExited(code=75):
-            return Tone.QUIET, f"attempt {record.attempt} has stopped and can be resumed (exit code 75)"
-        case DriverExited(code=76):
+        case DriverExited(code=ExitCode.INTERRUPTED):
+            return Tone.QUIET, f"attempt {record.attempt} has stopped and can be resumed (exit code {record.code})"
+        case DriverExited(code=ExitCode.FENCED):
             return Tone.CAUTION, f"attempt {record.attempt} was fenced: a newer attempt owns the job"
         case Noted():
             return Tone.CAUTION if record.warning else Tone.QUIET, record.text
         case Ended():
-            tone = {0: Tone.GOOD, 75: Tone.CAUTION}.get(record.exit_code, Tone.BAD)
+            tone = {0: Tone.GOOD, ExitCode.INTERRUPTED: Tone.CAUTION}.get(record.exit_code, Tone.BAD)
             resumable = record.reason is Reason.INTERRUPTED
             text = (
                 "done"

@@ -25,8 +25,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from spotladder.core.contract import ExitCode
 from spotladder.core.model import Instant
 from spotladder.core.reasons import Cause
+from spotladder.workloads.exits import KILLED_CONTAINER
 from spotladder.workloads.records import ContainerRecord, EventRecord, NodeRecord, PodRecord
 
 
@@ -122,11 +124,10 @@ EXIT_REASONS: Mapping[str, Cause] = MappingProxyType(
 EXIT_CODES: Mapping[int, Cause] = MappingProxyType(
     {
         0: Cause.UNKNOWN,  # ended normally, which does not explain the loss of the pod
-        75: Cause.UNKNOWN,  # committed and stopped: the attempt's end, not a loss
-        76: Cause.UNKNOWN,  # fenced: the attempt's end
-        77: Cause.UNKNOWN,  # the checkpoint store refuses the credentials: the attempt's end
-        137: Cause.UNKNOWN,  # SIGKILL; the other signs give the cause
-        143: Cause.UNKNOWN,  # SIGTERM; the other signs give the cause
+        ExitCode.INTERRUPTED: Cause.UNKNOWN,  # committed and stopped: the attempt's end, not a loss
+        ExitCode.FENCED: Cause.UNKNOWN,  # fenced: the attempt's end
+        ExitCode.ACCESS_DENIED: Cause.UNKNOWN,  # the checkpoint store refuses the credentials: the attempt's end
+        **dict.fromkeys(KILLED_CONTAINER, Cause.UNKNOWN),  # the other signs give the cause
     }
 )
 """Exit codes of programs. Any other exit code is the program's own error."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from time import gmtime, strftime
 
+from spotladder.core.contract import ExitCode
 from spotladder.display.figures import NONE, clock, count, money, percent, saved, span
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
@@ -61,7 +62,7 @@ def _header(facts: Facts, title: str) -> Markup:
     counts = f"{_plural(len(facts.attempts), 'attempt')}, {_plural(facts.failures, 'failure')}"
     sentence = f" in {span(facts.time.total)}, {counts}"
     reason = " – ".join(filter(None, (str(facts.reason), facts.message)))
-    detail = "" if facts.exit_code in (0, 75) or facts.going_on else f": {reason}"
+    detail = "" if facts.exit_code in (0, ExitCode.INTERRUPTED) or facts.going_on else f": {reason}"
     return element(
         "header",
         element("h1", title),
@@ -105,7 +106,8 @@ def _verdict(facts: Facts) -> tuple[str, str]:
         return "caution", str(facts.state.phase)
     if facts.exit_code is None:
         return "caution", "Broken off"
-    return {0: ("good", "Succeeded"), 75: ("caution", "Interrupted")}.get(facts.exit_code, ("bad", "Failed"))
+    verdicts = {0: ("good", "Succeeded"), ExitCode.INTERRUPTED: ("caution", "Interrupted")}
+    return verdicts.get(facts.exit_code, ("bad", "Failed"))
 
 
 def _timeline(facts: Facts) -> Markup:

@@ -28,6 +28,7 @@ from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.resources import DISRUPTION_BUDGETS, APIResource
 from spotladder.workloads import names, template_schema
+from spotladder.workloads.exits import KILLED_CONTAINER
 from spotladder.workloads.jobset import state
 from spotladder.workloads.jobset.operator import silent_jobset
 from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
@@ -43,9 +44,6 @@ from spotladder.workloads.workload import AttemptObjects, Change, WorkloadKind
 NEVER_BY_ITSELF = 2_147_483_647
 """JobSet's maximum of maxRestarts: the tier's maxFailures limits the restarts instead."""
 
-KILLED = (137, 143)
-"""Exit codes of SIGKILL and SIGTERM: another process ended the pod."""
-
 _FIELD = "jobSet"
 _AT: Path = ("spec", "workload", _FIELD, "template", "spec")
 _JOBS: Path = (*_AT, "replicatedJobs")
@@ -60,7 +58,7 @@ _OWNED = {
 _OWNED_OF_A_JOB = {
     "backoffLimit": "is set by spotladder, which restarts the whole set instead; remove it",
     "backoffLimitPerIndex": "is set by spotladder, which restarts the whole set instead; remove it",
-    "podFailurePolicy": "is set by spotladder for exit codes 75, 76 and 77; remove it",
+    "podFailurePolicy": "is set by spotladder, which reads the exit codes of the program; remove it",
     "suspend": "is set by spotladder: use spec.suspend",
     "ttlSecondsAfterFinished": "is set by spotladder, which removes ended attempts; remove it",
 }
@@ -200,7 +198,7 @@ def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path) -> None:
     job.setdefault("completionMode", "Indexed")
     job["backoffLimit"] = 0
     job["podFailurePolicy"] = {
-        "rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": list(KILLED)}}]
+        "rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": list(KILLED_CONTAINER)}}]
     }
     job["template"] = with_overlay(
         job["template"], overlay, PodRole.WORKER, overlay.tier.workers, (*inside, "template"), only_first=False
