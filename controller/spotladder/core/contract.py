@@ -15,11 +15,17 @@ from typing import Final, Self
 from spotladder.core.reasons import Reason
 from spotladder.exit_code import ExitCode
 
-__all__ = ["VARIABLES", "ExitCode", "Notice", "NoticeKind", "Variable"]
+__all__ = ["PREFIX", "VARIABLES", "ExitCode", "LaunchVariable", "Notice", "NoticeKind", "Variable"]
+
+PREFIX = "SPOTLADDER_"
+"""The beginning of the name of every variable."""
 
 
 class Variable:
-    """Names of the environment variables of a program. Each process of an attempt has its own values."""
+    """Names of the environment variables that a controller sets for a program.
+
+    Each process of an attempt has its own values.
+    """
 
     JOB: Final = "SPOTLADDER_JOB"
     NAMESPACE: Final = "SPOTLADDER_NAMESPACE"
@@ -36,7 +42,16 @@ class Variable:
 
 
 VARIABLES = frozenset(value for name, value in vars(Variable).items() if name.isupper())
-"""The names of all variables."""
+"""The names in `Variable`."""
+
+
+class LaunchVariable:
+    """Names of environment variables that users set, for processes without a launcher and scripts without a job."""
+
+    RANK: Final = "SPOTLADDER_RANK"
+    WORLD_SIZE: Final = "SPOTLADDER_WORLD_SIZE"
+    GROUP: Final = "SPOTLADDER_GROUP"  # distinguishes several sets of processes of one job
+    STATE: Final = "SPOTLADDER_STATE"  # state folder of `spotladder run` and of scripts without a job
 
 
 class NoticeKind(StrEnum):

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spotladder.core.contract import PREFIX
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import raystart
 from spotladder.local.reaper import MARK, TEMPORARY, Reaper, end_session
@@ -66,7 +67,7 @@ class Machine:
         return {**own, **self.environment, **_RAY, "PATH": path, MARK: self.mark}
 
 
-_FOREIGN = ("RAY_ADDRESS", "RAY_JOB_", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP", "SPOTLADDER_")
+_FOREIGN = ("RAY_ADDRESS", "RAY_JOB_", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP", PREFIX)
 _RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # Several nodes on macOS: Ray's warning does not apply here.

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from spotladder.core.codec import dump, load_state
+from spotladder.core.contract import LaunchVariable
 from spotladder.core.model import Instant, JobState
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
@@ -196,7 +197,7 @@ class AlreadyRunning(SpotladderError):
 
 def state_root(environ: Mapping[str, str]) -> Path:
     """The folder with the state of all jobs, from the environment."""
-    if own := environ.get("SPOTLADDER_STATE"):
+    if own := environ.get(LaunchVariable.STATE):
         return Path(own).expanduser()
     base = environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(base).expanduser() / "spotladder"

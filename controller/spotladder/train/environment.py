@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from spotladder.core.contract import Variable
+from spotladder.core.contract import PREFIX, LaunchVariable, Variable
 from spotladder.core.durations import parse_duration
 from spotladder.errors import InvalidSpec
 
@@ -110,11 +110,11 @@ class Environment:
         resolved = {
             Variable.JOB: self.job,
             Variable.NAMESPACE: self.namespace,
-            "SPOTLADDER_ATTEMPT": str(self.attempt),
+            Variable.ATTEMPT: str(self.attempt),
             Variable.TIER: self.tier,
             Variable.URI: self.uri,
         }
-        given = {key: value for key, value in self.variables.items() if key.startswith("SPOTLADDER_")}
+        given = {key: value for key, value in self.variables.items() if key.startswith(PREFIX)}
         return {**given, **resolved}
 
     def _get(self, name: str) -> str:
@@ -137,7 +137,7 @@ class Environment:
             raise InvalidSpec(f"{error}{alternative}", where=name) from None
 
     def _state_folder(self) -> Path:
-        if state := self._get("SPOTLADDER_STATE"):
+        if state := self._get(LaunchVariable.STATE):
             return Path(state)
         return Path(self.variables.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "spotladder"
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spotladder.core.contract import LaunchVariable
 from spotladder.errors import InvalidSpec
 
 
@@ -23,19 +24,19 @@ class ProcessRank:
 
 
 _PAIRS = (
-    ("spotladder", "SPOTLADDER_RANK", "SPOTLADDER_WORLD_SIZE"),
+    ("spotladder", LaunchVariable.RANK, LaunchVariable.WORLD_SIZE),
     ("torchrun", "RANK", "WORLD_SIZE"),
     ("mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("pmi", "PMI_RANK", "PMI_SIZE"),
 )
-_GROUPS = ("SPOTLADDER_GROUP", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT")
+_GROUPS = (LaunchVariable.GROUP, "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT")
 
 
 def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, Any] | None = None) -> ProcessRank:
     """The rank and world size of this process: from Ray in a Ray Train worker, else from the usual variables."""
     variables = os.environ if variables is None else variables
     modules = sys.modules if modules is None else modules
-    if "SPOTLADDER_RANK" not in variables and (world := _ray_train(modules)):
+    if LaunchVariable.RANK not in variables and (world := _ray_train(modules)):
         return world
     group = "/".join(variables[name] for name in _GROUPS if variables.get(name))
     for launcher, rank, size in _PAIRS:
