@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from spotladder.api import workload
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.fields import LONGEST_JOB_NAME, LONGEST_LABEL
 from spotladder.api.record import Record
@@ -97,8 +98,7 @@ _JOB_RULES = (
         "a tier that the job has left cannot be removed, renamed or given other capacity: the job's history refers to "
         "it",
     ),
-    _Rule("spec.workload", "has(self.ray) != has(self.jobSet)", "needs exactly one of ray and jobSet"),
-    _Rule("spec.workload", "has(self.ray) == has(oldSelf.ray)", "cannot change from ray to jobSet or back"),
+    *(_Rule("spec.workload", rule, message) for rule, message in workload.RULES),
     _Rule(
         "spec.checkpoints.uri",
         "self == oldSelf",

@@ -8,9 +8,9 @@ from typing import Any
 
 from spotladder.api.document import Document, documents_of
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
+from spotladder.api.ray_workload import workers_of
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
-from spotladder.api.workload import workers_of
 from spotladder.api.world import Pool, World
 from spotladder.core.durations import parse_duration
 from spotladder.core.model import CapacityType, Instant, JobSpec, Price, Seconds, Tier

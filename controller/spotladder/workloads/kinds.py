@@ -1,7 +1,6 @@
 """The registry of workload kinds: a new kind is a package beside `rayjob` and `jobset`, and one entry here.
 
-Its field under `spec.workload` is part of the schema: add it to `Workload` in `spotladder.api.workload`, and to the CEL
-rules of `spec.workload` in `spotladder.api.crds`.
+Its field under `spec.workload` is part of the schema: `spotladder.api.workload` has the fields and the CEL rules.
 """
 
 from __future__ import annotations

@@ -73,11 +73,11 @@ def for_cluster(files: Review, there: Mapping[str, CapacityTier] | None = None) 
 
 
 def for_clusters_alone(files: Review) -> list[Problem]:
-    """The errors of jobs that can run only on a cluster: local runs do not support JobSets."""
+    """The errors of jobs that can run only on a cluster: local runs support only Ray."""
     capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     found = []
     for entry in files.objects:
-        if isinstance(entry.model, TieredJob) and entry.model.spec.workload.job_set is not None:
+        if isinstance(entry.model, TieredJob) and entry.model.spec.workload.ray is None:
             found += _of_job(entry, entry.model, capacity)
     return found
 

@@ -7,8 +7,9 @@ from typing import Any
 from pydantic import Field
 
 from spotladder.api.record import Record
+from spotladder.api.template import TemplateMetadata
 from spotladder.api.tieredjob import TieredJob, TieredJobSpec
-from spotladder.api.workload import TemplateMetadata, Workload
+from spotladder.api.workload import Workload
 
 
 class BatchTemplate(Record):

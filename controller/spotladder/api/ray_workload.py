@@ -1,0 +1,183 @@
+"""The workload `ray`: a template of a RayJob. Only the fields that spotladder needs or sets are validated."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from spotladder.api.document import documents_of
+from spotladder.api.fields import OWN_ENVIRONMENT, Finding, several
+from spotladder.api.problems import Path, printable
+from spotladder.api.record import Record
+from spotladder.api.suggest import closest
+from spotladder.api.template import TemplateMetadata, bound_to_a_node, inner
+from spotladder.errors import InvalidSpec
+
+_RAYJOB_FIELDS = (
+    "activeDeadlineSeconds", "backoffLimit", "clusterSelector", "deletionStrategy", "entrypoint",
+    "entrypointNumCpus", "entrypointNumGpus", "entrypointResources", "jobId", "managedBy", "metadata",
+    "preRunningDeadlineSeconds", "rayClusterSpec", "runtimeEnvYAML", "shutdownAfterJobFinishes", "submissionMode",
+    "submitterConfig", "submitterPodTemplate", "suspend", "ttlSecondsAfterFinished",
+)  # fmt: skip
+_RAYCLUSTER_FIELDS = (
+    "authOptions", "autoscalerOptions", "enableInTreeAutoscaling", "gcsFaultToleranceOptions", "headGroupSpec",
+    "headServiceAnnotations", "managedBy", "rayVersion", "suspend", "upgradeStrategy", "workerGroupSpecs",
+)  # fmt: skip
+_WORKER_GROUP_FIELDS = (
+    "groupName", "idleTimeoutSeconds", "labels", "maxReplicas", "minReplicas", "numOfHosts", "rayStartParams",
+    "replicas", "resources", "scaleStrategy", "suspend", "template",
+)  # fmt: skip
+
+_RUNTIME_ENV_FIELDS = (
+    "_nsight", "_rocprof_sys", "conda", "config", "container", "env_vars", "excludes", "image_uri", "java_jars",
+    "nsight", "pip", "py_executable", "py_modules", "uv", "worker_process_setup_hook", "working_dir",
+)  # fmt: skip
+
+# Fields that spotladder sets and a template must therefore not set.
+_OWNED = {
+    "backoffLimit": "must not be set: KubeRay's retries would compete with spotladder's; use "
+    "spec.restartPolicy.backoffLimit",
+    "suspend": "must not be set: use spec.suspend",
+    "managedBy": "must not be set: remove it",
+    "clusterSelector": "must not be set: every attempt has its own cluster; describe it in rayClusterSpec",
+    "jobId": "must not be set: every attempt has its own id; remove it",
+}
+
+
+_FIXED_SIZE = (
+    "an attempt trains with a fixed number of workers and is not ready without all of them, so a smaller cluster would "
+    "exhaust the tier"
+)
+
+
+class RayTemplate(Record):
+    """The RayJob of each attempt."""
+
+    metadata: TemplateMetadata = Field(
+        default_factory=TemplateMetadata,
+        description="Labels and annotations of the RayJobs. spotladder sets their names.",
+    )
+    spec: dict[str, Any] = Field(
+        description="Spec of a RayJob (ray.io/v1), with at least entrypoint and rayClusterSpec.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+
+    @field_validator("spec")
+    @classmethod
+    def _check_spec(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        found = [*_unknown(spec, _RAYJOB_FIELDS, ()), *_rayjob_problems(spec)]
+        if found:
+            raise several(found)
+        return spec
+
+
+class RayWorkload(Record):
+    """A Ray program, run as one RayJob per attempt."""
+
+    template: RayTemplate = Field(description="The RayJob of each attempt.")
+
+
+def workers_of(spec: dict[str, Any]) -> int:
+    """The number of worker pods of a RayJob spec."""
+    groups = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])
+    return sum(group.get("replicas", 0) * group.get("numOfHosts", 1) for group in groups)
+
+
+def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
+    found: list[Finding] = []
+    entrypoint = spec.get("entrypoint")
+    if entrypoint is not None and not isinstance(entrypoint, str):
+        found.append(Finding(("entrypoint",), "must be text: one command line, like: python train.py"))
+    elif not (entrypoint or "").strip():
+        missing = "is required: the command that starts the program, like: python train.py"
+        found.append(Finding(("entrypoint",), missing))
+    elif fault := _unbalanced(str(entrypoint)):
+        found.append(Finding(("entrypoint",), fault))
+    found += [
+        Finding((name,), why, at_key=True) for name, why in _OWNED.items() if spec.get(name) not in (None, 0, False, "")
+    ]
+    found += _runtime_env_problems(spec.get("runtimeEnvYAML"))
+    cluster = spec.get("rayClusterSpec")
+    if not isinstance(cluster, dict):
+        return [*found, Finding(("rayClusterSpec",), "is required: a mapping with workerGroupSpecs")]
+    at = ("rayClusterSpec", "headGroupSpec", "template")
+    found += bound_to_a_node(inner(cluster, "headGroupSpec", "template"), at)
+    return [*found, *_unknown(cluster, _RAYCLUSTER_FIELDS, ("rayClusterSpec",)), *_worker_problems(cluster)]
+
+
+def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
+    at: Path = ("rayClusterSpec", "workerGroupSpecs")
+    groups = cluster.get("workerGroupSpecs")
+    fixed: list[Finding] = []
+    if cluster.get("enableInTreeAutoscaling") not in (None, False):
+        message = f"must not be set: {_FIXED_SIZE}; remove it"
+        fixed.append(Finding(("rayClusterSpec", "enableInTreeAutoscaling"), message, at_key=True))
+    if not isinstance(groups, list) or not groups or not all(isinstance(group, dict) for group in groups):
+        return [*fixed, Finding(at, "is required: a list of worker groups, each with replicas")]
+    found = fixed
+    for index, group in enumerate(groups):
+        found += _unknown(group, _WORKER_GROUP_FIELDS, (*at, index))
+        found += bound_to_a_node(group.get("template"), (*at, index, "template"))
+        for name, least in (("replicas", 0), ("numOfHosts", 1)):
+            count = group.get(name, least)
+            if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 100_000:
+                found.append(Finding((*at, index, name), f"must be a whole number of at least {least}"))
+        if group.get("minReplicas") not in (None, group.get("replicas", 0)):
+            message = f"must equal replicas: {_FIXED_SIZE}; remove it"
+            found.append(Finding((*at, index, "minReplicas"), message))
+    if not found and workers_of({"rayClusterSpec": cluster}) == 0:
+        found.append(Finding(at, "must have at least one worker: set replicas of a worker group to 1 or more"))
+    return found
+
+
+def _runtime_env_problems(text: Any) -> list[Finding]:
+    at: Path = ("runtimeEnvYAML",)
+    if text is None:
+        return []
+    if not isinstance(text, str):
+        return [Finding(at, "must be text with YAML: write runtimeEnvYAML: | and indent the lines below")]
+    try:
+        documents = documents_of(text, "line")
+    except InvalidSpec as error:
+        return [Finding(at, f"contains invalid YAML: {line}") for line in str(error).splitlines()]
+    if not documents:
+        return []
+    data = documents[0].data
+    if len(documents) > 1 or not isinstance(data, dict):
+        return [Finding(at, "must contain one YAML mapping, like env_vars: {KEY: value}")]
+    unknown = [
+        Finding(at, f"{printable(str(finding.path[-1]))} {finding.message}")
+        for finding in _unknown(data, _RUNTIME_ENV_FIELDS, (), cutoff=0.6)
+    ]
+    variables = data.get("env_vars", {})
+    if not isinstance(variables, dict):
+        return [*unknown, Finding(at, "env_vars must be a mapping of names to text")]
+    wrong = [name for name, value in variables.items() if not isinstance(value, str)]
+    taken = [name for name in variables if name in OWN_ENVIRONMENT]
+    return [
+        *unknown,
+        *(Finding(at, f"env_vars.{printable(name)} must be text: write the value in quotes") for name in wrong),
+        *(Finding(at, f"env_vars.{name} is set by spotladder for each attempt; remove it") for name in taken),
+    ]
+
+
+def _unbalanced(command: str) -> str:
+    """The error in the command's quoting; "" if none. Commands with comments or several lines are not checked."""
+    if "#" in command or "\n" in command:
+        return ""
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        return f"cannot be read as a command: {str(error).lower()}; close the quotes, or escape a single one with \\"
+    return ""
+
+
+def _unknown(given: dict[str, Any], known: tuple[str, ...], at: Path, *, cutoff: float = 0.8) -> list[Finding]:
+    """Findings for misspelt fields. A field unlike any known one is accepted: a newer KubeRay may have it."""
+    return [
+        Finding((*at, name), f"is not a known field; did you mean {near}?", at_key=True)
+        for name in given
+        if name not in known and (near := closest(name, known, cutoff=cutoff))
+    ]
