@@ -35,11 +35,6 @@ SHORTEST_DURATION = 0.001
 """Minimum of positive durations, in seconds. A shorter duration would be formatted as 0s."""
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_STEPS = re.compile(r"([0-9]{1,12}) ?steps?")
-_SCHEMES = ("s3", "gs", "az", "file")
-_OTHER_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "gsutil": "gs", "azure": "az", "abfs": "az", "abfss": "az",
-                  "wasb": "az", "wasbs": "az", "nfs": "file"}  # fmt: skip
-_VARIABLE = re.compile(r"\$(?:\{[^}]*\}?|\([^)]*\)?|[A-Za-z_][A-Za-z0-9_]*)")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -92,7 +87,8 @@ def _duration(value: Any) -> Any:
     return seconds
 
 
-def _positive_duration(value: Any) -> Any:
+def positive_duration(value: Any) -> Any:
+    """The seconds of a duration with a unit. Raises the validator's error if it is not one or not positive."""
     seconds = _duration(value)
     if seconds == 0:
         raise refused("must be more than 0s")
@@ -113,7 +109,7 @@ Duration = Annotated[
 
 PositiveDuration = Annotated[
     float,
-    BeforeValidator(_positive_duration),
+    BeforeValidator(positive_duration),
     PlainSerializer(format_duration, return_type=str),
     WithJsonSchema(_DURATION_SCHEMA),
 ]
@@ -188,7 +184,8 @@ Timestamp = Annotated[
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def _text(value: Any) -> str:
+def checked_text(value: Any) -> str:
+    """The value, which must be text. Raises the validator's error otherwise."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -199,7 +196,7 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any, longest: int, why: str, *, letter_first: bool = False) -> str:
-    name = _text(value)
+    name = checked_text(value)
     if not name:
         raise refused("must not be empty")
     first, ends = ("[a-z]", "beginning with a letter") if letter_first else ("[a-z0-9]", "no '-' at the ends")
@@ -235,7 +232,7 @@ JobName = Annotated[
 
 
 def _label_value(value: Any) -> str:
-    text = _text(value)
+    text = checked_text(value)
     if not _LABEL_VALUE.fullmatch(text):
         raise refused(
             f"{quoted(text)} is not a valid label value: use at most {LONGEST_LABEL} letters, digits, '-', '_' and "
@@ -249,7 +246,7 @@ LabelValue = Annotated[str, BeforeValidator(_label_value)]
 
 
 def _label_key(value: Any) -> str:
-    key = _text(value)
+    key = checked_text(value)
     if not _LABEL_KEY.fullmatch(key):
         raise refused(
             f"{quoted(key)} is not a valid label name: write team or example.com/team, at most 63 characters after '/'"
@@ -261,7 +258,7 @@ LabelKey = Annotated[str, BeforeValidator(_label_key)]
 
 
 def _secret_name(value: Any) -> str:
-    name = _text(value)
+    name = checked_text(value)
     if len(name) > _LONGEST_SUBDOMAIN or not _SUBDOMAIN.fullmatch(name):
         raise refused(f"{quoted(name)} is not a valid Secret name: use lower-case letters, digits, '-' and '.'")
     return name
@@ -271,7 +268,7 @@ SecretName = Annotated[str, BeforeValidator(_secret_name)]
 
 
 def _environment_name(value: Any) -> str:
-    name = _text(value)
+    name = checked_text(value)
     if not _ENVIRONMENT_NAME.fullmatch(name):
         raise refused(f"{quoted(name)} is not a valid name of an environment variable: use letters, digits and '_'")
     if name in OWN_ENVIRONMENT:
@@ -292,14 +289,15 @@ PrivateText = Annotated[str, BeforeValidator(_private_text)]
 """Text that error messages never contain, because it may be a secret."""
 
 
-def _filled(value: Any) -> str:
-    text = _text(value)
+def filled_text(value: Any) -> str:
+    """The value, which must be text that is not empty. Raises the validator's error otherwise."""
+    text = checked_text(value)
     if not text.strip():
         raise refused("must not be empty")
     return text
 
 
-FilledText = Annotated[str, BeforeValidator(_filled)]
+FilledText = Annotated[str, BeforeValidator(filled_text)]
 
 
 def _quantity(value: Any) -> str:
@@ -318,7 +316,7 @@ Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema({"x-kuberne
 
 
 def _policy_name(value: Any) -> str:
-    name = _filled(value)
+    name = filled_text(value)
     known = registry.names()
     if name in known:
         return name
@@ -330,65 +328,6 @@ def _policy_name(value: Any) -> str:
 
 PolicyName = Annotated[str, BeforeValidator(_policy_name)]
 """The name of a policy that is installed on this machine. The controller also rejects unknown names."""
-
-
-# --- checkpoints -----------------------------------------------------------------------------------------------------
-
-
-def _interval(value: Any) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        in_steps = f"{value}steps or " if isinstance(value, int) else ""
-        raise refused(f"needs a unit: write {in_steps}{value}s")
-    if not isinstance(value, str):
-        raise refused("must be a number of steps or a duration, like 50steps or 5m")
-    if steps := _STEPS.fullmatch(value.strip().lower()):
-        if not int(steps[1]):
-            raise refused("must be at least 1steps")
-        return f"{int(steps[1])}steps"
-    return format_duration(_positive_duration(value))
-
-
-Interval = Annotated[
-    str,
-    BeforeValidator(_interval),
-    WithJsonSchema({"type": "string", "pattern": r"^([0-9]+steps|([0-9]+(\.[0-9]+)?(ms|h|m|s))+)$"}),
-]
-"""`50steps` or a duration."""
-
-
-def _uri(value: Any) -> str:
-    uri = _text(value)
-    if variable := _VARIABLE.search(uri):
-        home = "; ~ stands for the home folder" if "://" not in uri else ""
-        raise refused(f"contains {quoted(variable[0])}: environment variables are not expanded; write the value{home}")
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        if one_slash := re.match(rf"({'|'.join(_SCHEMES)}):", uri, re.IGNORECASE):
-            raise refused(f"needs two slashes after the colon: write {one_slash[1].lower()}://…")
-        return _filled(uri)
-    if scheme.lower() in ("http", "https"):
-        raise refused("must name a bucket, like s3://bucket/prefix; an endpoint is set by AWS_ENDPOINT_URL")
-    if scheme.lower() not in _SCHEMES:
-        other = _OTHER_SCHEMES.get(scheme.lower()) or closest(scheme.lower(), _SCHEMES)
-        hint = f"; write {other}://…" if other else ""
-        raise refused(
-            f"scheme {quoted(scheme)} is not supported: use s3://, gs://, az://, file:// or a plain path{hint}"
-        )
-    if "@" in rest.split("/")[0]:
-        raise refused("must not contain credentials: set them in the environment or name a secret in credentials")
-    if "?" in rest or "#" in rest:
-        raise refused("must not have a query or fragment: write scheme://bucket/prefix")
-    if scheme.lower() == "file":
-        if not rest.startswith("/"):
-            raise refused(f"needs an absolute path after file://: write file:///{rest}")
-    elif not rest.split("/")[0]:
-        raise refused(f"has no bucket: write {scheme.lower()}://bucket/prefix")
-    if not {".", ".."}.isdisjoint(rest.split("/")):
-        raise refused('must not contain "." or ".." as a part of the path: write the path without it')
-    return f"{scheme.lower()}://{rest}"
-
-
-CheckpointUri = Annotated[str, BeforeValidator(_uri)]
 
 
 # --- choices ---------------------------------------------------------------------------------------------------------

@@ -8,14 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from spotladder.api.checkpoint_fields import CheckpointUri, Interval
 from spotladder.api.fields import (
-    CheckpointUri,
     Count,
     Duration,
     EnvironmentName,
     FilledText,
     Finding,
-    Interval,
     JobName,
     Name,
     PolicyName,
