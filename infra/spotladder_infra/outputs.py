@@ -34,7 +34,7 @@ class ClusterOutputs(Record):
     cluster: Text = Field(description="The cluster's name.")
     cloud: Literal["aws", "gcp"] = Field(description="aws or gcp.")
     region: Text = Field(description="Its region.")
-    project: Text | None = Field(default=None, description="The project (gcp).")
+    project: Text | None = Field(default=None, description="The Google Cloud project.")
     kubernetes: Text = Field(description="The Kubernetes minor version.")
     endpoint: Text = Field(description="The API server.")
     node_identity: Text = Field(description="Instance profile (aws) or service account (gcp) of Karpenter's nodes.")

@@ -75,7 +75,7 @@ def plan(
         ),
     ] = None,
     restart: Annotated[
-        str, typer.Option(metavar="DURATION", help="From ready workers to the first step, at each start.")
+        str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
     ] = "3m",
     commit_time: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Duration of a commit. Default: 10s in the simulated runs.")

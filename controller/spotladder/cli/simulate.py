@@ -51,7 +51,9 @@ def simulate(
         Path | None, typer.Option(metavar="FILE", help="With --job: a world file with the prices of its capacityTiers.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job.")] = 1,
-    seeds: Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Runs of each policy; each begins elsewhere.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=MOST_SEEDS, help="Runs of each policy, each from another start of the trace.")
+    ] = 1,
     processes: Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the runs.")] = 1,
     ray: Annotated[
         str | None,
@@ -66,7 +68,7 @@ def simulate(
     ] = 1.0,
     on_demand_price: Annotated[float, typer.Option(min=0, help="USD per node-hour on demand.")] = 3.0,
     restart: Annotated[
-        str, typer.Option(metavar="DURATION", help="From ready workers to the first step, at each start.")
+        str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
     ] = "3m",
     commit_interval: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Training time between commits. Default: the job's, or 5m.")
@@ -79,7 +81,7 @@ def simulate(
         str, typer.Option(metavar="DURATION", help="How long a pod on a new node takes to be ready.")
     ] = "1m",
     notice: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long before its end a spot node is announced to go.")
+        str, typer.Option(metavar="DURATION", help="Time between the notice of a spot node and its reclaim.")
     ] = "0s",
     egress: Annotated[
         Path | None, typer.Option(metavar="FILE", help="CSV: from_region,to_region,price_usd_per_gb.")
@@ -108,7 +110,7 @@ def simulate(
         bool, typer.Option("--probed", help="Policies know at all times which zones have capacity, without asking.")
     ] = False,
     polarity: Annotated[
-        str | None, typer.Option(metavar="available|preempted", help="What a 1 means, where the file does not say it.")
+        str | None, typer.Option(metavar="available|preempted", help="Meaning of a 1, if the file does not define it.")
     ] = None,
     sort: Annotated[bool, typer.Option("--sort", help="Lines of node counts may be in any order.")] = False,
     plot: Annotated[
@@ -118,7 +120,7 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Draw how long spells of capacity last, in the traces and in synthetic ones fitted to them.",
+            help="Draw how long periods of capacity last, in the traces and in synthetic traces fitted to them.",
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")] = None,

@@ -63,26 +63,28 @@ class Api(Record):
     """Access to the Kubernetes API server."""
 
     allowed: list[Cidr] = Field(
-        default_factory=list, description="Public IPv4 ranges that may connect. Private only when empty."
+        default_factory=list, description="Public IPv4 ranges that may connect. Default: none, the endpoint is private."
     )
     admins: list[FilledText] = Field(
         default_factory=list,
-        description="IAM roles or users (AWS) that administer the cluster; its creator when empty.",
+        description="IAM roles or users (AWS) that administer the cluster. Default: its creator.",
     )
 
 
 class SystemNodes(Record):
     """The on-demand nodes of Karpenter, CoreDNS, KubeRay and the controller."""
 
-    instance_type: FilledText | None = Field(default=None, description="Default: m7i.large (EKS), e2-standard-4 (GKE).")
+    instance_type: FilledText | None = Field(
+        default=None, description="Instance type. Default: m7i.large (EKS), e2-standard-4 (GKE)."
+    )
     count: Annotated[int, Field(ge=1, le=20)] = Field(default=2, description="Nodes (in each zone on GKE).")
 
 
 class BudgetAlarm(Record):
     """An e-mail alert for the monthly cost of the cluster (AWS)."""
 
-    monthly: Usd = Field(description="USD a month.")
-    email: Email = Field(description="Recipient.")
+    monthly: Usd = Field(description="USD per month.")
+    email: Email = Field(description="Address of the recipient.")
 
 
 class Cluster(Record):
@@ -91,7 +93,7 @@ class Cluster(Record):
     name: Name = Field(description="The cluster's name, also in the controller's registry.")
     cloud: Annotated[Cloud, choice(Cloud)] = Field(description="aws, gcp, existing or kind.")
     region: FilledText | None = Field(default=None, description="The region (aws, gcp).")
-    zones: list[FilledText] = Field(default_factory=list, description="Zones; the first three when empty.")
+    zones: list[FilledText] = Field(default_factory=list, description="Zones. Default: the first three.")
     project: FilledText | None = Field(default=None, description="The Google Cloud project (gcp).")
     account: FilledText | None = Field(
         default=None, description="The AWS account id; any other account is refused (aws)."
@@ -102,15 +104,16 @@ class Cluster(Record):
         default=Autoscaler.KARPENTER, description="karpenter, or compute-class (gcp). Karpenter on gcp is alpha."
     )
     network: Network = Field(default_factory=Network, description="The cluster's network.")
-    api: Api = Field(default_factory=Api, description="Who reaches the API server.")
+    api: Api = Field(default_factory=Api, description="Access to the API server.")
     system: SystemNodes = Field(default_factory=SystemNodes, description="The nodes of the controllers.")
     addons: dict[str, FilledText] = Field(
-        default_factory=dict, description="Pinned versions of EKS add-ons by name; EKS' default when absent (aws)."
+        default_factory=dict,
+        description="Pinned versions of EKS add-ons, by name (AWS). Default: the version that EKS chooses.",
     )
     bucket: BucketName | None = Field(default=None, description="The checkpoint bucket: an entry of spec.buckets.")
-    budget_alarm: BudgetAlarm | None = Field(default=None, description="A mail when it becomes expensive (aws).")
+    budget_alarm: BudgetAlarm | None = Field(default=None, description="Budget alert by e-mail (AWS).")
     artifact_registry: Switch = Field(default=False, description="A repository for training images (gcp).")
-    deletion_protection: Switch = Field(default=False, description="Refuse to delete the cluster until this is off.")
+    deletion_protection: Switch = Field(default=False, description="Refuse to delete the cluster while this is true.")
     pools: list[Pool] = Field(default_factory=list, description="The cluster's capacity.")
 
     @model_validator(mode="after")

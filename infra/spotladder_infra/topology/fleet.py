@@ -25,14 +25,14 @@ class Bucket(Record):
     name: BucketName = Field(description="The bucket's name, unique in the whole cloud.")
     cloud: Annotated[Cloud, choice(Cloud)] = Field(description="aws or gcp.")
     region: FilledText = Field(description="The bucket's region.")
-    create: Switch = Field(default=True, description="Create it; false for a bucket that exists already.")
+    create: Switch = Field(default=True, description="Create the bucket; false for an existing bucket.")
     deletion_protection: Switch = Field(
         default=True, description="Refuse every plan that deletes the bucket or its key."
     )
     replicate_to: FilledText | None = Field(default=None, description="Copy new objects to this region (aws).")
     kms_key: FilledText | None = Field(default=None, description="Encrypt with this Cloud KMS key (gcp).")
     monthly_gi_b: Count = Field(
-        default=1000, alias="monthlyGiB", description="GiB read and written a month, for the cost of egress."
+        default=1000, alias="monthlyGiB", description="GiB read and written per month, to estimate the cost of egress."
     )
 
     @model_validator(mode="after")
@@ -68,7 +68,7 @@ class Team(Record):
     """A namespace for the jobs of one team, with access to its own prefix of the checkpoint buckets."""
 
     name: Name = Field(description="The team's name; also its namespace.")
-    clusters: list[Name] = Field(default_factory=list, description="Clusters of the team; all when empty.")
+    clusters: list[Name] = Field(default_factory=list, description="Clusters of the team. Default: all.")
     service_account: Name = Field(default="training", description="The service account of its training pods.")
     groups: list[FilledText] = Field(
         default_factory=list, description="Groups of the cluster's users that may write the team's TieredJobs."
@@ -78,7 +78,7 @@ class Team(Record):
         default=PodSecurity.RESTRICTED,
         description="Pod Security Standard that the namespace enforces: restricted, baseline or privileged.",
     )
-    budget: Usd | None = Field(default=None, description="USD a month.")
+    budget: Usd | None = Field(default=None, description="USD per month.")
     quota: Quota = Field(default_factory=Quota, description="The limits of the team in each cluster.")
 
 
@@ -99,12 +99,12 @@ class FleetSpec(Record):
     """The content of the fleet."""
 
     home: Name = Field(description="The cluster in which the controller runs.")
-    state: State | None = Field(default=None, description="Where Terraform keeps its state; local files when absent.")
+    state: State | None = Field(default=None, description="Location of Terraform's state. Default: local files.")
     tags: dict[str, FilledText] = Field(default_factory=dict, description="Tags (labels on gcp) of all resources.")
     buckets: list[Bucket] = Field(default_factory=list, description="Buckets for checkpoints.")
     teams: list[Team] = Field(default_factory=list, description="Namespaces of teams.")
     clusters: Annotated[list[Cluster], Field(min_length=1)] = Field(description="The clusters.")
-    platform: Platform = Field(default_factory=Platform, description="What is installed in the clusters.")
+    platform: Platform = Field(default_factory=Platform, description="Components that are installed in the clusters.")
     rollout: Rollout = Field(default_factory=Rollout, description="The rollout of a change to the clusters.")
 
 

@@ -16,9 +16,9 @@ COMPONENTS = ("karpenter", "jobset", "gpu-device-plugin", "pools", "kuberay", "c
 class Image(Record):
     """The image of the controller."""
 
-    repository: FilledText = Field(description="Where the image of the Dockerfile was pushed.")
-    tag: FilledText | None = Field(default=None, description="Its tag; the release's version when absent.")
-    digest: FilledText | None = Field(default=None, description="sha256:…; wins over the tag.")
+    repository: FilledText = Field(description="Repository of the image that the Dockerfile builds.")
+    tag: FilledText | None = Field(default=None, description="Tag of the image. Default: the version of spotladder.")
+    digest: FilledText | None = Field(default=None, description="Digest of the image, sha256:…; overrides the tag.")
 
 
 class Platform(Record):
@@ -51,13 +51,15 @@ class Smoke(Record):
     """A job that must succeed in each cluster before the rollout continues."""
 
     job: FilledText = Field(description="A file with a TieredJob. Its tiers are replaced by the cluster's.")
-    timeout: PositiveDuration = Field(default=900.0, description="Time until it must have succeeded.")
+    timeout: PositiveDuration = Field(default=900.0, description="Time in which the job must succeed.")
 
 
 class Rollout(Record):
     """The rollout of a change to the clusters."""
 
     canary: list[Name] = Field(default_factory=list, description="Clusters that get each change first.")
-    concurrency: Annotated[int, Field(ge=1, le=50)] = Field(default=4, description="Clusters at the same time.")
-    timeout: PositiveDuration = Field(default=600.0, description="Time until a component must be ready.")
-    smoke: Smoke | None = Field(default=None, description="A job that proves each cluster; none when absent.")
+    concurrency: Annotated[int, Field(ge=1, le=50)] = Field(
+        default=4, description="Maximum number of clusters at the same time."
+    )
+    timeout: PositiveDuration = Field(default=600.0, description="Time in which a component must become ready.")
+    smoke: Smoke | None = Field(default=None, description="Job that tests each cluster. Default: none.")

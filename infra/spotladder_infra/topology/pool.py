@@ -55,7 +55,9 @@ class Taint(Record):
 class PoolLimits(Record):
     """The limits of a pool."""
 
-    nodes: Annotated[int, Field(ge=1)] | None = Field(default=None, description="The most nodes at the same time.")
+    nodes: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Maximum number of nodes at the same time."
+    )
     cpu: Quantity | None = Field(default=None, description="CPUs of all nodes.")
     memory: Quantity | None = Field(default=None, description="Memory of all nodes.")
 
@@ -69,7 +71,7 @@ class Disruption(Record):
         "otherwise a scarce spot node is lost between two attempts.",
     )
     expire_after: PositiveDuration | None = Field(
-        default=None, description="Age at which a node is replaced; never when absent."
+        default=None, description="Age at which a node is replaced. Default: never."
     )
     termination_grace_period: PositiveDuration | None = Field(
         default=None,
@@ -81,11 +83,15 @@ class Disruption(Record):
 class Reservation(Record):
     """Capacity that is paid for in advance."""
 
-    ids: list[FilledText] = Field(default_factory=list, description="Capacity reservations: cr-… or GCE names.")
+    ids: list[FilledText] = Field(
+        default_factory=list, description="Capacity reservations: ids (AWS, cr-…) or names (Google Cloud)."
+    )
     capacity_blocks: list[FilledText] = Field(
         default_factory=list, description="Capacity Blocks for ML (AWS), by the id of their reservation: cr-…"
     )
-    tags: dict[str, str] = Field(default_factory=dict, description="Or the reservations with these tags (AWS).")
+    tags: dict[str, str] = Field(
+        default_factory=dict, description="Tags of the reservations (AWS), instead of their ids."
+    )
 
     @model_validator(mode="after")
     def _names_one(self) -> Reservation:
@@ -97,8 +103,8 @@ class Reservation(Record):
 class NodeClassRef(Record):
     """A node class of Karpenter."""
 
-    group: FilledText = Field(description="Its API group, as in karpenter.k8s.aws.")
-    kind: FilledText = Field(description="Its kind, as in EC2NodeClass.")
+    group: FilledText = Field(description="API group of the node class, such as karpenter.k8s.aws.")
+    kind: FilledText = Field(description="Kind of the node class, such as EC2NodeClass.")
     name: Name = Field(description="Its name.")
 
 
@@ -129,19 +135,23 @@ class Pool(Record):
         default=CapacityType.ON_DEMAND, description="spot, on-demand or reserved."
     )
     instance_types: list[FilledText] = Field(default_factory=list, description="Instance types that may be used.")
-    families: list[Family] = Field(default_factory=list, description="Or instance families that may be used.")
-    zones: list[FilledText] = Field(default_factory=list, description="Zones; those of the cluster when empty.")
+    families: list[Family] = Field(
+        default_factory=list, description="Instance families that may be used, instead of types."
+    )
+    zones: list[FilledText] = Field(default_factory=list, description="Zones. Default: those of the cluster.")
     accelerator: Accelerator | None = Field(default=None, description="The accelerators of one node.")
-    limits: PoolLimits = Field(default_factory=PoolLimits, description="How large the pool may become.")
+    limits: PoolLimits = Field(default_factory=PoolLimits, description="Maximum size of the pool.")
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of the nodes.")
-    taints: list[Taint] = Field(default_factory=list, description="Taints beside the pool's own; tiers tolerate them.")
+    taints: list[Taint] = Field(
+        default_factory=list, description="Taints in addition to the pool's own; tiers tolerate them."
+    )
     startup_taints: list[Taint] = Field(
         default_factory=list, description="Taints that a DaemonSet removes when the node is ready for work."
     )
     disruption: Disruption = Field(
         default_factory=Disruption, description="The conditions under which Karpenter may remove a node."
     )
-    reservation: Reservation | None = Field(default=None, description="The capacity of a reserved pool.")
+    reservation: Reservation | None = Field(default=None, description="The reservations of a reserved pool.")
     efa: Switch = Field(
         default=False, description="Elastic Fabric Adapter interfaces on all network cards (AWS). Needs one zone."
     )
@@ -176,7 +186,8 @@ class Pool(Record):
         default=None, description="Time between notice and reclaim; the cloud's by default."
     )
     price: PoolPrice | None = Field(
-        default=None, description="What a node costs. Default: looked up for spot nodes of AWS, else the price table."
+        default=None,
+        description="Price of a node. Default: the current price for spot nodes of AWS, else the price table.",
     )
     selectors: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="Labels of the nodes that exist already (existing and kind only)."

@@ -36,7 +36,7 @@ def plan(
     cloud: CloudOption = None,
     *,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Only what it costs: run no Terraform, ask no cloud.")
+        bool, typer.Option("--offline", help="Print only the costs: run no Terraform, call no cloud.")
     ] = False,
     online: Annotated[bool, typer.Option("--online", help="Ask AWS for the current prices of its nodes.")] = False,
     to: ToOption = OUT,

@@ -42,12 +42,14 @@ def destroy(
         typer.Option(
             "--delete-checkpoints",
             envvar="DELETE_CHECKPOINTS",
-            help="Delete checkpoint buckets, too, with everything in them.",
+            help="Also delete the checkpoint buckets with all their objects.",
         ),
     ] = False,
     skip_platform: Annotated[
         bool,
-        typer.Option("--skip-platform", help="Leave what runs in the clusters alone, for one that does not answer."),
+        typer.Option(
+            "--skip-platform", help="Leave the objects in the clusters in place, for a cluster that does not answer."
+        ),
     ] = False,
     yes: YesOption = False,
     to: ToOption = OUT,

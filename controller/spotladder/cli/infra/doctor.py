@@ -15,7 +15,7 @@ def doctor(
     cluster: ClusterOption = None,
     cloud: CloudOption = None,
     *,
-    offline: Annotated[bool, typer.Option("--offline", help="Check only the programs of this machine.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Check only the programs on this machine.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Check programs, credentials, quotas and names before bootstrap. Changes nothing.

@@ -14,7 +14,7 @@ def validate(
     fleet: FleetOption = FLEET,
     *,
     online: Annotated[
-        bool, typer.Option("--online", help="Ask the clouds which zones, instance types and versions there are.")
+        bool, typer.Option("--online", help="Look up the available zones, instance types and versions in the clouds.")
     ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
@@ -72,7 +72,7 @@ def render(
     cluster: ClusterOption = None,
     cloud: CloudOption = None,
     *,
-    output: Annotated[Format, typer.Option("--output", "-o", help="How to print them: yaml or json.")] = Format.YAML,
+    output: Annotated[Format, typer.Option("--output", "-o", help="Output format: yaml or json.")] = Format.YAML,
 ) -> None:
     """Print the values of the chart spotladder-pools: NodePools or ComputeClasses, CapacityTiers and teams.
 

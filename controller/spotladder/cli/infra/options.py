@@ -22,7 +22,7 @@ CloudOption = Annotated[
 ]
 ToOption = Annotated[Path, typer.Option("--to", help="Folder for the stacks; replaces existing stacks.")]
 StateOption = Annotated[Path, typer.Option("--state", help="Folder for local state, outputs and kubeconfigs.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 FLEET = Path("fleet.yaml")
 OUT = Path("cdktf.out")
 STATE = Path(".spotladder")

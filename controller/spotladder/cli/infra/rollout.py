@@ -24,7 +24,7 @@ TargetOption = Annotated[
     list[str] | None, typer.Option("--target", "--cluster", help="Only this cluster; may be repeated.")
 ]
 ChartsOption = Annotated[
-    Path | None, typer.Option("--charts", help="A folder with the charts, instead of their public repositories.")
+    Path | None, typer.Option("--charts", help="Folder with the charts, instead of their public repositories.")
 ]
 
 
@@ -36,7 +36,9 @@ def rollout(
     state: StateOption = STATE,
     *,
     canary: Annotated[list[str] | None, typer.Option("--canary", help="First wave, instead of the file's.")] = None,
-    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Clusters at the same time.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, help="Maximum number of clusters at the same time.")
+    ] = None,
     smoke: Annotated[bool, typer.Option("--smoke/--no-smoke", help="Run the smoke job of the file.")] = True,
 ) -> None:
     """Install or upgrade Karpenter, the pools, KubeRay and the controller, cluster after cluster.

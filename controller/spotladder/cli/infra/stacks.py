@@ -27,7 +27,7 @@ def synth(
     cluster: ClusterOption = None,
     cloud: CloudOption = None,
     *,
-    to: Annotated[Path, typer.Option("--to", help="Folder for the stacks; replaced when it is there.")] = OUT,
+    to: Annotated[Path, typer.Option("--to", help="Folder for the stacks; an existing one is replaced.")] = OUT,
 ) -> None:
     """Write the Terraform stacks of the clusters that are created: one folder for each.
 
