@@ -111,7 +111,7 @@ def site(ready: Site) -> Iterator[Site]:
 
 
 def lab(folder: Path, *changes: tuple[str, str]) -> dict[str, Any]:
-    """The values of a cluster that exists, where Karpenter makes the nodes of a pool with every option of it."""
+    """The values of an existing cluster with a Karpenter pool that sets every option."""
     pool = (
         f"{{name: lab-gpu, capacityType: spot, {KWOK}, instanceTypes: [m.medium], zones: [zone-a], limits: {{nodes: 3, "
         'cpu: "8"}, startupTaints: [{key: example.com/starting}], taints: [{key: team, value: ml}], labels: {a: b}, '

@@ -38,7 +38,7 @@ def test_addresses_have_no_hash(configuration: Configuration) -> None:
 
 
 def test_blocks_in_lists_are_typed() -> None:
-    """The bindings turn a dict into a block, but not one in a list: there, keys with `_` would be lost in silence."""
+    """The bindings turn a dict into a block, but not one in a list: there, they silently drop keys with `_`."""
     lost = []
     for path in CONSTRUCTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -68,7 +68,7 @@ def test_the_api_server_is_private_unless_it_is_opened(configuration: Configurat
 
 
 def test_gke_has_authorized_networks_only_with_its_ip_endpoints(configuration: Configuration, tmp_path: Path) -> None:
-    """They are rules of the IP endpoints; the DNS endpoint is guarded by IAM."""
+    """Authorized networks apply to the IP endpoints only; IAM protects the DNS endpoint."""
     plane = configuration["west"]["resource"]["google_container_cluster"]["cluster"]
     assert plane["control_plane_endpoints_config"]["ip_endpoints_config"] == {"enabled": False}
     assert "master_authorized_networks_config" not in plane

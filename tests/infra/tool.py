@@ -156,7 +156,7 @@ def free_port() -> int:
 
 
 def leftovers(url: str, region: str) -> dict[str, list[str]]:
-    """What of a stack is still in the emulator, by kind."""
+    """The resources of a stack that are left in the emulator, by kind."""
     import boto3
 
     def client(service: str) -> Any:

@@ -21,7 +21,7 @@ STALE_AFTER = 40
 """Number of lines after a traceback beyond which the traceback did not end the program."""
 
 LONGEST_ERROR = 300
-"""Characters of `last_error` at most."""
+"""Maximum length of `last_error`, in characters."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _RAY = re.compile(r"^(\([\w.:<>\[\]() -]*?\bpid=\d+(?:, ip=[\w.:]+)?\)) ?")

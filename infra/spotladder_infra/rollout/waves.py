@@ -48,7 +48,8 @@ Progress = Callable[[str, str, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class RolloutOptions:
-    """The options of a rollout. `concurrency` is clusters at the same time, `timeout` seconds for each component."""
+    """The options of a rollout. `concurrency` is the number of clusters at the same time, `timeout` is in seconds and
+    applies to each component."""
 
     targets: tuple[str, ...] = ()
     concurrency: int = 4

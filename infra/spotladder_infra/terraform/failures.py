@@ -122,7 +122,7 @@ def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = ""
 
 
 _ONE_CAUSE = frozenset({Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.PROVIDER, Kind.BACKEND})
-"""Kinds of which one line is enough: Terraform repeats them, with the cloud's own words as a second error."""
+"""Kinds that are reported once: Terraform adds the cloud's message for the same cause as a second error."""
 
 
 def _line(cluster: str, diagnostic: Diagnostic, unlock: str) -> str:
@@ -162,7 +162,7 @@ _LONGEST = 400
 
 
 def _message_of(diagnostic: Diagnostic) -> str:
-    """Terraform's own words in one line, without request ids."""
+    """Terraform's message in one line, without request ids."""
     words = " ".join(f"{diagnostic.summary}: {diagnostic.detail}".split()).rstrip(":. ")
     words = re.sub(r",? ?(?:RequestID|request id|Request ID): ?[0-9A-Za-z-]*,?", "", words)
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"

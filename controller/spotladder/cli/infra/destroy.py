@@ -57,10 +57,11 @@ def destroy(
 ) -> None:
     """Delete the clusters and everything that belongs to them; checkpoint buckets are kept.
 
-    Shows what will be deleted and asks. Jobs are stopped first, Karpenter gives its nodes back, and what a rollout
-    installed is uninstalled; in clusters that were not created here, that is all. Then Terraform deletes the rest. At
-    the end it lists what the account or project still has of each cluster, and fails with exit code 5 if that is not
-    empty. After an interrupt, run the same command again to continue.
+    Shows what will be deleted and asks for confirmation. First it stops the jobs, lets Karpenter delete its nodes, and
+    uninstalls the components that a rollout installed. Then Terraform deletes the resources of the clusters that it
+    created; existing clusters remain. At the end the command lists the resources of each cluster that are left in the
+    account or project, and fails with exit code 5 if there are any. After an interrupt, run the same command again to
+    continue.
 
     \b
     Examples:

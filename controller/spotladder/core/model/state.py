@@ -18,7 +18,7 @@ class Impediment(StrEnum):
 
     CAPACITY = "Capacity"  # pods have no node
     QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
-    CONTACT = "Contact"  # nodes or a cluster cannot be heard from
+    CONTACT = "Contact"  # nodes or a cluster do not answer
     STORE = "Store"  # the checkpoint store does not answer
     RIGHTS = "Rights"  # credentials are refused
     OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
@@ -31,9 +31,9 @@ class Impediment(StrEnum):
 class Stage(StrEnum):
     """The stage of a job. `lifecycle.TRANSITIONS` defines the allowed transitions."""
 
-    IDLE = "Idle"  # no attempt; a tier is to be chosen
+    IDLE = "Idle"  # no attempt; the policy chooses a tier
     STARTING = "Starting"  # an attempt is planned or launched; not all of its workers have been ready yet
-    RUNNING = "Running"  # whole
+    RUNNING = "Running"  # all workers are ready
     REPLACING = "Replacing"  # all workers are ready; replacements start for pods whose nodes will be reclaimed
     RECOVERING = "Recovering"  # all workers were ready, some are lost, the attempt may recover by itself
     DRAINING = "Draining"  # asked to commit and stop

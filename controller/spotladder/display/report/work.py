@@ -37,7 +37,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class _Segment:
-    """One uninterrupted life of the program: it starts at step `base`, not before `floor`, and its steps only grow."""
+    """One process of the program: it starts at step `base`, not before `floor`, and its steps only grow."""
 
     attempt: int
     base: int
