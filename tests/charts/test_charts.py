@@ -62,13 +62,13 @@ CASES: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("chart", ["spotladder", "spotladder-crds"])
-def test_lint(chart: str, tmp_path: Path) -> None:
+def test_the_charts_pass_helm_lint(chart: str, tmp_path: Path) -> None:
     result = helm(tmp_path, "lint", "--strict", CHARTS / chart)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_golden(case: str, tmp_path: Path) -> None:
+def test_the_rendered_chart_equals_its_golden_file(case: str, tmp_path: Path) -> None:
     text = rendered(tmp_path, *CASES[case])
     file = GOLDEN / f"{case}.yaml"
     if os.environ.get("UPDATE_GOLDEN"):

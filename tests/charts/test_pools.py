@@ -44,7 +44,7 @@ def team(**changes: Any) -> dict[str, Any]:
     return {"namespace": "vision", "serviceAccount": {"name": "training"}, **changes}
 
 
-def test_lint(tmp_path: Path) -> None:
+def test_the_chart_passes_helm_lint(tmp_path: Path) -> None:
     result = helm(tmp_path, "lint", "--strict", CHARTS / CHART)
     assert result.returncode == 0, result.stdout + result.stderr
 
@@ -54,7 +54,7 @@ def test_empty_values_install_no_objects(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cluster", EXAMPLES)
-def test_golden(cluster: str, tmp_path: Path) -> None:
+def test_the_rendered_pools_equal_their_golden_file(cluster: str, tmp_path: Path) -> None:
     fleet = example(cluster)
     text = rendered(tmp_path, "--values", file_of(tmp_path, values(fleet, fleet.cluster(cluster))), chart=CHART)
     file = GOLDEN / f"{cluster}.yaml"

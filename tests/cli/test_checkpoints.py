@@ -38,7 +38,7 @@ def run(capsys: Output, *arguments: str) -> tuple[int, str, str]:
     return code, printed.out, printed.err
 
 
-def test_ls(place: Path, capsys: Output) -> None:
+def test_ls_lists_the_commits(place: Path, capsys: Output) -> None:
     code, out, _ = run(capsys, "ls", str(place))
     assert code == 0
     lines = out.splitlines()
@@ -63,7 +63,7 @@ def test_ls_for_programs(place: Path, capsys: Output, output: str) -> None:
         assert "step: 10" in out
 
 
-def test_show(place: Path, capsys: Output) -> None:
+def test_show_prints_the_entries_of_the_log(place: Path, capsys: Output) -> None:
     _, out, _ = run(capsys, "show", str(place))
     lines = out.splitlines()
     assert lines[0].endswith(": job team-a/digits, attempt 2, Succeeded")
@@ -72,7 +72,7 @@ def test_show(place: Path, capsys: Output) -> None:
     assert [entry["seq"] for entry in json.loads(out)["entries"]] == list(range(6))
 
 
-def test_show_one_commit(place: Path, capsys: Output) -> None:
+def test_show_prints_the_files_of_one_commit(place: Path, capsys: Output) -> None:
     _, out, _ = run(capsys, "show", str(place), "--step", "20")
     assert out.splitlines()[-1].split() == ["weights", "3000", f"{zlib.crc32(b'w' * 3000):08x}"]
     code, _, err = run(capsys, "show", str(place), "--step", "21")
@@ -80,7 +80,7 @@ def test_show_one_commit(place: Path, capsys: Output) -> None:
     assert "step 21 has no commit; committed steps: 10, 20, 30" in err
 
 
-def test_verify(place: Path, capsys: Output) -> None:
+def test_verify_reports_a_changed_file(place: Path, capsys: Output) -> None:
     code, out, _ = run(capsys, "verify", str(place))
     assert code == 0
     assert out.count(" ok") == 3
@@ -103,7 +103,7 @@ def test_verify_continues_after_a_folder_in_place_of_a_file(place: Path, capsys:
     assert "ckpt-000020/weights: this file of step 20 is missing" in out
 
 
-def test_gc(place: Path, capsys: Output) -> None:
+def test_gc_deletes_all_but_the_newest_commits(place: Path, capsys: Output) -> None:
     code, out, _ = run(capsys, "gc", str(place), "--keep", "1", "--dry-run")
     assert (code, "would delete 2 commits" in out) == (0, True)
     assert len(list(place.glob("digits/attempts/*/*"))) == 3
@@ -123,7 +123,7 @@ def test_gc_deletes_old_program_output(place: Path, capsys: Output) -> None:
     assert [output.attempt for output in outputs.kept(store)] == list(range(3, 23))
 
 
-def test_an_address_without_a_log(tmp_path: Path, capsys: Output) -> None:
+def test_an_address_without_a_log_is_rejected(tmp_path: Path, capsys: Output) -> None:
     code, _, err = run(capsys, "ls", str(tmp_path))
     assert code == 2
     assert f"{tmp_path}: no commit log found here or one folder below" in err
@@ -144,7 +144,7 @@ def test_other_folders_beside_a_job_are_ignored(place: Path, capsys: Output) -> 
     assert run(capsys, "ls", str(place)) == run(capsys, "ls", str(place / "digits"))
 
 
-def test_a_missing_folder(tmp_path: Path, capsys: Output) -> None:
+def test_a_missing_folder_is_rejected(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "file").write_text("a file")
     code, _, err = run(capsys, "ls", str(tmp_path / "file"))
     assert (code, "a file has the name of a required folder" in err) == (5, True)

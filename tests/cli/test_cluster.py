@@ -32,14 +32,14 @@ current-context: east
 
 
 @pytest.mark.parametrize("command", JOB)
-def test_without_a_kubeconfig(command: str, capsys: Capture, tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_an_error(command: str, capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, command, "digits", "--kubeconfig", tmp_path / "none")
     assert (answer.code, answer.out) == (5, "")
     expected = f"{tmp_path / 'none'}: No such file or directory: set a cluster with --kubeconfig or KUBECONFIG"
     assert answer.err == f"error: {expected}\n"
 
 
-def test_an_unknown_context(capsys: Capture, tmp_path: Path) -> None:
+def test_an_unknown_context_is_an_error(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "get", "--kubeconfig", kubeconfig(tmp_path, "http://127.0.0.1:1"), "--context", "west")
     assert answer.code == 5
     assert answer.err.endswith("there is no context 'west'; there is: east\n")
@@ -57,7 +57,9 @@ def test_a_cluster_that_does_not_answer(capsys: Capture, tmp_path: Path) -> None
     assert len(answer.err.splitlines()) == 1
 
 
-def test_without_the_extra(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_its_extra(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     monkeypatch.delitem(sys.modules, "spotladder.clusters.client", raising=False)
     monkeypatch.delitem(sys.modules, "spotladder.clusters.transport", raising=False)
@@ -79,7 +81,7 @@ def test_without_the_extra(capsys: Capture, tmp_path: Path, monkeypatch: pytest.
         (("logs", "digits", "--attempt", "0"), "Invalid value for '--attempt'"),
     ],
 )
-def test_wrong_usage(arguments: tuple[str, ...], said: str, capsys: Capture) -> None:
+def test_wrong_arguments_are_rejected(arguments: tuple[str, ...], said: str, capsys: Capture) -> None:
     answer = call(capsys, *arguments)
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err

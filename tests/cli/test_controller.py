@@ -19,7 +19,7 @@ def test_settings_that_are_not_text(capsys: Capture, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["65536", "99999", "9" * 30])
-def test_a_port_out_of_range(port: str, capsys: Capture, tmp_path: Path) -> None:
+def test_a_port_out_of_range_is_rejected(port: str, capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "controller", "--listen", f"127.0.0.1:{port}", "--kubeconfig", tmp_path / "none")
     said = f"error: --listen: the port must be at most 65535, got {port}: give HOST:PORT, such as 127.0.0.1:8080\n"
     assert (answer.code, answer.out, answer.err) == (2, "", said)

@@ -15,7 +15,7 @@ Capture = pytest.CaptureFixture[str]
 REFERENCE = ("cost", "--hours", "5", "--spot-fraction", "0.6", "--max-failures", "5", "--overhead", "0.2")
 
 
-def test_the_table(capsys: Capture) -> None:
+def test_the_table_has_the_published_figures(capsys: Capture) -> None:
     answer = call(capsys, *REFERENCE)
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()
@@ -31,7 +31,7 @@ def test_a_loss_is_shown_as_one(capsys: Capture) -> None:
     assert "−1.2 %" in answer.out
 
 
-def test_json_and_yaml(capsys: Capture) -> None:
+def test_json_and_yaml_have_all_figures(capsys: Capture) -> None:
     found = json.loads(call(capsys, *REFERENCE, "--output", "json").out)
     assert found["savedPercent"] == 44.8
     assert {name: entry["costOnDemandHours"] for name, entry in found["accountings"].items()} == {
@@ -64,7 +64,9 @@ def test_the_curve_is_drawn_on_a_terminal(capsys: Capture, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".SVG", b"<?xml")])
-def test_the_curve_as_a_file(capsys: Capture, tmp_path: Path, suffix: str, magic: bytes) -> None:
+def test_the_curve_is_drawn_in_the_format_of_the_file(
+    capsys: Capture, tmp_path: Path, suffix: str, magic: bytes
+) -> None:
     pytest.importorskip("matplotlib")
     file = tmp_path / f"curve{suffix}"
     answer = call(capsys, *REFERENCE, "--plot", file)
@@ -82,7 +84,7 @@ def test_a_picture_is_the_same_each_time(capsys: Capture, tmp_path: Path) -> Non
     assert b"break-even (blended)" in first.read_bytes()
 
 
-def test_an_unknown_kind_of_picture(capsys: Capture, tmp_path: Path) -> None:
+def test_an_unknown_format_of_a_picture_is_rejected(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, *REFERENCE, "--plot", tmp_path / "curve.pdf")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err == "error: --plot: must be a file name that ends with .png or .svg, not 'curve.pdf'\n"
@@ -95,7 +97,9 @@ def test_a_folder_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:
     assert answer.err.endswith("curve.svg cannot be written: No such file or directory\n")
 
 
-def test_without_matplotlib(capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_plot_without_matplotlib_is_an_error(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     answer = call(capsys, *REFERENCE, "--plot", tmp_path / "curve.svg")
     assert (answer.code, answer.out) == (5, "")

@@ -22,7 +22,7 @@ def fleet(tmp_path: Path) -> Path:
     return path
 
 
-def test_validate(capsys: Capture, fleet: Path) -> None:
+def test_validate_lists_the_clusters(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "validate", "--fleet", fleet)
     assert (answer.code, answer.err) == (0, "")
     assert [line.split()[:3] for line in answer.out.splitlines()[1:3]] == [
@@ -46,7 +46,7 @@ def test_warnings_do_not_fail(capsys: Capture, fleet: Path) -> None:
 
 
 @pytest.mark.parametrize(("home", "code"), [("east", 0), ("lost", 2)])
-def test_validate_as_json(home: str, code: int, capsys: Capture, fleet: Path) -> None:
+def test_validate_lists_the_problems_as_json(home: str, code: int, capsys: Capture, fleet: Path) -> None:
     fleet.write_text(FLEET.replace("home: east", f"home: {home}"))
     answer = call(capsys, "infra", "validate", "--fleet", fleet, "--output", "json")
     found = json.loads(answer.out)
@@ -54,11 +54,11 @@ def test_validate_as_json(home: str, code: int, capsys: Capture, fleet: Path) ->
     assert [problem["path"] for problem in found["problems"]] == ([] if code == 0 else ["spec.home"])
 
 
-def test_schema(capsys: Capture) -> None:
+def test_schema_prints_the_schema_of_a_fleet(capsys: Capture) -> None:
     assert json.loads(call(capsys, "infra", "schema").out)["title"] == "Fleet"
 
 
-def test_render(capsys: Capture, fleet: Path) -> None:
+def test_render_prints_the_objects_of_one_cluster(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "render", "--fleet", fleet, "--cluster", "west", "--output", "json")
     assert [entry["metadata"]["name"] for entry in json.loads(answer.out)["computeClasses"]] == [
         "west-heads",
@@ -67,7 +67,7 @@ def test_render(capsys: Capture, fleet: Path) -> None:
     ]
 
 
-def test_an_unknown_cluster(capsys: Capture, fleet: Path) -> None:
+def test_an_unknown_cluster_is_rejected(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "render", "--fleet", fleet, "--cluster", "north")
     assert answer.code == 2
     assert 'the fleet has no cluster "north" (it has east, west, alpha, lab, laptop)' in answer.err
@@ -82,7 +82,9 @@ def test_an_unknown_cluster(capsys: Capture, fleet: Path) -> None:
         ([], ["east", "west", "alpha", "lab", "laptop"]),
     ],
 )
-def test_clusters_of_one_cloud(arguments: list[str], names: list[str], capsys: Capture, fleet: Path) -> None:
+def test_clusters_can_be_selected_by_cloud(
+    arguments: list[str], names: list[str], capsys: Capture, fleet: Path
+) -> None:
     answer = call(capsys, "infra", "render", "--fleet", fleet, "--output", "json", *arguments)
     assert list(json.loads(answer.out)) == names
 
@@ -150,7 +152,7 @@ def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
     assert not loaded & {"cdktn", "cdktn_aws", "cdktn_provider_google", "jsii", "boto3", "google", "pulumi"}
 
 
-def test_plan(capsys: Capture, fleet: Path) -> None:
+def test_plan_prints_the_costs_of_clusters_and_tiers(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--cluster", "east")
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["in", "all", "0.365"] in lines
@@ -164,13 +166,13 @@ def test_plan_is_offline_or_online(capsys: Capture, fleet: Path) -> None:
     assert "--offline and --online contradict each other: give one of them" in answer.err
 
 
-def test_plan_as_json(capsys: Capture, fleet: Path) -> None:
+def test_plan_prints_the_costs_as_json(capsys: Capture, fleet: Path) -> None:
     found = json.loads(call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--output", "json").out)
     assert set(found["idle"]) == {"east", "west", "alpha"}
     assert found["tiers"][0]["pool"] == "g5-spot"
 
 
-def test_picture(capsys: Capture, tmp_path: Path) -> None:
+def test_picture_draws_an_existing_stack(capsys: Capture, tmp_path: Path) -> None:
     folder = tmp_path / "out" / "stacks" / "east"
     folder.mkdir(parents=True)
     (folder / "cdk.tf.json").write_text('{"resource": {"aws_vpc": {"vpc": {}}}}')

@@ -35,7 +35,7 @@ def test_help_of_every_command_has_an_example(capsys: pytest.CaptureFixture[str]
     assert max(len(line) for line in answer.out.splitlines()) <= 110
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     answer = call(capsys, "--version")
     assert (answer.code, answer.out.split()[0]) == (0, "spotladder")
 

@@ -11,7 +11,7 @@ from spotladder.cli.output import Format, print_data, print_table
 ROWS = [("spot-a", "3", "44.8 %"), ("on-demand", "12", "−1.0 %")]
 
 
-def test_plain_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_is_plain_text_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("Tier", "Failures", "Saved"), ROWS, "Tiers")
     assert capsys.readouterr().out.splitlines() == [
         "Tiers",
@@ -21,7 +21,7 @@ def test_plain_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_has_lines_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     print_table(("Tier", "Failures", "Saved"), [("[red]spot", "3", "1 %")])
     out = capsys.readouterr().out

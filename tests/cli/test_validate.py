@@ -63,19 +63,19 @@ def test_an_invalid_jobset_is_rejected_offline(capsys: Capture, tmp_path: Path) 
     assert "replicatedJobs[0].template.spec.backoffLimit: is set by spotladder" in answer.err
 
 
-def test_standard_input() -> None:
+def test_a_dash_reads_standard_input() -> None:
     answer = start("validate", "-", stdin=JOB.replace("kind: TieredJob", "kind: Pod").encode())
     assert answer.code == 2
     assert answer.err.startswith('error: <stdin>:2:7: kind: "Pod" is not a kind')
 
 
-def test_empty_standard_input() -> None:
+def test_empty_standard_input_is_rejected() -> None:
     answer = start("validate", "-")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err == "error: <stdin>: is empty; give a TieredJob, CapacityTier or world file\n"
 
 
-def test_a_missing_file(capsys: Capture, tmp_path: Path) -> None:
+def test_a_missing_file_is_rejected(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "validate", tmp_path / "no.yaml")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.endswith("no.yaml: cannot be read: No such file or directory; give the path of a YAML file\n")

@@ -61,7 +61,7 @@ class Site:
 @contextmanager
 def installed(name: str, tag: str, *operators: str, stock_timeouts: bool = False) -> Iterator[Site]:
     """An installation inside the block. `name` is the prefix of the cluster's name; `operators` start before the
-    controller. Nodes count as lost after 10 s of silence, or with `stock_timeouts` as late as Kubernetes has it."""
+    controller. Nodes count as lost after 10 s of silence, or with `stock_timeouts` after Kubernetes' own timeout."""
     cluster = Cluster(f"{name}{os.getpid()}")
     try:
         cluster.up(tag, {SHARED: f"pool={HEADS}"}, *(["--timeouts=stock"] if stock_timeouts else []))

@@ -45,7 +45,7 @@ def as_yaml(documents: list[dict[str, Any]]) -> str:
 
 
 @pytest.mark.parametrize(("cloud", "kind", "template"), CASES, ids=["-".join(case) for case in CASES])
-def test_attempt(cloud: str, kind: str, template: str) -> None:
+def test_a_rendered_attempt_equals_its_golden_file(cloud: str, kind: str, template: str) -> None:
     of = job(TEMPLATES[template]())
     resolved = tier(of, provider=cloud, capacityType=kind, **CLOUDS[cloud][kind])
     objects = workload_of(of).render(of, names.Origin("1b4e28ba"), resolved, 1, {})

@@ -37,7 +37,7 @@ async def test_the_message_of_an_invalid_spec_names_the_field(api_server: ApiSer
         await eventually(lambda: here.rayjob(1))
 
 
-async def test_an_unknown_policy(api_server: ApiServer) -> None:
+async def test_an_unknown_policy_makes_a_job_invalid(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit(policy={"name": "no-such"})
         assert "no-such" in await message_of(here, "Valid", "False", "InvalidSpec")
@@ -52,7 +52,7 @@ async def test_a_local_path_as_checkpoints_uri(api_server: ApiServer) -> None:
         assert await here.rayjobs() == []
 
 
-async def test_an_unknown_cluster(api_server: ApiServer) -> None:
+async def test_an_unknown_cluster_makes_a_job_invalid(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         name = await here.capacity("far", cluster="east")
         await here.submit(tiers=[{"name": "far", "capacityTier": name}])

@@ -199,7 +199,7 @@ async def test_a_price_is_looked_up_while_the_job_starts(api_server: ApiServer) 
             await eventually(costs)
 
 
-async def test_the_node_limit_of_a_tier(api_server: ApiServer) -> None:
+async def test_a_tier_at_its_node_limit_is_skipped(api_server: ApiServer) -> None:
     async with world(api_server, tiers=()) as here, here.operator():
         await here.capacity("spot-a", limits={"nodes": 2})
         await here.capacity("on-demand", capacityType="on-demand")

@@ -15,7 +15,7 @@ from tests.kube.kubelet import dashboard, kubelet, ray_pod
 from tests.kube.world import eventually, world
 
 
-async def test_logs_with_a_submitter_pod(api_server: ApiServer, cli: Cli) -> None:
+async def test_logs_are_read_from_the_submitter_pod(api_server: ApiServer, cli: Cli) -> None:
     """With K8sJobMode, a Job with the RayJob's name creates the submitter pod, which has no spotladder labels."""
     async with world(api_server) as here, kubelet(here) as (logs, node):
         await here.submit()
@@ -85,7 +85,9 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
         assert (await asyncio.wait_for(following, 30)).out.endswith("step 41\nthe end\n")
 
 
-async def test_logs_from_the_dashboard(api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_logs_are_read_from_the_dashboard_in_http_mode(
+    api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With HTTPMode, KubeRay's default here, no container prints the program's output."""
     async with world(api_server) as here, dashboard() as (ray, address, port):
         monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", port)

@@ -290,7 +290,9 @@ async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
         await eventually(lambda: gone(here))
 
 
-async def test_a_missing_namespace_in_another_cluster(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_a_missing_namespace_in_a_member_cluster_degrades_the_job(
+    api_server: ApiServer, second_server: ApiServer
+) -> None:
     async with (
         two_clusters(api_server, second_server, namespace=False) as (here, east),
         here.operator(sources={"east": east.source}),
@@ -309,7 +311,7 @@ async def test_a_missing_namespace_in_another_cluster(api_server: ApiServer, sec
 
 
 @pytest.mark.parametrize("storm", [[429, 500, 429, 503, 500], [500] * 8])
-async def test_errors_429_and_500_of_another_cluster(
+async def test_errors_429_and_500_of_a_member_cluster_are_retried(
     api_server: ApiServer, second_server: ApiServer, storm: list[int]
 ) -> None:
     async with (
@@ -323,7 +325,7 @@ async def test_errors_429_and_500_of_another_cluster(
         assert (await here.status())["failures"] == 0
 
 
-async def test_a_slow_connection_to_a_cluster(api_server: ApiServer, second_server: ApiServer) -> None:
+async def test_a_job_falls_back_over_a_slow_connection(api_server: ApiServer, second_server: ApiServer) -> None:
     async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
         east.proxy.delay = 0.2
         await running_in_east(here, east)

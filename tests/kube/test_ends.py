@@ -89,7 +89,9 @@ async def test_the_program_gets_the_notice_of_its_node(api_server: ApiServer) ->
 
 
 @pytest.mark.parametrize("from_cloud", [False, True])
-async def test_the_deadline_of_a_notice(api_server: ApiServer, from_cloud: bool) -> None:
+async def test_the_deadline_of_a_notice_is_that_of_the_tier_or_the_cloud(
+    api_server: ApiServer, from_cloud: bool
+) -> None:
     """The deadline is that of the tier's `notice`, unless the cloud names one. AKS does, in the message of a
     condition."""
     async with world(api_server, tiers=()) as here, here.operator():
@@ -246,7 +248,7 @@ async def test_delete_drains_the_attempt_and_then_removes_the_finalizer(api_serv
         assert not here.metrics._jobs
 
 
-async def test_delete_before_the_first_pod(api_server: ApiServer) -> None:
+async def test_a_job_can_be_deleted_before_its_first_pod(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         await here.submit()
         async with here.operator():

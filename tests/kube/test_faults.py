@@ -93,7 +93,7 @@ async def _failures(here: World, number: int) -> bool:
     return (await here.status()).get("failures") == number
 
 
-async def test_a_restart_of_the_api_server_during_a_fallback(api_server: ApiServer) -> None:
+async def test_a_fallback_survives_a_restart_of_the_api_server(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await here.submit()
         await here.run(1)
@@ -133,7 +133,7 @@ async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
         assert status["attempts"][0]["number"] == 1
 
 
-async def test_responses_429_and_500(api_server: ApiServer) -> None:
+async def test_responses_429_and_500_are_retried(api_server: ApiServer) -> None:
     async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
         proxy.storm = [429, 500, 429, 503, 500]
         await here.submit()

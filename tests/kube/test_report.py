@@ -82,7 +82,7 @@ async def test_the_report_of_a_job_on_two_tiers(api_server: ApiServer, cli: Cli,
     assert found["time"]["total"] > 900
 
 
-async def test_the_report_without_access_to_the_log(
+async def test_a_report_needs_no_access_to_the_log(
     api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(api_server) as here, here.operator():

@@ -109,7 +109,7 @@ ONE_TIER = {"name": "a", "capacityTier": "a"}
         (named("digits.v2"), "begin with a letter"),
     ],
 )
-def test_a_job(api: Api, body: Object, said: str) -> None:
+def test_a_job_is_validated_when_it_is_created(api: Api, body: Object, said: str) -> None:
     refusal = api.refusal("POST", JOBS, body)
     assert said in refusal
     assert bool(said) == bool(refusal), refusal
@@ -131,7 +131,7 @@ def test_a_job(api: Api, body: Object, said: str) -> None:
         ({**tier(), "metadata": {"name": "a.b"}}, "becomes a label"),
     ],
 )
-def test_a_capacity_tier(api: Api, body: Object, said: str) -> None:
+def test_a_capacity_tier_is_validated_when_it_is_created(api: Api, body: Object, said: str) -> None:
     refusal = api.refusal("POST", TIERS, body)
     assert said in refusal
     assert bool(said) == bool(refusal), refusal
@@ -179,7 +179,7 @@ Change = Callable[[Object], Any]
         "the current tier gets other capacity", "other checkpoints", "more checkpoints", "another workload",
     ],
 )  # fmt: skip
-def test_a_change(api: Api, left_spot: Object, change: Change, said: str) -> None:
+def test_a_changed_job_is_validated(api: Api, left_spot: Object, change: Change, said: str) -> None:
     changed = deepcopy(left_spot)
     change(changed["spec"])
     refusal = api.refusal("PUT", f"{JOBS}/digits", changed)

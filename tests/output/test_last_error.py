@@ -99,7 +99,7 @@ SyntaxError: expected ':'
         pytest.param("password=hunter2hunter2\n", "password=[redacted]", id="secrets"),
     ],
 )  # fmt: skip
-def test_the_last_error_of_an_output(text: str, expected: str) -> None:
+def test_the_last_error_of_an_output_is_found(text: str, expected: str) -> None:
     assert last_error(text) == expected
 
 
@@ -126,7 +126,7 @@ def test_a_long_traceback_keeps_its_last_frames() -> None:
     assert kept[-2:] == ("    f()", "RecursionError: too deep")
 
 
-def test_the_output_of_a_real_python() -> None:
+def test_the_last_error_of_a_real_python_process_is_found() -> None:
     code = "def f():\n  raise RuntimeError('boom')\ntry:\n  1/0\nexcept ZeroDivisionError:\n  f()"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
     assert last_error(printed) == "RuntimeError: boom (<string>:2)"

@@ -31,7 +31,7 @@ WANTED = (
 )
 
 
-def test_the_distribution_after_a_demo(tmp_path: Path) -> None:
+def test_the_distribution_has_no_files_of_a_demo(tmp_path: Path) -> None:
     tree = copy(tmp_path / "tree")
     for name in LEFT_BEHIND:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,7 @@ FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exce
         ([WAITS], [], 1, False),
     ],
 )  # fmt: skip
-def test_causes_that_block_an_attempt(
+def test_only_some_causes_block_an_attempt(
     pods: list[PodRecord], events: list[EventRecord], wanted: int, expected: bool
 ) -> None:
     assert bool(capacity.blocked(pods, (), events, "digits-a001", wanted)) is expected
@@ -139,7 +139,9 @@ SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu. preemption: 0/5 nodes 
         ),
     ],
 )  # fmt: skip
-def test_the_message_of_a_pod_without_a_node(waits: PodRecord, events: list[EventRecord], expected: str) -> None:
+def test_a_pod_without_a_node_has_the_message_of_its_scheduler(
+    waits: PodRecord, events: list[EventRecord], expected: str
+) -> None:
     assert capacity.words(waits, events) == expected
     (seen,) = pods_seen([waits], NODES, events)
     assert seen.waiting_message == expected

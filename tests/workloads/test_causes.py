@@ -32,7 +32,7 @@ def cause(nodes: dict[str, NodeRecord] | None = None, events: tuple[str, ...] = 
         ("SomethingNew", Cause.UNKNOWN),
     ],
 )
-def test_disruption_target(reason: str, expected: Cause) -> None:
+def test_the_reason_of_disruption_target_gives_the_cause(reason: str, expected: Cause) -> None:
     assert cause(disruption=reason) is expected
 
 
@@ -51,7 +51,7 @@ def test_disruption_target(reason: str, expected: Cause) -> None:
         ("UnexpectedAdmissionError", "", Cause.UNKNOWN),
     ],
 )
-def test_reason_of_the_pod(reason: str, message: str, expected: Cause) -> None:
+def test_the_reason_of_the_pod_gives_the_cause(reason: str, message: str, expected: Cause) -> None:
     assert cause(reason=reason, message=message) is expected
 
 
@@ -75,7 +75,7 @@ def test_reason_of_the_pod(reason: str, message: str, expected: Cause) -> None:
         ("node.kubernetes.io/not-ready", Cause.UNKNOWN, False),
     ],
 )
-def test_taint_of_the_node(taint: str, expected: Cause, announced: bool) -> None:
+def test_a_taint_of_the_node_gives_the_cause(taint: str, expected: Cause, announced: bool) -> None:
     nodes = {"node-1": node(taints=(taint,))}
     assert cause(nodes) is expected
     assert pod_seen(pod(), nodes, ()).noticed is announced
@@ -143,7 +143,7 @@ def test_the_start_of_a_notice_is_known_from_deletions_and_events() -> None:
         "gone",
     ],
 )
-def test_state_of_the_node(what: NodeRecord | None, expected: Cause) -> None:
+def test_the_state_of_the_node_gives_the_cause(what: NodeRecord | None, expected: Cause) -> None:
     assert cause({"node-1": what} if what else {}) is expected
 
 
@@ -161,7 +161,7 @@ def test_state_of_the_node(what: NodeRecord | None, expected: Cause) -> None:
         ("Pulled", Cause.UNKNOWN),
     ],
 )
-def test_event(reason: str, expected: Cause) -> None:
+def test_an_event_gives_the_cause(reason: str, expected: Cause) -> None:
     assert cause(events=(reason,)) is expected
 
 
@@ -183,7 +183,7 @@ def test_event(reason: str, expected: Cause) -> None:
         (128, "ContainerCannotRun", Cause.APP_ERROR),
     ],
 )
-def test_end_of_the_container(code: int, reason: str, expected: Cause) -> None:
+def test_the_end_of_the_container_gives_the_cause(code: int, reason: str, expected: Cause) -> None:
     assert cause(exit_code=code, exit_reason=reason) is expected
 
 
@@ -241,8 +241,8 @@ def test_an_event_about_another_node_is_ignored() -> None:
 def test_every_row_has_a_test() -> None:
     """A new row of the tables needs a test above."""
     tested: set[object] = set()
-    for test in (test_disruption_target, test_reason_of_the_pod, test_taint_of_the_node, test_event,
-                 test_scheduled_events_of_azure_are_notices, test_end_of_the_container):  # fmt: skip
+    for test in (test_the_reason_of_disruption_target_gives_the_cause, test_the_reason_of_the_pod_gives_the_cause, test_a_taint_of_the_node_gives_the_cause, test_an_event_gives_the_cause,
+                 test_scheduled_events_of_azure_are_notices, test_the_end_of_the_container_gives_the_cause):  # fmt: skip
         (mark,) = (mark for mark in test.pytestmark if mark.name == "parametrize")
         for row in mark.args[1]:
             tested.update(row if isinstance(row, tuple) else (row,))
@@ -283,7 +283,9 @@ def test_every_row_has_a_test() -> None:
         "on a node that is not ready",
     ],
 )  # fmt: skip
-def test_phase(more: dict[str, object], nodes: dict[str, NodeRecord], phase: PodPhase, noticed: bool) -> None:
+def test_the_phase_and_the_notice_are_read_from_the_pod(
+    more: dict[str, object], nodes: dict[str, NodeRecord], phase: PodPhase, noticed: bool
+) -> None:
     seen = pod_seen(pod(**more), nodes, ())
     assert (seen.phase, seen.noticed) == (phase, noticed)
 
@@ -293,6 +295,6 @@ def test_the_notice_of_an_evicted_pod_ends_with_its_grace_period() -> None:
     assert seen.notice_ends_at == pod(deleted=True).deleted_at == 1795262520.0
 
 
-def test_an_unschedulable_pod() -> None:
+def test_only_the_scheduler_makes_a_pod_unschedulable() -> None:
     assert pod_seen(pod(phase="Pending", unschedulable="0/3 nodes are available"), NODES, ()).unschedulable
     assert not pod_seen(pod(phase="Pending"), NODES, ()).unschedulable

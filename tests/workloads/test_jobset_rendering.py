@@ -21,7 +21,7 @@ def many(replicas: int, parallelism: int, **spec: Any) -> TieredJob:
     return job(template)
 
 
-def test_workers_of_a_jobset() -> None:
+def test_the_workers_of_a_jobset_are_all_its_pods() -> None:
     assert workload_of(many(2, 3)).workers(many(2, 3)) == 6
 
 

@@ -158,7 +158,9 @@ def test_a_rank_with_a_running_container_has_not_succeeded() -> None:
         "failed without an exit code", "failed", "deleted by a user", "gone",
     ],
 )  # fmt: skip
-def test_exit(record: JobSetRecord | None, pods: tuple[PodRecord, ...], expected: Exit | None) -> None:
+def test_the_exit_is_read_from_the_set_and_its_pods(
+    record: JobSetRecord | None, pods: tuple[PodRecord, ...], expected: Exit | None
+) -> None:
     assert seen(record, *pods).exit is expected
 
 

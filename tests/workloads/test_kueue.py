@@ -85,7 +85,7 @@ def rayjob(*, suspend: bool, deployment: str = "Suspended", queue: str = "team")
     ],
     ids=["held", "inadmissible", "admitted", "preempted", "preempted and pending"],
 )  # fmt: skip
-def test_the_queue_state_of_an_attempt(
+def test_the_queue_state_is_read_from_the_workload_of_kueue(
     conditions: tuple[dict[str, Any], ...], suspend: bool, expected: QueueSeen, queue: str
 ) -> None:
     status = "Suspended" if suspend else "Running"
@@ -111,7 +111,7 @@ def test_the_queue_state_of_an_attempt(
     ],
     ids=["stopped", "deactivated", "pods not ready", "admitted again", "evicted twice", "never evicted"],
 )  # fmt: skip
-def test_the_cause_of_an_eviction(
+def test_the_cause_of_an_eviction_is_read_from_the_conditions(
     conditions: tuple[dict[str, Any], ...], evictions: tuple[str, ...], expected: QueueEviction | None
 ) -> None:
     record = rayjob(suspend=False, deployment="Running")
@@ -121,7 +121,7 @@ def test_the_cause_of_an_eviction(
     assert found.eviction is expected
 
 
-def test_an_object_that_another_client_suspended() -> None:
+def test_an_object_that_another_client_suspended_counts_as_evicted() -> None:
     for read in (RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=True, queue="")), NODES),
                  JOBSET.read(1, AttemptObjects(top=jobset(suspended=True)), NODES)):  # fmt: skip
         assert read.exit is None

@@ -43,7 +43,7 @@ BLOCK = {EKS: "CAPACITY_BLOCK", **GROUP}
         ({"provider": "generic", "capacityType": "spot", "extraSelectors": POOL}, {KARPENTER: "spot", **POOL}, ()),
     ],
 )  # fmt: skip
-def test_labels_of_a_provider(spec: dict[str, Any], labels: dict[str, str], none_of: tuple[Any, ...]) -> None:
+def test_each_provider_has_its_labels(spec: dict[str, Any], labels: dict[str, str], none_of: tuple[Any, ...]) -> None:
     found = placement(capacity(**spec).spec)
     assert dict(found.labels) == labels
     assert found.none_of == none_of
@@ -67,7 +67,7 @@ def test_zones_and_instance_types_are_alternatives() -> None:
         ("azure", "reserved", []),
     ],
 )
-def test_tolerations_of_a_provider(provider: str, kind: str, keys: list[str]) -> None:
+def test_each_provider_has_its_tolerations(provider: str, kind: str, keys: list[str]) -> None:
     found = placement(capacity(provider=provider, capacityType=kind).spec)
     assert [entry["key"] for entry in found.tolerations] == keys
 

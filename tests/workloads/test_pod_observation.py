@@ -53,13 +53,13 @@ def test_a_pending_pod_is_scheduled_and_has_its_image(
         ),
     ],
 )
-def test_a_pod_on_a_silent_node(more: dict[str, Any], nodes: dict[str, NodeRecord], silent: bool) -> None:
+def test_a_pod_on_a_silent_node_is_lost(more: dict[str, Any], nodes: dict[str, NodeRecord], silent: bool) -> None:
     seen = pod_seen(pod(**more), nodes, ())
     assert seen.silent is silent
     assert not silent or seen.phase is PodPhase.LOST
 
 
-def test_the_exit_code_and_last_line_of_a_container() -> None:
+def test_the_exit_code_and_last_line_of_a_container_are_read() -> None:
     ended = pod(phase="Failed", exit_code=2, exit_message="Usage: ray start\nError: No such option: --bogus-flag\n")
     seen = pod_seen(ended, NODES, ())
     assert (seen.exit_code, seen.exit_message) == (2, "Error: No such option: --bogus-flag")

@@ -101,7 +101,7 @@ def failed(code: int) -> str:
         else None
     ),
 )
-def test_exit(record: RayJobRecord, expected: Exit | None) -> None:
+def test_the_exit_is_read_from_the_status_of_the_rayjob(record: RayJobRecord, expected: Exit | None) -> None:
     assert seen(record).exit is expected
 
 

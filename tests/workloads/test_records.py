@@ -21,7 +21,7 @@ from tests.workloads.builders import pod_object
 KINDS = (PodRecord, NodeRecord, RayJobRecord, RayClusterRecord, JobSetRecord, EventRecord)
 
 
-def test_a_pod() -> None:
+def test_a_record_has_the_fields_of_its_pod() -> None:
     body = pod_object("head", role="head", disruption="EvictionByEvictionAPI", exit_code=137, exit_reason="OOMKilled")
     body["metadata"]["annotations"] = {names.NOTICE: '{"kind": "drain"}'}
     record = PodRecord.of(body)
@@ -74,11 +74,11 @@ def test_long_messages_are_truncated() -> None:
         ("yesterday", None),
     ],
 )
-def test_times(text: str | None, expected: float | None) -> None:
+def test_a_time_is_read_as_epoch_seconds(text: str | None, expected: float | None) -> None:
     assert instant(text) == expected
 
 
-def test_an_event_of_either_api() -> None:
+def test_events_of_both_apis_have_the_same_record() -> None:
     old = {"metadata": {"name": "e"}, "source": {"component": "karpenter"}, "lastTimestamp": "2026-11-21T12:00:00Z"}
     new = {"metadata": {"name": "e"}, "reportingComponent": "karpenter", "eventTime": "2026-11-21T12:00:00Z"}
     again = {**new, "series": {"lastObservedTime": "2026-11-21T12:00:01Z"}}

@@ -43,7 +43,9 @@ def named(template: dict[str, Any], **spec: Any) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("make", [ray_template, jobset_template])
-def test_references(make: Any, pod: dict[str, Any], container: dict[str, Any], expected: list[str]) -> None:
+def test_every_referenced_object_is_listed(
+    make: Any, pod: dict[str, Any], container: dict[str, Any], expected: list[str]
+) -> None:
     template = make()
     worker_spec(template).update(pod)
     worker_spec(template)["containers"][0].update(container)

@@ -26,7 +26,7 @@ from tests.workloads.rendering import RAY, env_of, head, rejection, rendered, wo
         ("j" * 42, 999, "j" * 42 + "-a999"),
     ],
 )
-def test_name_of_an_attempt(job_name: str, attempt: int, expected: str) -> None:
+def test_the_name_of_an_attempt_has_its_number(job_name: str, attempt: int, expected: str) -> None:
     assert names.attempt_name(job_name, attempt) == expected
 
 
@@ -83,7 +83,7 @@ def test_the_users_labels_and_annotations_are_kept() -> None:
 # --- the program's environment ----------------------------------------------------------------------------------------
 
 
-def test_environment() -> None:
+def test_every_container_has_the_variables_of_the_attempt() -> None:
     env = env_of(workers(job(grace="2m"))["containers"][0])
     assert env == {
         "SPOTLADDER_JOB": "digits",
@@ -155,7 +155,7 @@ def test_sidecars_are_unchanged() -> None:
 # --- overrides -------------------------------------------------------------------------------------------------------
 
 
-def test_overrides_of_a_tier() -> None:
+def test_overrides_of_a_tier_change_image_and_resources() -> None:
     overrides = {"image": "rayproject/ray:2.58.1-gpu", "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "8Gi"}}}
     of = job(tier={"overrides": overrides})
     worker, leader = workers(of)["containers"][0], head(of)["containers"][0]

@@ -25,7 +25,7 @@ def error_paths(template: dict[str, Any]) -> list[str]:
     return [error.path for error in problems(of, resolve_tiers(of, pools))]
 
 
-def test_a_job_that_fits_all_its_tiers() -> None:
+def test_a_job_that_fits_all_its_tiers_has_no_errors() -> None:
     assert error_paths(ray_template()) == []
 
 

@@ -79,7 +79,9 @@ CASES: dict[str, tuple[AttemptObjects, bool, tuple[int, list[str]] | None]] = {
 
 
 @pytest.mark.parametrize(("state", "remove", "expected"), CASES.values(), ids=list(CASES))
-def test_the_patch(state: AttemptObjects, remove: bool, expected: tuple[int, list[str]] | None) -> None:
+def test_the_patch_sets_replicas_and_the_removed_pods(
+    state: AttemptObjects, remove: bool, expected: tuple[int, list[str]] | None
+) -> None:
     change = RAYJOB.replacing(state, GOING, remove=remove)
     if expected is None:
         assert change is None

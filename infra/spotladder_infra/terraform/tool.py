@@ -79,7 +79,7 @@ def environment_of_runs(environment: Mapping[str, str] = os.environ) -> dict[str
         try:
             cache.mkdir(parents=True, exist_ok=True)
         except OSError:
-            return found  # a cache is a matter of speed only
+            return found  # without the cache the command is only slower
         found["TF_PLUGIN_CACHE_DIR"] = str(cache)
     return found
 
