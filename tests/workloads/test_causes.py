@@ -241,8 +241,15 @@ def test_an_event_about_another_node_is_ignored() -> None:
 def test_every_row_has_a_test() -> None:
     """A new row of the tables needs a test above."""
     tested: set[object] = set()
-    for test in (test_the_reason_of_disruption_target_gives_the_cause, test_the_reason_of_the_pod_gives_the_cause, test_a_taint_of_the_node_gives_the_cause, test_an_event_gives_the_cause,
-                 test_scheduled_events_of_azure_are_notices, test_the_end_of_the_container_gives_the_cause):  # fmt: skip
+    tests = (
+        test_the_reason_of_disruption_target_gives_the_cause,
+        test_the_reason_of_the_pod_gives_the_cause,
+        test_a_taint_of_the_node_gives_the_cause,
+        test_an_event_gives_the_cause,
+        test_scheduled_events_of_azure_are_notices,
+        test_the_end_of_the_container_gives_the_cause,
+    )
+    for test in tests:
         (mark,) = (mark for mark in test.pytestmark if mark.name == "parametrize")
         for row in mark.args[1]:
             tested.update(row if isinstance(row, tuple) else (row,))

@@ -23,8 +23,8 @@ from typing import Any
 
 from spotladder.api.fields import LONGEST_RAYJOB_NAME
 from spotladder.api.problems import Path, dotted
-from spotladder.api.tieredjob import TieredJob
 from spotladder.api.ray_workload import workers_of
+from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
 from spotladder.resources import DISRUPTION_BUDGETS, APIResource
