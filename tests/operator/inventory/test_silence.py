@@ -85,7 +85,7 @@ class Inventory:
         self.suspected = nodes
 
 
-class World:
+class SilentNodesRig:
     """A cluster with nodes a to f. The job `one` has pods on a and b, the job `two` on c alone."""
 
     def __init__(self, *occupied: str, **more: Any) -> None:
@@ -95,7 +95,7 @@ class World:
         self.inventory = Inventory({name: {("team", jobs[name])} for name in occupied or jobs})
         self.name, self.problem = "home", ""
 
-    async def __aenter__(self) -> World:
+    async def __aenter__(self) -> SilentNodesRig:
         clusters: Any = [self]
         self.task = asyncio.create_task(SilenceWatch(clusters, clock=self.clock).run())
         await self.clock.advance(3 * RENEWAL)
@@ -115,7 +115,7 @@ class World:
 
 
 async def test_a_node_that_stops_is_suspected_before_kubernetes_marks_it() -> None:
-    async with World() as world:
+    async with SilentNodesRig() as world:
         world.client.dead = {"c"}
         took = await world.seconds_until_suspected("c")
         assert took is not None
@@ -124,7 +124,7 @@ async def test_a_node_that_stops_is_suspected_before_kubernetes_marks_it() -> No
 
 
 async def test_one_of_several_nodes_of_a_job_is_suspected() -> None:
-    async with World() as world:
+    async with SilentNodesRig() as world:
         world.client.dead = {"a"}
         assert await world.seconds_until_suspected("a") is not None
         assert world.inventory.suspected == {"a"}
@@ -144,7 +144,7 @@ async def test_one_of_several_nodes_of_a_job_is_suspected() -> None:
     ],
 )
 async def test_no_node_is_suspected_without_proof(trouble: dict[str, Any], asked: bool) -> None:
-    async with World() as world:
+    async with SilentNodesRig() as world:
         for name, value in trouble.items():
             setattr(world.client, name, value)
         await world.clock.advance(120)
@@ -153,7 +153,7 @@ async def test_no_node_is_suspected_without_proof(trouble: dict[str, Any], asked
 
 
 async def test_nodes_that_were_lost_long_ago_do_not_prevent_a_suspicion() -> None:
-    async with World() as world:
+    async with SilentNodesRig() as world:
         world.client.dead = set("def")
         await world.clock.advance(100)
         world.client.dead = set("cdef")
@@ -161,7 +161,7 @@ async def test_nodes_that_were_lost_long_ago_do_not_prevent_a_suspicion() -> Non
 
 
 async def test_after_an_outage_of_the_api_server_every_lease_can_be_renewed_first() -> None:
-    async with World() as world:
+    async with SilentNodesRig() as world:
         world.client.away = True
         await world.clock.advance(120)
         world.client.away = False
@@ -172,14 +172,14 @@ async def test_after_an_outage_of_the_api_server_every_lease_can_be_renewed_firs
 
 
 async def test_a_node_that_was_silent_when_the_controller_started_is_left_to_kubernetes() -> None:
-    world = World(dead={"c"})
+    world = SilentNodesRig(dead={"c"})
     world.client.renewed = dict.fromkeys(world.client.names, 0.0)
     async with world:
         assert await world.seconds_until_suspected("c") is None
 
 
 async def test_the_suspicion_ends_when_the_lease_is_renewed() -> None:
-    async with World() as world:
+    async with SilentNodesRig() as world:
         world.client.dead = {"c"}
         await world.seconds_until_suspected("c")
         world.inventory.jobs_on = {}  # its pod was replaced; the node is still watched
@@ -189,17 +189,17 @@ async def test_the_suspicion_ends_when_the_lease_is_renewed() -> None:
 
 
 async def test_leases_are_listed_only_while_attempts_have_nodes_and_seldom_when_refused() -> None:
-    async with World() as world:
+    async with SilentNodesRig() as world:
         world.inventory.jobs_on, before = {}, world.client.lists
         await world.clock.advance(60)
         assert world.client.lists == before
-    async with World("c", refuses=True) as world:
+    async with SilentNodesRig("c", refuses=True) as world:
         await world.clock.advance(60)
         assert world.client.lists == 1
 
 
 async def test_a_pod_that_is_gone_proves_nothing() -> None:
-    async with World() as world:
+    async with SilentNodesRig() as world:
         world.client.gone = True
         world.client.dead = {"c"}
         assert await world.seconds_until_suspected("c") is None

@@ -81,7 +81,7 @@ class RayJobRecord(WorkloadRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerGroup:
+class WorkerGroupRecord:
     """A worker group of a RayCluster. `most` is its maxReplicas, `hosts` the number of pods of each replica,
     `to_delete` its `workersToDelete`."""
 
@@ -102,7 +102,7 @@ class RayClusterRecord(Made):
     failure: str = ""
     acted_on: bool = False
     autoscaled: bool = False
-    groups: tuple[WorkerGroup, ...] = ()
+    groups: tuple[WorkerGroupRecord, ...] = ()
 
     @classmethod
     def of(cls, cluster: Object) -> Self:
@@ -117,10 +117,10 @@ class RayClusterRecord(Made):
         )
 
 
-def _groups(cluster: Object) -> Iterator[WorkerGroup]:
+def _groups(cluster: Object) -> Iterator[WorkerGroupRecord]:
     for group in cluster.get("workerGroupSpecs") or ():
         replicas = whole_number(group.get("replicas"))
-        yield WorkerGroup(
+        yield WorkerGroupRecord(
             name=intern(group.get("groupName") or ""),
             replicas=replicas,
             most=whole_number(group.get("maxReplicas")) or replicas,

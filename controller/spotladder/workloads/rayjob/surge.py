@@ -15,7 +15,7 @@ from collections.abc import Collection
 from typing import Any
 
 from spotladder.core.model import PodRole
-from spotladder.workloads.rayjob.records import RayClusterRecord, WorkerGroup, rayclusters_of, rayjob_of
+from spotladder.workloads.rayjob.records import RayClusterRecord, WorkerGroupRecord, rayclusters_of, rayjob_of
 from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects, Change
 
@@ -49,7 +49,7 @@ def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -
 
 
 def _patch(
-    index: int, group: WorkerGroup, wanted: int, mine: list[PodRecord], pods: Collection[str], *, remove: bool
+    index: int, group: WorkerGroupRecord, wanted: int, mine: list[PodRecord], pods: Collection[str], *, remove: bool
 ) -> list[dict[str, Any]]:
     going = [pod for pod in mine if pod.uid in pods]
     removed = {pod.name for pod in going if remove or pod.deleting or pod.phase not in _ALIVE}
