@@ -45,6 +45,7 @@ from spotladder.local.nodes import Head, Machine, Worker
 from spotladder.local.pools import PoolClock
 from spotladder.local.program import Program, ProgramProgress
 from spotladder.local.worker_group import WorkerGroup, WorkerNode
+from spotladder.workloads import names
 
 HEAD_STARTS = 3
 """How many times the start of an attempt's head is tried: on a busy machine it can time out."""
@@ -364,10 +365,10 @@ class LocalBackend:
         if not head.up or not head.alive:
             return None
         labels = {
-            "app.kubernetes.io/managed-by": "spotladder",
-            "spotladder.io/job": self._job.name,
-            "spotladder.io/attempt": str(action.attempt),
-            "spotladder.io/tier": action.tier,
+            names.MANAGED_BY: names.MANAGER,
+            names.JOB: self._job.name,
+            names.ATTEMPT: str(action.attempt),
+            names.TIER: action.tier,
         }
         return Worker(name, self._machine, head.address, cpus=plan.cpus, labels=labels, drain=plan.notice)
 

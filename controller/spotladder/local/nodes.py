@@ -28,6 +28,7 @@ from spotladder.core.contract import PREFIX
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import raystart
 from spotladder.local.reaper import MARK, TEMPORARY, Reaper, end_session
+from spotladder.workloads import names
 
 STARTED = b"Ray runtime started."
 """The last message of `ray start` once the node has joined its cluster."""
@@ -215,7 +216,7 @@ class Worker(RayNode):
         self, name: str, machine: Machine, address: str, *, cpus: int, labels: Mapping[str, str], drain: float
     ) -> None:
         joined = ",".join(f"{key}={value}" for key, value in labels.items())
-        resources = json.dumps({f"tier:{labels['spotladder.io/tier']}": cpus})
+        resources = json.dumps({f"tier:{labels[names.TIER]}": cpus})
         options = [f"--address={address}", f"--num-cpus={cpus}", f"--labels={joined}", f"--resources={resources}"]
         super().__init__(name, machine, options, drain)
 
