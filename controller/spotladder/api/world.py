@@ -45,7 +45,7 @@ class Interruptions(Record):
         "not depend on the speed of the machine.",
     )
     hazard_per_hour: Rate | None = Field(
-        default=None, description="Each node is taken away at random, on average this many times an hour."
+        default=None, description="Mean number of times per hour that a node is reclaimed, at random."
     )
     seed: Count | None = Field(
         default=None, description="Seed of the random interruptions (with hazardPerHour). Default: 0."
@@ -112,5 +112,5 @@ class World(Record):
     """The simulated capacity of local mode."""
 
     pools: dict[Name, Pool] = Field(
-        min_length=1, description="The pools by name. capacityTier of a job's tier is such a name."
+        min_length=1, description="The pools by name, to which capacityTier of a job's tier refers."
     )

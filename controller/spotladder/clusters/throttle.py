@@ -11,7 +11,7 @@ class Throttle:
 
     def __init__(self, rate: float, burst: int, clock: Clock) -> None:
         if rate <= 0 or burst < 1:
-            raise ValueError("a throttle lets something through: rate > 0, burst ≥ 1")
+            raise ValueError(f"expected a rate above 0 and a burst of at least 1, got {rate} and {burst}")
         self._gap = 1.0 / rate
         self._tolerance = (burst - 1) * self._gap
         self._clock = clock

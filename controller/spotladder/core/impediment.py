@@ -127,7 +127,7 @@ def timer_of(here: Situation) -> Timer | None:
 
 def markdown() -> str:
     """The table in Markdown, for docs/attempts.md."""
-    head = ("impediment", "reason", "what shows it", "timer", "counts a failure", "exhausts the tier", "`Degraded`")
+    head = ("impediment", "reason", "evidence", "timer", "counts a failure", "exhausts the tier", "`Degraded`")
     rows = [
         (
             rule.impediment,

@@ -1,1 +1,1 @@
-"""The commands that look at, and change, the TieredJobs of a cluster. They are to feel like kubectl's own."""
+"""The commands that show and change the TieredJobs of a cluster, in the style of kubectl."""
