@@ -23,7 +23,7 @@ from spotladder_infra.topology.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class LivePrices:
-    """The rates, with those prices replaced that could be asked for, and why others could not, one sentence each."""
+    """The rates with the current prices, and one sentence for each price that could not be looked up."""
 
     rates: tuple[Rate, ...]
     unknown: tuple[str, ...]
