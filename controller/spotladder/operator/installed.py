@@ -10,15 +10,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from spotladder import versions
 from spotladder.clusters.client import Client
 from spotladder.clusters.errors import ApiError
 from spotladder.resources import APIResource
-from spotladder.workloads.rayjob.records import RAYJOBS
 
 DEPLOYMENTS = APIResource("apps", "v1", "deployments", "Deployment")
 KUBERAY, KARPENTER = "kuberay-operator", "karpenter"
@@ -33,8 +31,6 @@ FIRST_KARPENTER = (1,)
 
 _RELEASE = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+)$")
 _MINOR = re.compile(r"v?([0-9]+\.[0-9]+)")
-_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}")
-_TAG = re.compile(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?:[-.@]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +58,6 @@ async def installed(client: Client) -> InstalledVersions:
     return InstalledVersions(
         found[1] if found else None, await _release(client, KUBERAY), await _release(client, KARPENTER)
     )
-
-
-def ray_version(objects: Iterable[Mapping[str, Any]]) -> str | None:
-    """The Ray version that KubeRay would run: that of the RayJob, else of the head's image; None if neither has one."""
-    for body in objects:
-        if body.get("kind") != RAYJOBS.kind:
-            continue
-        spec = (body.get("spec") or {}).get("rayClusterSpec") or {}
-        if version := spec.get("rayVersion"):
-            found = _NUMBERS.match(str(version))
-            return found[0] if found else None
-        pod = ((spec.get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
-        for container in pod.get("containers") or ():
-            if tag := _TAG.search(str(container.get("image", ""))):
-                return tag[1]
-    return None
 
 
 async def _release(client: Client, name: str) -> str | None:

@@ -14,7 +14,6 @@ from structlog.testing import capture_logs
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.registry import HOME
 from spotladder.operator.condition_types import ConditionType
-from spotladder.operator.installed import ray_version
 from spotladder.operator.inventory.clusters import Cluster, Clusters
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.operator.reconcile.conditions import of_preflight
@@ -30,6 +29,7 @@ from spotladder.operator.reconcile.preflight import (
 )
 from spotladder.resources import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
 from spotladder.workloads.kueue import LOCAL_QUEUES
+from spotladder.workloads.rayjob.version import ray_version
 from spotladder.workloads.references import Reference
 from tests.clusters.test_client import api, refused
 from tests.workloads.builders import job, ray_template, tier, worker_spec

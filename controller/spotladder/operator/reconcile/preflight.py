@@ -26,13 +26,14 @@ from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec, SpotladderError
-from spotladder.operator.installed import InstalledVersions, installed, ray_version
+from spotladder.operator.installed import InstalledVersions, installed
 from spotladder.operator.inventory.clusters import Cluster, Clusters
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.resources import NAMESPACES
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.kueue import LOCAL_QUEUES
+from spotladder.workloads.rayjob.version import ray_version
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.tiers import ResolvedTier
 
