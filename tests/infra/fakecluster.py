@@ -103,6 +103,7 @@ def _upgrade(cluster: FakeCluster, rest: list[str]) -> int:
         "manifest": f"---\nkind: Deployment\nmetadata: {{name: {name}}}\n",
     }  # fmt: skip
     labels = dict(pair.split("=") for pair in _option(rest, "--labels").split(","))
+    made["labels"] = labels
     pending = f"secret/{namespace}/sh.helm.release.v1.{name}.v{revision}"
     if pending in cluster.state["objects"]:
         message = "UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress"
@@ -201,6 +202,9 @@ def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:
             for key, value in cluster.state["objects"].items()
             if key.startswith("secret/") and f"name={value['metadata'].get('labels', {}).get('name')}," in selected
         ]
+        if selected.endswith(",spotladder-host"):
+            history = cluster.state["releases"].get(selected.split(",")[1].removeprefix("name="), [])
+            found = [{"metadata": {"labels": entry["labels"]}} for entry in history]
         print(json.dumps({"items": found}))
     elif kind == "crd" and cluster.state.get("karpenter"):
         print(json.dumps({"metadata": {"name": name}}))

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from spotladder.local.reaper import marked
-from spotladder_infra.rollout.remove import remove
+from spotladder_infra.rollout.remove import OUR_NODEPOOLS, remove
 from spotladder_infra.topology.read import read_fleet
 from tests.absent import absent
 from tests.docs.markdown import ROOT, blocks, commands
@@ -335,6 +335,8 @@ def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypat
     remove(fleet, fleet.cluster("east"), state, lambda *one: told.append(one))
     assert told[0] == ("jobs", "stopping", "team-a/j")
     assert ("nodes", "draining", "n") in told
+    deleted = [call[2:] for call in good.cluster("east").state["calls"] if call[:2] == ["kubectl", "delete"]]
+    assert ["nodepools.karpenter.sh", f"--selector={OUR_NODEPOOLS}"] in deleted
     removed = [name for name, what, _ in told if what == "removed"]
     assert removed == ["spotladder", "kuberay-operator", "spotladder-pools"]
     assert good.versions()["east"] == {}

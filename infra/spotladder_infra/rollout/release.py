@@ -110,6 +110,11 @@ class Release:
             drift += self.tools.changes(manifest, self.namespace)
         return LiveRelease(revision, status, str(found["version"]), manifest, tuple(drift))
 
+    def installed_by_a_rollout(self) -> bool:
+        """Whether a rollout has made one of the revisions that Helm keeps."""
+        selector = f"owner=helm,name={self.name},{HOST_LABEL}"
+        return bool(self.tools.items("secrets", "--namespace", self.namespace, "--selector", selector))
+
     def remove(self) -> None:
         """Uninstalls it and waits until its objects are gone. Does nothing for a release that is not installed."""
         self.clear_pending()

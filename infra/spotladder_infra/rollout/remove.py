@@ -2,6 +2,8 @@
 
 The order matters. Karpenter's nodes are in no Terraform state, continue to bill, and keep the network from being
 deleted. Only Karpenter can terminate them, so it is uninstalled last.
+
+A cluster that was not created here belongs to its owner: NodePools and releases that no rollout installed stay.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
-from spotladder_infra.rollout.components import SYSTEM
+from spotladder_infra.rollout.components import OWN, POOLS, SYSTEM, Component
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.rollout.record import NAME
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
-from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.cluster import CREATED, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 JOBS_TIMEOUT = 900.0
@@ -29,6 +32,9 @@ NODES_TIMEOUT = 1200.0
 """Seconds for Karpenter to terminate all nodes."""
 
 POLL_INTERVAL = 2.0
+
+OUR_NODEPOOLS = f"app.kubernetes.io/name={POOLS.chart.name}"
+"""Label selector of the NodePools that the chart of the pools has installed."""
 
 ENDED = ("Succeeded", "Failed", "Suspended")
 
@@ -56,14 +62,11 @@ def remove(
     platform = ClusterPlatform(RolloutSite(fleet, state), cluster)
     home = Tools(platform.place.target(fleet.cluster(fleet.spec.home)))
     _stop_jobs(home, fleet, cluster, jobs_timeout, report)
-    _release_nodes(platform.tools, nodes_timeout, report)
+    release_nodes(platform.tools, cluster, nodes_timeout, report)
     installed = releases(platform.tools)
-    for step in _uninstall_order(fleet, cluster):
-        name, namespace = step
-        if name in installed:
-            report(name, "removing", "")
-            Release(platform.tools, name, namespace).remove()
-            report(name, "removed", "")
+    for step in reversed(plan(fleet, cluster).steps):  # the controller first, Karpenter last
+        if step.component.release in installed:
+            uninstall(platform.tools, cluster, step.component, report)
     platform.tools.kubectl("delete", "configmap", NAME, "--namespace", SYSTEM, "--ignore-not-found")
     if shutil.which("pulumi"):
         platform.forget()
@@ -83,10 +86,15 @@ def _changes(report: Report) -> Report:
     return changed
 
 
-def _uninstall_order(fleet: Fleet, cluster: Cluster) -> list[tuple[str, str]]:
-    """Releases with their namespaces: the controller first, Karpenter last."""
-    steps = [(step.component.release, step.component.namespace) for step in plan(fleet, cluster).steps]
-    return list(reversed(steps))
+def uninstall(tools: Tools, cluster: Cluster, component: Component, report: Report) -> None:
+    """Uninstalls a release. One of a public chart that no rollout installed stays in a cluster of the user."""
+    release = Release(tools, component.release, component.namespace)
+    if cluster.cloud not in CREATED and component.chart.source != OWN and not release.installed_by_a_rollout():
+        report(component.release, "kept", "no rollout has installed it")
+        return
+    report(component.release, "removing", "")
+    release.remove()
+    report(component.release, "removed", "")
 
 
 def _stop_jobs(home: Tools, fleet: Fleet, cluster: Cluster, timeout: float, report: Report) -> None:
@@ -126,17 +134,26 @@ def _uses(job: Object, fleet: Fleet, cluster: Cluster) -> bool:
     return tiers.get(status.get("tier")) in pools
 
 
-def _release_nodes(tools: Tools, timeout: float, report: Report) -> None:
-    """Deletes the NodePools and waits until Karpenter has terminated the last node."""
+def release_nodes(tools: Tools, cluster: Cluster, timeout: float, report: Report) -> None:
+    """Deletes NodePools and waits until Karpenter has terminated their last node.
+
+    In a cluster that was created here these are all NodePools. In a cluster of the user they are those of the fleet.
+
+    Raises:
+        EnvironmentFailure: Nodes are still there after `timeout` seconds; the message names them.
+    """
     if tools.get("crd", "nodepools.karpenter.sh") is None:
         return
+    created = cluster.cloud in CREATED
+    pools = "--all" if created else f"--selector={OUR_NODEPOOLS}"
+    nodes = [] if created else [f"--selector={POOL}"]  # a NodeClaim has the labels of its NodePool's nodes
     try:
-        tools.kubectl("delete", "nodepools.karpenter.sh", "--all", "--wait=false")
+        tools.kubectl("delete", "nodepools.karpenter.sh", pools, "--wait=false")
     except CommandFailure as error:
         raise EnvironmentFailure(f"NodePools cannot be deleted: {error}") from None
     deadline = time.monotonic() + timeout
     while True:
-        claims = tools.items("nodeclaims.karpenter.sh")
+        claims = tools.items("nodeclaims.karpenter.sh", *nodes)
         report("nodes", "draining" if claims else "given back", _listed(claims))
         if not claims:
             return
