@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import spotladder_infra
-from spotladder_infra import costs
+from spotladder_infra import checkpoints, costs
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.topology.fleet import Fleet
 from tests.infra.golden import HERE, normalised
@@ -155,6 +155,26 @@ def test_options(tmp_path: Path) -> None:
     assert resources["aws_s3_bucket"]["replica"]["provider"] == "aws.replica"
     replication = resources["aws_s3_bucket_replication_configuration"]["replication"]["rule"][0]
     assert replication["delete_marker_replication"]["status"] == "Disabled"
+
+
+def test_a_key_of_the_user_and_a_repository_on_gcp(tmp_path: Path) -> None:
+    key = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys/checkpoints"
+    found = one(
+        tmp_path,
+        ("cloud: gcp, region: us-central1}", f"cloud: gcp, region: us-central1, kmsKey: {key}}}"),
+        ("    autoscaler: compute-class\n", "    autoscaler: compute-class\n    artifactRegistry: true\n"),
+        cluster="west",
+    )
+    resources = found["resource"]
+    bucket = resources["google_storage_bucket"]["checkpoints"]
+    assert bucket["encryption"] == {"default_kms_key_name": key}
+    access = "google_kms_crypto_key_iam_member.checkpoints-key-access"
+    assert bucket["depends_on"] == [access], "Google refuses a bucket whose key its service agent may not use"
+    assert checkpoints.resources([access]) == [access], "a bucket that is kept cannot be read without it"
+    grant = resources["google_kms_crypto_key_iam_member"]["checkpoints-key-access"]
+    assert (grant["crypto_key_id"], grant["role"]) == (key, "roles/cloudkms.cryptoKeyEncrypterDecrypter")
+    assert grant["member"] == "${data.google_storage_project_service_account.checkpoints-agent.member}"
+    assert resources["google_artifact_registry_repository"]["images"]["format"] == "DOCKER"
 
 
 def one(tmp_path: Path, *changes: tuple[str, str], cluster: str = "east") -> Configuration:

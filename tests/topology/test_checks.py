@@ -12,6 +12,7 @@ from spotladder_infra.facts import images
 from spotladder_infra.topology.checks import CHECKS
 from tests.topology.builders import PLATFORM, fleet_file
 
+KMS_KEY = "projects/acme-ml/locations/us-east1/keyRings/ml/cryptoKeys/checkpoints"
 TEAMS = "  - {name: team-b, clusters: [west]}\n"
 
 
@@ -177,6 +178,18 @@ REFUSED = {
     "replica in another cloud": (
         ("cloud: aws, region: us-east-1}", "cloud: aws, region: us-east-1, replicateTo: us-central1}"),
         'spec.buckets[0].replicateTo: "us-central1" is not a region of aws: buckets are not replicated to another',
+    ),
+    "key on aws": (
+        ("cloud: aws, region: us-east-1}", f"cloud: aws, region: us-east-1, kmsKey: {KMS_KEY}}}"),
+        "spec.buckets[0].kmsKey: exists on gcp only",
+    ),
+    "key without its path": (
+        ("cloud: gcp, region: us-central1}", "cloud: gcp, region: us-central1, kmsKey: checkpoints}"),
+        '"checkpoints" is not a key of Cloud KMS (expected projects/PROJECT/locations/LOCATION/keyRings/',
+    ),
+    "key in another location": (
+        ("cloud: gcp, region: us-central1}", f"cloud: gcp, region: us-central1, kmsKey: {KMS_KEY}}}"),
+        "spec.buckets[1].kmsKey: is in us-east1: Cloud Storage needs a key in us-central1",
     ),
     "state without a region": (("fleet, region: us-east-1}", "fleet}"), "spec.state.region: is required for s3"),
     "state is no bucket": (("uri: s3://acme-state/fleet", "uri: ./state"), "is not a bucket for state"),

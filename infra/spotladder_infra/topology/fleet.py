@@ -16,7 +16,7 @@ from spotladder.api.record import Metadata, Record
 from spotladder.errors import InvalidSpec
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.platform import Platform, Rollout
-from spotladder_infra.topology.values import BucketName, StateUri
+from spotladder_infra.topology.values import BucketName, KmsKey, StateUri
 
 
 class Bucket(Record):
@@ -30,7 +30,11 @@ class Bucket(Record):
         default=True, description="Refuse every plan that deletes the bucket or its key."
     )
     replicate_to: FilledText | None = Field(default=None, description="Copy new objects to this region (aws).")
-    kms_key: FilledText | None = Field(default=None, description="Encrypt with this Cloud KMS key (gcp).")
+    kms_key: KmsKey | None = Field(
+        default=None,
+        description="Encrypt with this Cloud KMS key (gcp): projects/PROJECT/locations/LOCATION/keyRings/RING/"
+        "cryptoKeys/KEY. Bootstrap lets Cloud Storage use it.",
+    )
     monthly_gi_b: Count = Field(
         default=1000, alias="monthlyGiB", description="GiB read and written per month, to estimate the cost of egress."
     )
@@ -43,6 +47,9 @@ class Bucket(Record):
             raise several([Finding(("replicateTo",), "exists on aws only: GCS has dual-region buckets; remove it")])
         if self.kms_key and self.cloud is not Cloud.GCP:
             raise several([Finding(("kmsKey",), "exists on gcp only: an aws bucket gets a key of its own; remove it")])
+        if self.kms_key and (location := self.kms_key.split("/")[3]) != self.region.lower():
+            message = f"is in {location}: Cloud Storage needs a key in {self.region}, where the bucket is; choose one"
+            raise several([Finding(("kmsKey",), message)])
         if self.replicate_to == self.region:
             raise several([Finding(("replicateTo",), "must be another region than the bucket's own")])
         return self

@@ -17,7 +17,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _INSTANCE_FAMILY = re.compile(r"[a-z][a-z0-9-]{0,20}")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _STATE_URI = re.compile(r"(s3|gs)://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9/_.-]*))?")
-
+_KMS_KEY = re.compile(r"projects/[^/\s]+/locations/([a-z0-9-]+)/keyRings/[\w-]+/cryptoKeys/[\w-]+")
 _DISK_IMAGE = re.compile(r"projects/[a-z][a-z0-9-]{4,28}[a-z0-9]/global/images/[a-z][a-z0-9-]{0,62}")
 
 
@@ -82,6 +82,14 @@ def _disk_image(value: Any) -> str:
     return text
 
 
+def _kms_key(value: Any) -> str:
+    text = _text(value)
+    if not _KMS_KEY.fullmatch(text):
+        expected = "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
+        raise refused(f"{quoted(text)} is not a key of Cloud KMS (expected {expected})")
+    return text
+
+
 def _schema(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
@@ -92,4 +100,5 @@ BucketName = Annotated[str, BeforeValidator(_bucket), _schema(_BUCKET.pattern)]
 Family = Annotated[str, BeforeValidator(_family), _schema(_INSTANCE_FAMILY.pattern)]
 Email = Annotated[str, BeforeValidator(_email), _schema(_EMAIL.pattern)]
 StateUri = Annotated[str, BeforeValidator(_state_uri), _schema(_STATE_URI.pattern + "/?")]
+KmsKey = Annotated[str, BeforeValidator(_kms_key), _schema(_KMS_KEY.pattern)]
 SecondaryBootDisk = Annotated[str, BeforeValidator(_disk_image), _schema(_DISK_IMAGE.pattern)]

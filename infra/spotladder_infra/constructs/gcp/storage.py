@@ -20,8 +20,11 @@ ABORT_UPLOAD_DAYS = 7
 
 
 def checkpoints(scope: Any, bucket: Bucket, cluster: Cluster) -> Any:
-    """The bucket itself."""
-    encryption = {"encryption": {"default_kms_key_name": bucket.kms_key}} if bucket.kms_key else {}
+    """The bucket itself, encrypted with the key that the fleet file names, if any."""
+    encryption: dict[str, Any] = {}
+    if bucket.kms_key:
+        access_to_key = _key_access(scope, bucket.kms_key, cluster)
+        encryption = {"encryption": {"default_kms_key_name": bucket.kms_key}, "depends_on": [access_to_key]}
     protected: dict[str, Any] = {"lifecycle": {"prevent_destroy": True}} if bucket.deletion_protection else {}
     return StorageBucket(
         scope,
@@ -44,6 +47,26 @@ def checkpoints(scope: Any, bucket: Bucket, cluster: Cluster) -> Any:
         ],
         **encryption,
         **protected,
+    )
+
+
+def _key_access(scope: Any, key: str, cluster: Cluster) -> Any:
+    """Lets Cloud Storage use a key. Google refuses to create a bucket with a key that its service agent may not use.
+
+    The names begin with that of the bucket: `destroy` keeps the grant as long as the bucket.
+    """
+    from cdktn_provider_google.data_google_storage_project_service_account import (  # noqa: PLC0415 – slow, and only here
+        DataGoogleStorageProjectServiceAccount,
+    )
+    from cdktn_provider_google.kms_crypto_key_iam_member import KmsCryptoKeyIamMember  # noqa: PLC0415
+
+    agent = DataGoogleStorageProjectServiceAccount(scope, "checkpoints-agent", project=cluster.project)
+    return KmsCryptoKeyIamMember(
+        scope,
+        "checkpoints-key-access",
+        crypto_key_id=key,
+        role="roles/cloudkms.cryptoKeyEncrypterDecrypter",
+        member=agent.member,
     )
 
 
