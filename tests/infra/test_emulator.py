@@ -147,6 +147,10 @@ def test_life(shell: Shell, emulator: str) -> None:
     assert outputs.read(stack.output(), "east") == read
     assert len(stack.addresses()) > 70
 
+    # A minor version of Kubernetes changes the control plane and the system nodes, and replaces neither.
+    shell.fleet(("    pools:\n", '    kubernetes: "1.36"\n    pools:\n'))
+    assert changes(shell) == {"aws_eks_cluster.cluster": "update", "aws_eks_node_group.system": "update"}
+
     # A pool of workers belongs to the layer above: it changes no cloud resource. The system nodes do.
     shell.fleet(
         ("limits: {nodes: 16}", "limits: {nodes: 32}"), ("    pools:\n", "    system: {count: 3}\n    pools:\n")

@@ -33,6 +33,8 @@ case "$*" in
   *version*--client*) echo "Client Version: v1.35.2" ;;
   *lab-admin*/version) echo '{"major": "1", "minor": "35", "gitVersion": "v1.35.2"}' ;;
   *gpu=a10g*) ;;
+  *"EC2NodeClass.karpenter.k8s.aws default"*) echo ec2nodeclass.karpenter.k8s.aws/default ;;
+  *EC2NodeClass*) echo 'Error: "gpu" not found' >&2; exit 1 ;;
   *role=system*) echo node/a; echo node/b ;;
   *) echo "unexpected: $*" >&2; exit 1 ;;
 esac
@@ -106,6 +108,25 @@ def test_a_cluster_that_exists(tmp_path: Path) -> None:
         ("nodes of pool lab-heads", Status.OK, "2 with role=system"),
         ("nodes of pool lab-gpu", Status.WARNING, "no node has gpu=a10g"),
     ]
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("default", (Status.OK, "EC2NodeClass default")),
+        ("gpu", (Status.FAILED, 'kubectl get EC2NodeClass.karpenter.k8s.aws: Error: "gpu" not found')),
+    ],
+)
+def test_the_node_class_of_a_pool_in_a_cluster_that_exists(
+    name: str, expected: tuple[Status, str], tmp_path: Path
+) -> None:
+    node_class = f"nodeClass: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: {name}}}"
+    fleet = fleet_file(tmp_path, ("selectors: {gpu: a10g}", node_class)).fleet
+    found = {entry.check: entry for entry in kube.examine(fleet, fleet.cluster("lab"), tmp_path)}
+    result = found["node class of pool lab-gpu"]
+    assert (result.status, result.found) == expected
+    assert bool(result.fix) is (result.status is Status.FAILED)
 
 
 def test_a_cluster_that_does_not_answer(programs: Path, tmp_path: Path) -> None:

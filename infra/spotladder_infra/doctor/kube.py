@@ -14,6 +14,7 @@ from spotladder_infra.doctor.result import CheckResult, Status
 from spotladder_infra.rollout.tools import CommandFailure, Tools
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.pool import NodeClassRef
 
 TIMEOUT = 20.0
 """Timeout in seconds of one request to an API server."""
@@ -38,6 +39,9 @@ def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult
     fix = conflicts[0] if conflicts else ""
     yield CheckResult(cluster.name, f"context {to.context}", status, f"Kubernetes {found['gitVersion']}", fix)
     for pool in cluster.pools:
+        if pool.node_class is not None:
+            yield _node_class(tools, cluster, pool.name, pool.node_class)
+            continue
         chosen = ",".join(f"{key}={value}" for key, value in pool.selectors.items())
         check = f"nodes of pool {pool.name}"
         try:
@@ -50,6 +54,17 @@ def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult
         else:
             fix = "label nodes, or correct the selectors; none is needed yet where an autoscaler makes them"
             yield CheckResult(cluster.name, check, Status.WARNING, f"no node has {chosen}", fix)
+
+
+def _node_class(tools: Tools, cluster: Cluster, pool: str, wanted: NodeClassRef) -> CheckResult:
+    """Whether the cluster has the node class from which Karpenter makes the nodes of a pool."""
+    check, name = f"node class of pool {pool}", f"{wanted.kind} {wanted.name}"
+    try:
+        tools.kubectl("get", f"{wanted.kind}.{wanted.group}", wanted.name, "-o", "name")
+    except EnvironmentFailure as error:
+        fix = f"install Karpenter, create the {wanted.kind}, or correct nodeClass"
+        return CheckResult(cluster.name, check, Status.FAILED, _printed(error), fix)
+    return CheckResult(cluster.name, check, Status.OK, name)
 
 
 def _printed(error: EnvironmentFailure) -> str:

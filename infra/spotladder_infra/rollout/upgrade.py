@@ -17,6 +17,7 @@ from spotladder_infra.rollout.cluster import ClusterPlatform, Report
 from spotladder_infra.rollout.record import Good, InstalledRelease
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
+from spotladder_infra.topology.cluster import CREATED
 
 HOLD = "holdDuringUpgrade"
 POOLS = "pools"
@@ -56,7 +57,7 @@ def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
     listed.append(
         UpgradeStage(name, "release nodes", "the pools' own budgets", "no attempt has ended", "upgrade --apply")
     )
-    by = "terraform apply" if platform.cluster.region else "you"
+    by = f"bootstrap --cluster {name}" if platform.cluster.cloud in CREATED else "you"
     if minor != asked:
         gate = _kubernetes_gate(minor, asked, desired.releases)
         listed.append(UpgradeStage(name, "Kubernetes", f"{minor} → {asked}", gate, by))

@@ -75,6 +75,7 @@ def _system_nodes(
         "system",
         cluster_name=plane.name,
         node_group_name="system",
+        version=cluster.kubernetes,  # without it, the nodes stay behind when the control plane is upgraded
         node_role_arn=own.arn,
         subnet_ids=list(network.subnets),
         ami_type="AL2023_x86_64_STANDARD",
