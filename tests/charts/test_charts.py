@@ -18,7 +18,8 @@ from tests.kube.apiserver import ROOT
 
 GOLDEN = Path(__file__).parent / "golden"
 MONITORED = ("--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true",
-             "--set", "prometheusRule.runbookUrl=https://docs.example/runbook")  # fmt: skip
+             "--set", "prometheusRule.runbookUrl=https://docs.example/runbook",
+             "--set", "prometheusRule.monthlyBudgets.team-a=5000")  # fmt: skip
 CASES: dict[str, tuple[str, ...]] = {
     "default": (),
     "two-namespaces": ("--set", "namespaces={team-a,team-b}"),
@@ -86,6 +87,7 @@ def test_the_rendered_chart_equals_its_golden_file(case: str, tmp_path: Path) ->
         ("networkPolicy.egressPorts={0}", "egressPorts"),
         ("namespaces={Team_A}", "namespaces"),
         ("prometheusRule.runbookUrl=docs", "runbookUrl"),
+        ("prometheusRule.monthlyBudgets.team-a=much", "team-a"),
         ("checkpointAccess[0].uris={s3://bucket}", "namespaces"),
         ("checkpointAccess[0].namespaces={Team_A}", "namespaces"),
         ("checkpointAccess[0].namespaces={a},checkpointAccess[0].uris={bucket}", "uris"),

@@ -10,9 +10,11 @@ import pytest
 
 from spotladder.operator.settings import Settings, read_settings
 from spotladder_infra.rendering.controller import checkpoint_access, controller_values
+from spotladder_infra.rollout.components import CONTROLLER
+from spotladder_infra.rollout.plan import plan
 from spotladder_infra.topology.fleet import Fleet
 from tests.charts.helm import objects, rendered
-from tests.topology.builders import fleet_file
+from tests.topology.builders import PLATFORM, fleet_file
 
 
 @pytest.fixture
@@ -54,6 +56,20 @@ def test_the_home_controller_has_the_other_clusters(fleet: Fleet, tmp_path: Path
         "cluster-west", "cluster-alpha", "cluster-lab", "cluster-laptop"
     }  # fmt: skip
     assert len(found.checkpoint_access) == 2
+
+
+def test_a_budget_of_a_team_becomes_an_alert(tmp_path: Path) -> None:
+    enabled = (PLATFORM, "  platform: {values: {controller: {prometheusRule: {enabled: true}}}}\n")
+    fleet = fleet_file(tmp_path, enabled).fleet
+    step = next(step for step in plan(fleet, fleet.cluster("east")).steps if step.component is CONTROLLER)
+    path = tmp_path / "values.json"
+    path.write_text(json.dumps(step.values), encoding="utf-8")
+    (rule,) = [entry for entry in objects(rendered(tmp_path, "--values", path)) if entry["kind"] == "PrometheusRule"]
+    budgets = [alert for alert in rule["spec"]["groups"][0]["rules"] if alert["alert"] == "SpotladderBudgetExceeded"]
+    assert [alert["expr"] for alert in budgets] == [
+        'sum(increase(spotladder_namespace_cost_usd_total{namespace="team-a"}[30d])) > 5000'
+    ]
+    assert "more than the budget of 5000 USD" in budgets[0]["annotations"]["summary"]
 
 
 def test_the_controller_runs_on_system_nodes_under_the_name_of_its_identity(fleet: Fleet, tmp_path: Path) -> None:

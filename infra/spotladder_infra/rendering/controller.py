@@ -35,6 +35,9 @@ def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
             if entry.name != fleet.spec.home
         },
     }
+    budgets = {team.name: team.budget for team in fleet.spec.teams if team.budget is not None}
+    if budgets:
+        found["prometheusRule"] = {"monthlyBudgets": budgets}
     image = fleet.spec.platform.image
     if image is not None:
         found["image"] = image.model_dump(mode="json", by_alias=True, exclude_none=True)

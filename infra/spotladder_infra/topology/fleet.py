@@ -85,7 +85,10 @@ class Team(Record):
         default=PodSecurity.RESTRICTED,
         description="Pod Security Standard that the namespace enforces: restricted, baseline or privileged.",
     )
-    budget: Usd | None = Field(default=None, description="USD per month.")
+    budget: Usd | None = Field(
+        default=None,
+        description="USD in 30 days. The alert SpotladderBudgetExceeded names a team whose jobs have cost more.",
+    )
     quota: Quota = Field(default_factory=Quota, description="The limits of the team in each cluster.")
 
 

@@ -4,9 +4,10 @@ import pytest
 from prometheus_client import generate_latest
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import Attempt, AttemptRecord, JobState, Progress, Stage
+from spotladder.core.model import Attempt, AttemptRecord, Decision, JobState, Progress, Stage, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.operator.reporting.metrics import Metrics
+from tests.core.builders import spec, tier
 
 
 def shown(metrics: Metrics) -> list[str]:
@@ -23,6 +24,20 @@ def test_job_metrics_have_the_values_of_the_last_reconcile_and_end_with_the_job(
     assert 'spotladder_commit_age_seconds{job="a",namespace="ns"} 5.0' in lines
     metrics.forgot(("ns", "a"))
     assert not [line for line in shown(metrics) if 'job="a"' in line]
+
+
+def test_cost_is_counted_by_capacity_type_and_by_namespace() -> None:
+    metrics = Metrics(SteppedClock())
+    before = JobState(tiers=(TierRecord("spot-a", cost=1.0),))
+    after = JobState(tiers=(TierRecord("spot-a", cost=3.0), TierRecord("on-demand", cost=4.0)))
+    for namespace, removed in (("vision", "on-demand"), ("speech", "none")):
+        tiers = [tier(name) for name in ("spot-a", "on-demand") if name != removed]
+        metrics.decided(namespace, spec(*tiers), before, Decision(after))
+    lines = shown(metrics)
+    assert 'spotladder_namespace_cost_usd_total{namespace="vision"} 6.0' in lines
+    assert 'spotladder_namespace_cost_usd_total{namespace="speech"} 6.0' in lines
+    assert 'spotladder_cost_usd_total{capacity_type="spot"} 4.0' in lines
+    assert 'spotladder_cost_usd_total{capacity_type="on-demand"} 4.0' in lines, "a removed tier has no capacity type"
 
 
 def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:

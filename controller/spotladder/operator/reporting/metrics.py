@@ -57,6 +57,12 @@ class Metrics:
             registry=self.registry,
         )
         self.cost = Counter("spotladder_cost_usd", "USD spent on nodes.", ["capacity_type"], registry=self.registry)
+        self.namespace_cost = Counter(
+            "spotladder_namespace_cost_usd",
+            "USD spent on nodes of the jobs of a namespace.",
+            ["namespace"],
+            registry=self.registry,
+        )
         self.saved = Counter(
             "spotladder_saved_usd", "USD that the same nodes would cost in addition on demand.", registry=self.registry
         )
@@ -121,7 +127,7 @@ class Metrics:
         self._queue_depth = lambda: 0
         self.leading.set(0)
 
-    def decided(self, spec: JobSpec, before: JobState, decision: Decision) -> None:
+    def decided(self, namespace: str, spec: JobSpec, before: JobState, decision: Decision) -> None:
         """Record a persisted decision."""
         for loss in decision.losses:
             self.failures.labels(loss.tier, loss.cause).inc()
@@ -131,7 +137,7 @@ class Metrics:
         for record in decision.state.history:
             if record.number not in ended:
                 self.attempts.labels(record.tier, record.reason).inc()
-        self._paid(spec, before, decision.state)
+        self._paid(namespace, spec, before, decision.state)
 
     def _moved(self, before: JobState, reason: Reason, tier: str) -> None:
         if reason is Reason.WHOLE:
@@ -144,12 +150,14 @@ class Metrics:
             why = before.record(before.tier).exhausted_by or before.reason
             self.fallbacks.labels(before.tier, tier, why).inc()
 
-    def _paid(self, spec: JobSpec, before: JobState, after: JobState) -> None:
+    def _paid(self, namespace: str, spec: JobSpec, before: JobState, after: JobState) -> None:
         for record in after.tiers:
             known = before.record(record.name)
             tier = spec.tier(record.name)
-            if tier is not None and (paid := record.cost - known.cost) > 0:
-                self.cost.labels(tier.capacity_type).inc(paid)
+            if (paid := record.cost - known.cost) > 0:
+                self.namespace_cost.labels(namespace).inc(paid)
+                if tier is not None:
+                    self.cost.labels(tier.capacity_type).inc(paid)
             if (saved := record.on_demand_cost - record.cost - (known.on_demand_cost - known.cost)) > 0:
                 self.saved.inc(saved)
 

@@ -25,7 +25,7 @@ class DecisionObserver:
         self._metrics.observe(key, state)
 
     def decided(self, loaded: Loaded, before: JobState, decision: Decision) -> None:
-        self._metrics.decided(loaded.spec, before, decision)
+        self._metrics.decided(loaded.record.namespace, loaded.spec, before, decision)
         self._tier_status.decided(loaded, before, decision)
         log = self._log.bind(namespace=loaded.record.namespace, job=loaded.record.name)
         for loss in decision.losses:
