@@ -152,6 +152,21 @@ def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
     assert not loaded & {"cdktn", "cdktn_aws", "cdktn_provider_google", "jsii", "boto3", "google", "pulumi"}
 
 
+def test_an_interrupt_is_the_result_of_its_cluster(capsys: Capture) -> None:
+    from spotladder.cli.infra.applying import finish
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    tasks = [("east", lambda: None, None), ("west", interrupted, None), ("lab", lambda: None, None)]
+    with pytest.raises(KeyboardInterrupt):
+        finish(tasks, done="gone")
+    printed = capsys.readouterr()
+    rows = [line.split(maxsplit=1) for line in printed.out.splitlines()[1:]]
+    assert rows == [["east", "gone"], ["west", "interrupted"], ["lab", "not begun"]]
+    assert printed.err == "cluster west: interrupted: run the same command again to continue\n"
+
+
 def test_plan_prints_the_costs_of_clusters_and_tiers(capsys: Capture, fleet: Path) -> None:
     answer = call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--cluster", "east")
     lines = [line.split() for line in answer.out.splitlines()]

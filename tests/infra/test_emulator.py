@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,8 @@ def test_life(shell: Shell, emulator: str) -> None:
     for line in CREATE[: CREATE.index(command(CREATE, "bootstrap"))]:
         said = shell.run(line)
     assert "to create" in said
-    kill_in_the_middle(shell, emulator)
+    bootstrap = f".venv/bin/spotladder infra bootstrap --fleet {FLEET} --yes"
+    kill_in_the_middle(shell, bootstrap, lambda: "clusters" in tool.leftovers(emulator, REGION))
 
     # The same command releases the lock of the killed one, takes over what was not written down, and goes on.
     said = shell.run(command(CREATE, "bootstrap"))
@@ -159,7 +161,7 @@ def test_life(shell: Shell, emulator: str) -> None:
     assert stack.plan(targets=["aws_eks_node_group.system"]) == [Planned("aws_eks_node_group.system", Action.UPDATE)]
     assert stack.plan(targets=["aws_vpc.vpc"]) == []
 
-    nodes_and_leftovers(shell)
+    nodes_and_leftovers(shell, emulator)
     assert left(before, emulator) == {"buckets": {"acme-checkpoints", "acme-terraform-state"}}
 
     # The bucket that was kept is taken over by the next cluster, with its key; or it is deleted on request.
@@ -184,12 +186,11 @@ def left(before: dict[str, list[str]], emulator: str) -> dict[str, set[str]]:
     return {kind: names for kind, names in found.items() if names}
 
 
-def kill_in_the_middle(shell: Shell, emulator: str) -> None:
-    """SIGKILL for the command while Terraform creates the cluster. Terraform and its providers end with it."""
-    line = f".venv/bin/spotladder infra bootstrap --fleet {FLEET} --yes"
+def kill_in_the_middle(shell: Shell, line: str, met: Callable[[], bool]) -> None:
+    """SIGKILL for the command as soon as the condition is met. Terraform and its providers end with it."""
     running = shell.start(line)
     deadline = time.monotonic() + 180
-    while "clusters" not in tool.leftovers(emulator, REGION):
+    while not met():
         assert running.poll() is None, running.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -201,8 +202,10 @@ def kill_in_the_middle(shell: Shell, emulator: str) -> None:
     assert not alive
 
 
-def nodes_and_leftovers(shell: Shell) -> None:
-    """A node of Karpenter keeps `destroy` from beginning; a volume that is left makes it fail and is named."""
+def nodes_and_leftovers(shell: Shell, emulator: str) -> None:
+    """A node of Karpenter keeps `destroy` from beginning. Killed half way, the same command goes on. A volume that is
+    left makes it fail and is named.
+    """
     ec2 = client("ec2")
     owned = {"Key": "kubernetes.io/cluster/east", "Value": "owned"}
     node = ec2.run_instances(
@@ -216,6 +219,9 @@ def nodes_and_leftovers(shell: Shell) -> None:
     refused = shell.run(command(DELETE, "destroy"), fails=5)
     assert f"cluster east: 1 nodes that Karpenter launched still run ({node})" in refused
     ec2.terminate_instances(InstanceIds=[node])
+    destroy = f".venv/bin/spotladder infra destroy --fleet {FLEET} --yes --skip-platform"
+    kill_in_the_middle(shell, destroy, lambda: "rules" not in tool.leftovers(emulator, REGION))
+    assert "vpcs" in tool.leftovers(emulator, REGION)
     volume = ec2.create_volume(
         AvailabilityZone="us-east-1a", Size=1, TagSpecifications=[{"ResourceType": "volume", "Tags": [owned]}]
     )["VolumeId"]

@@ -145,8 +145,10 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], TerraformStack | None]
             try:
                 work()
                 results[name] = done
-            except TerraformInterrupted:
+            except (TerraformInterrupted, KeyboardInterrupt) as stop:
                 results[name] = f"interrupted{_held(stack)}"
+                if isinstance(stop, KeyboardInterrupt):
+                    typer.echo(f"cluster {name}: interrupted: run the same command again to continue", err=True)
                 raise
             except SpotladderError as error:
                 results[name] = f"failed{_held(stack)}"
