@@ -68,6 +68,21 @@ def test_karpenter_knows_its_cluster_and_queue(fleet: Fleet) -> None:
     assert alpha["controller"]["featureGates"] == {"spotToSpotConsolidation": False}
 
 
+def test_karpenter_without_internet_asks_for_no_prices(tmp_path: Path) -> None:
+    network = "network: {cidr: 10.0.0.0/16"
+    fleet = fleet_file(tmp_path, (network, f"{network}, nat: none, interfaceEndpoints: true")).fleet
+    assert plan(fleet, fleet.cluster("east")).steps[0].values["settings"]["isolatedVPC"] is True
+
+
+@pytest.mark.parametrize(("nodes", "east", "alpha"), [(1, 1, 1), (2, 2, 2), (3, 2, 2)])
+def test_karpenter_has_no_more_replicas_than_system_nodes(nodes: int, east: int, alpha: int, tmp_path: Path) -> None:
+    system = f"    system: {{count: {nodes}}}\n"
+    first, second = "    network: {cidr: 10.0.0.0/16}\n", "    network: {cidr: 10.1.16.0/20, pods: 10.132.0.0/14}\n"
+    fleet = fleet_file(tmp_path, (first, first + system), (second, second + system)).fleet
+    assert plan(fleet, fleet.cluster("east")).steps[0].values["replicas"] == east
+    assert plan(fleet, fleet.cluster("alpha")).steps[0].values["controller"]["replicaCount"] == alpha
+
+
 def test_controllers_run_on_the_system_nodes_of_created_clusters(tmp_path: Path) -> None:
     change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet

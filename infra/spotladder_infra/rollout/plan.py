@@ -12,10 +12,14 @@ from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rendering.values import values as pool_values
 from spotladder_infra.rollout import components as pinned
 from spotladder_infra.rollout.components import Chart, Component
-from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster
+from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster, Nat
+from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
 
 Values = dict[str, Any]
+
+KARPENTER_REPLICAS = 2
+"""Replicas of Karpenter in a cluster with enough system nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +114,20 @@ def _gpu_device_plugin(cluster: Cluster) -> Values:
     return values
 
 
+def _karpenter_replicas(cluster: Cluster) -> int:
+    """Replicas of Karpenter: its charts put one on each node, so a second one would stay pending on a single node."""
+    zones = len(zones_of(cluster)) if cluster.cloud is Cloud.GCP else 1
+    return min(KARPENTER_REPLICAS, cluster.system.count * zones)
+
+
 def _karpenter_aws(cluster: Cluster) -> Values:
+    settings: Values = {"clusterName": cluster.name, "interruptionQueue": names.interruption_queue(cluster)}
+    if cluster.network.nat is Nat.NONE:
+        settings["isolatedVPC"] = True  # the price list has no endpoint in the VPC
     return {
+        "replicas": _karpenter_replicas(cluster),
         "serviceAccount": {"name": names.KARPENTER_ACCOUNT},
-        "settings": {"clusterName": cluster.name, "interruptionQueue": names.interruption_queue(cluster)},
+        "settings": settings,
         # The nodes' metadata service answers one hop away only: pods do not learn the region from it.
         "controller": {"env": [{"name": "AWS_REGION", "value": cluster.region}]},
         **_placement(cluster),
@@ -121,7 +135,7 @@ def _karpenter_aws(cluster: Cluster) -> Values:
 
 
 def _karpenter_gcp(cluster: Cluster) -> Step:
-    account = f"{cluster.name}-karpenter@{cluster.project}.iam.gserviceaccount.com"
+    account = f"{names.karpenter_account(cluster)}@{cluster.project}.iam.gserviceaccount.com"
     values: Values = {
         "serviceAccount": {
             "name": names.KARPENTER_ACCOUNT,
@@ -129,6 +143,7 @@ def _karpenter_gcp(cluster: Cluster) -> Step:
         },
         "credentials": {"enabled": False},
         "controller": {
+            "replicaCount": _karpenter_replicas(cluster),
             "tolerations": _placement(cluster)["tolerations"],
             "featureGates": {"spotToSpotConsolidation": False},
             "settings": {
