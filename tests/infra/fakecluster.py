@@ -193,6 +193,8 @@ def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:
         print(json.dumps({"items": claims[:1]}))
         cluster.state["claims"] = claims[1:]
         cluster.save()
+    elif kind == "deployments.apps":
+        print(json.dumps({"items": cluster.state.get("deployments", [])}))
     elif kind == "secret" and name == "spotladder-token":
         print(json.dumps({"data": {"token": "dG9rZW4=", "ca.crt": "Y2E="}}))
     elif kind == "secrets":

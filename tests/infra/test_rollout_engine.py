@@ -218,6 +218,13 @@ def test_the_first_failure_stops_the_rollout_and_the_same_command_goes_on(lab: L
     assert lab.versions()["west"] == GOOD["west"]
 
 
+def test_a_second_kuberay_is_refused_before_anything_is_changed(lab: Lab) -> None:
+    lab.change("west", deployments=[{"metadata": {"name": "kuberay-operator", "namespace": "ray"}}])
+    for command in ("preview", "rollout"):
+        assert "error: cluster west: KubeRay already runs in namespace ray" in lab.run(command, code=5)
+    assert lab.versions() == {"east": {}, "west": {}}
+
+
 def test_a_failed_canary_is_taken_back(good: Lab) -> None:
     good.write(jobset=True, values={"kuberay": {"image": {"tag": "typo"}}})
     jobset = good.folder / "charts" / "jobset"

@@ -12,6 +12,7 @@ from spotladder_infra import access
 from spotladder_infra.rollout import charts, record
 from spotladder_infra.rollout.components import OWN, Chart
 from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
+from spotladder_infra.rollout.foreign import refuse_second_kuberay
 from spotladder_infra.rollout.plan import Plan, plan
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
 from spotladder_infra.rollout.record import Good, InstalledRelease
@@ -108,8 +109,14 @@ class ClusterPlatform:
                     "a folder with --charts"
                 )
 
+    def check(self) -> None:
+        """Finds what keeps a rollout from succeeding before anything is changed. Raises EnvironmentFailure."""
+        self.desired()
+        refuse_second_kuberay(self.tools, self.cluster.name)
+
     def preview(self, report: Report) -> list[Change]:
         """The changes of a rollout, without applying them."""
+        self.check()
         desired, paths = self.desired()
         made: list[Change] = []
         stack = self._stack(paths)

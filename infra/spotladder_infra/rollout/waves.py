@@ -63,14 +63,14 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
 
     Raises:
         InvalidSpec: The chosen clusters cannot be rolled out in this order.
-        EnvironmentFailure: A chart or a cluster is out of reach; nothing was changed.
+        EnvironmentFailure: A chart or a cluster is out of reach, or another KubeRay runs there; nothing was changed.
     """
     ordered = waves(place.fleet, options.targets)
     platforms = {name: ClusterPlatform(place, place.fleet.cluster(name)) for wave in ordered for name in wave}
     home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     _home_first(place, ordered, home)
     for platform in platforms.values():
-        platform.desired()
+        platform.check()
     lock = threading.Lock()
 
     def serialized(cluster: str, component: str, state: str, details: str) -> None:
