@@ -198,8 +198,11 @@ def test_a_cluster_that_does_not_answer_is_not_deleted(world: BootstrapSite) -> 
 
 
 def test_clusters_that_exist_have_nothing_to_create(world: BootstrapSite) -> None:
+    nothing = "nothing to create: Terraform creates clusters on aws and gcp"
     done = world.run("bootstrap", "--cluster", "lab")
-    assert (done.code, done.out) == (0, "nothing to create: these clusters exist already\n")
+    assert (done.code, done.out) == (0, f"{nothing}\n")
+    done = world.run("bootstrap", "--cluster", "laptop")
+    assert (done.code, done.out) == (0, f"{nothing}; for a kind cluster, run: kind create cluster --name laptop\n")
 
 
 def test_outputs_are_read_without_terraform_after_a_bootstrap(world: BootstrapSite, fleet: Any) -> None:

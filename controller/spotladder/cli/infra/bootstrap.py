@@ -47,11 +47,15 @@ def bootstrap(
       spotladder infra bootstrap --cluster east --yes
     """
     from spotladder_infra.terraform.applied import planned, record, stacks_of
+    from spotladder_infra.topology.cluster import Cloud
 
     found = read(fleet, warn=True).fleet
-    stacks = stacks_of(found, chosen(found, cluster, cloud), to, state, on_interrupt=say_stopping)
+    clusters = chosen(found, cluster, cloud)
+    stacks = stacks_of(found, clusters, to, state, on_interrupt=say_stopping)
     if not stacks:
-        typer.echo("nothing to create: these clusters exist already")
+        kinds = [f"kind create cluster --name {entry.name}" for entry in clusters if entry.cloud is Cloud.KIND]
+        hint = f"; for a kind cluster, run: {', '.join(kinds)}" if kinds else ""
+        typer.echo(f"nothing to create: Terraform creates clusters on aws and gcp{hint}")
         return
     plans = [(stack, planned(found, stack)) for stack in stacks]
     for stack, changes in plans:
