@@ -15,7 +15,7 @@ from spotladder_infra.stacks.synth import synth
 from spotladder_infra.topology.fleet import Fleet
 from tests.absent import absent
 from tests.infra import tool
-from tests.topology.builders import fleet_file
+from tests.topology.builders import EVERY_OPTION, fleet_file
 
 SUITE = "infra"
 
@@ -33,6 +33,16 @@ def stacks(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
             absent(f"{package} is not installed (make setup-infra)", SUITE)
     out = tmp_path_factory.mktemp("stacks")
     return {folder.name: folder for folder in synth(fleet, fleet.spec.clusters, out, out / "state")}
+
+
+@pytest.fixture(scope="session")
+def optional_stacks(stacks: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of the stacks of `east` and `west` with every option, by cluster."""
+    assert stacks  # skips where the bindings are missing
+    out = tmp_path_factory.mktemp("options")
+    fleet = fleet_file(out, *EVERY_OPTION).fleet
+    clusters = [fleet.cluster(name) for name in ("east", "west")]
+    return {folder.name: folder for folder in synth(fleet, clusters, out / "out", out / "state")}
 
 
 @pytest.fixture(scope="session")

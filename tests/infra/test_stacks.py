@@ -14,7 +14,7 @@ from spotladder_infra import checkpoints, costs
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.topology.fleet import Fleet
 from tests.infra.golden import HERE, normalised
-from tests.topology.builders import fleet_file
+from tests.topology.builders import KMS_KEY, fleet_file
 
 Configuration = dict[str, Any]
 CONSTRUCTS = Path(spotladder_infra.__file__).parent / "constructs"
@@ -133,46 +133,35 @@ def test_a_bucket_and_its_access_belong_to_one_stack(configuration: Configuratio
     assert "google_storage_bucket_iam_member" not in configuration["alpha"]["resource"]
 
 
-def test_options(tmp_path: Path) -> None:
-    found = one(
-        tmp_path,
-        (
-            "{name: acme-east, cloud: aws, region: us-east-1}",
-            "{name: acme-east, cloud: aws, region: us-east-1, replicateTo: us-west-2}",
-        ),
-        (
-            "    bucket: acme-east\n",
-            (
-                "    bucket: acme-east\n"
-                "    addons: {coredns: v1.12.4-eksbuild.1}\n"
-                "    budgetAlarm: {monthly: 900, email: ml@example.com}\n"
-            ),
-        ),
-    )
-    resources = found["resource"]
+def test_options(optional_stacks: dict[str, Path]) -> None:
+    resources = json.loads((optional_stacks["east"] / "cdk.tf.json").read_text())["resource"]
     assert resources["aws_eks_addon"]["coredns"]["addon_version"] == "v1.12.4-eksbuild.1"
     assert resources["aws_budgets_budget"]["budget"]["notification"][1]["notification_type"] == "FORECASTED"
+    assert resources["aws_eks_access_entry"]["admin-0"]["principal_arn"] == "arn:aws:iam::123456789012:role/admins"
     assert resources["aws_s3_bucket"]["replica"]["provider"] == "aws.replica"
     replication = resources["aws_s3_bucket_replication_configuration"]["replication"]["rule"][0]
     assert replication["delete_marker_replication"]["status"] == "Disabled"
 
 
-def test_a_key_of_the_user_and_a_repository_on_gcp(tmp_path: Path) -> None:
-    key = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys/checkpoints"
-    found = one(
-        tmp_path,
-        ("cloud: gcp, region: us-central1}", f"cloud: gcp, region: us-central1, kmsKey: {key}}}"),
-        ("    autoscaler: compute-class\n", "    autoscaler: compute-class\n    artifactRegistry: true\n"),
-        cluster="west",
-    )
-    resources = found["resource"]
+def test_a_protected_cluster_needs_a_provider_that_can_protect_it(configuration: Configuration, tmp_path: Path) -> None:
+    def version(stack: Configuration) -> str:
+        return str(stack["terraform"]["required_providers"]["aws"]["version"])
+
+    assert version(configuration["east"]) == ">= 5.95.0, < 7.0.0"
+    protected = one(tmp_path, ("    bucket: acme-east\n", "    bucket: acme-east\n    deletionProtection: true\n"))
+    assert protected["resource"]["aws_eks_cluster"]["cluster"]["deletion_protection"] is True
+    assert version(protected) == ">= 6.9.0, < 7.0.0"
+
+
+def test_a_key_of_the_user_and_a_repository_on_gcp(optional_stacks: dict[str, Path]) -> None:
+    resources = json.loads((optional_stacks["west"] / "cdk.tf.json").read_text())["resource"]
     bucket = resources["google_storage_bucket"]["checkpoints"]
-    assert bucket["encryption"] == {"default_kms_key_name": key}
+    assert bucket["encryption"] == {"default_kms_key_name": KMS_KEY}
     access = "google_kms_crypto_key_iam_member.checkpoints-key-access"
     assert bucket["depends_on"] == [access], "Google refuses a bucket whose key its service agent may not use"
     assert checkpoints.resources([access]) == [access], "a bucket that is kept cannot be read without it"
     grant = resources["google_kms_crypto_key_iam_member"]["checkpoints-key-access"]
-    assert (grant["crypto_key_id"], grant["role"]) == (key, "roles/cloudkms.cryptoKeyEncrypterDecrypter")
+    assert (grant["crypto_key_id"], grant["role"]) == (KMS_KEY, "roles/cloudkms.cryptoKeyEncrypterDecrypter")
     assert grant["member"] == "${data.google_storage_project_service_account.checkpoints-agent.member}"
     assert resources["google_artifact_registry_repository"]["images"]["format"] == "DOCKER"
 

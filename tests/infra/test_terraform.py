@@ -14,17 +14,6 @@ from tests.topology.builders import fleet_file
 
 MOCKED = Path(__file__).parent / "eks.tftest.json"
 
-BUCKET = "cloud: aws, region: us-east-1"
-NETWORK = "    network: {cidr: 10.0.0.0/16}\n"
-OPTIONS = """\
-    network: {cidr: 10.0.0.0/16, nat: per-zone, interfaceEndpoints: true}
-    api: {allowed: [203.0.113.0/24], admins: ["arn:aws:iam::123456789012:role/admins"]}
-    system: {instanceType: m7i.xlarge, count: 3}
-    addons: {coredns: v1.12.4-eksbuild.1}
-    budgetAlarm: {monthly: 900, email: ml@example.com}
-    deletionProtection: true
-"""
-
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -39,11 +28,10 @@ def test_valid_and_applies_with_a_mocked_provider(terraform: Callable[..., tool.
     assert "1 passed, 0 failed" in east.run("test", "-no-color").stdout
 
 
-@pytest.mark.usefixtures("stacks")
-def test_every_option_is_valid(terraform: Callable[..., tool.Terraform], tmp_path: Path) -> None:
+def test_every_option_is_valid(
+    optional_stacks: dict[str, Path], terraform: Callable[..., tool.Terraform], tmp_path: Path
+) -> None:
     """The provider's schema has all arguments that options add, and the second region of the replica."""
-    fleet = fleet_file(tmp_path, (NETWORK, OPTIONS), (BUCKET, f"{BUCKET}, replicateTo: us-west-2")).fleet
-    (folder,) = synth(fleet, [fleet.cluster("east")], tmp_path / "out", tmp_path / "state")
-    text = (folder / "cdk.tf.json").read_text()
+    text = (optional_stacks["east"] / "cdk.tf.json").read_text()
     assert all(kind in text for kind in ("aws_budgets_budget", "aws_eks_access_entry", "replica", "endpoint-ecr-api"))
-    assert "Success!" in terraform(tmp_path, folder).run("validate", "-no-color").stdout
+    assert "Success!" in terraform(tmp_path, optional_stacks["east"]).run("validate", "-no-color").stdout

@@ -95,6 +95,36 @@ spec:
 """
 
 
+KMS_KEY = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys/checkpoints"
+
+EVERY_OPTION = (
+    ("cloud: aws, region: us-east-1}", "cloud: aws, region: us-east-1, replicateTo: us-west-2}"),
+    ("cloud: gcp, region: us-central1}", f"cloud: gcp, region: us-central1, kmsKey: {KMS_KEY}}}"),
+    (
+        "    network: {cidr: 10.0.0.0/16}\n",
+        """\
+    network: {cidr: 10.0.0.0/16, nat: per-zone, interfaceEndpoints: true}
+    api: {allowed: [203.0.113.0/24], admins: ["arn:aws:iam::123456789012:role/admins"]}
+    system: {instanceType: m7i.xlarge, count: 3}
+    addons: {coredns: v1.12.4-eksbuild.1}
+    budgetAlarm: {monthly: 900, email: ml@example.com}
+""",
+    ),
+    (
+        "    network: {cidr: 10.1.0.0/20}\n",
+        """\
+    network: {cidr: 10.1.0.0/20}
+    api: {allowed: [203.0.113.0/24]}
+    system: {instanceType: e2-standard-8, count: 1}
+    artifactRegistry: true
+    deletionProtection: true
+""",
+    ),
+)
+"""Changes that set the options of the stacks of `east` and `west`, except the protection of `east`, which needs a newer
+provider than the tests have."""
+
+
 def fleet_file(folder: Path, *changes: tuple[str, str], today: date = TODAY) -> FleetFile:
     """The fleet with some text replaced; every change must apply."""
     text = FLEET

@@ -10,9 +10,8 @@ import pytest
 from spotladder.errors import InvalidSpec
 from spotladder_infra.facts import images
 from spotladder_infra.topology.checks import CHECKS
-from tests.topology.builders import PLATFORM, fleet_file
+from tests.topology.builders import KMS_KEY, PLATFORM, fleet_file
 
-KMS_KEY = "projects/acme-ml/locations/us-east1/keyRings/ml/cryptoKeys/checkpoints"
 TEAMS = "  - {name: team-b, clusters: [west]}\n"
 
 
@@ -188,7 +187,10 @@ REFUSED = {
         '"checkpoints" is not a key of Cloud KMS (expected projects/PROJECT/locations/LOCATION/keyRings/',
     ),
     "key in another location": (
-        ("cloud: gcp, region: us-central1}", f"cloud: gcp, region: us-central1, kmsKey: {KMS_KEY}}}"),
+        (
+            "cloud: gcp, region: us-central1}",
+            f"cloud: gcp, region: us-central1, kmsKey: {KMS_KEY.replace('central', 'east')}}}",
+        ),
         "spec.buckets[1].kmsKey: is in us-east1: Cloud Storage needs a key in us-central1",
     ),
     "state without a region": (("fleet, region: us-east-1}", "fleet}"), "spec.state.region: is required for s3"),

@@ -20,7 +20,10 @@ from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 PROVIDER_VERSION = ">= 5.95.0, < 7.0.0"
-"""Only arguments that all of these versions have are used; the tests apply the stack with the oldest."""
+"""Only arguments that all of these versions have are used; the tests apply the stack with version 5."""
+
+PROTECTED_PROVIDER_VERSION = ">= 6.9.0, < 7.0.0"
+"""Versions that can protect a cluster from deletion."""
 
 
 def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
@@ -30,7 +33,8 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     if cluster.account is not None:
         shared["allowed_account_ids"] = [cluster.account]
     AwsProvider(stack, "aws", region=region, **shared)
-    stack.add_override("terraform.required_providers.aws.version", PROVIDER_VERSION)
+    version = PROTECTED_PROVIDER_VERSION if cluster.deletion_protection else PROVIDER_VERSION
+    stack.add_override("terraform.required_providers.aws.version", version)
 
     place = place_of(stack, region)
     net = network(stack, cluster)
