@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from spotladder.api.checkpoint_fields import CheckpointUri, Interval
 from spotladder.api.fields import (
     Count,
+    DiskSize,
     Duration,
     EnvironmentName,
     FilledText,
@@ -145,6 +146,15 @@ class CheckpointCredentials(Record):
     )
 
 
+class CheckpointCache(Record):
+    """A volume in every pod of the job for the newest checkpoint of its ranks."""
+
+    size_limit: DiskSize = Field(
+        description="Maximum size of the volume, an emptyDir on the node's disk. Allow for two checkpoints of all "
+        "ranks of a pod. With less space the cache holds fewer files.",
+    )
+
+
 class Checkpoints(Record):
     """Location, interval and retention of commits."""
 
@@ -164,6 +174,11 @@ class Checkpoints(Record):
     )
     credentials: CheckpointCredentials | None = Field(
         default=None, description="Credentials for the bucket. Default: the identity of the pods."
+    )
+    cache: CheckpointCache | None = Field(
+        default=None,
+        description="Keeps the newest checkpoint on the machines that wrote it. A restart inside the attempt copies "
+        "files with the right checksums from there and downloads only the others.",
     )
 
 

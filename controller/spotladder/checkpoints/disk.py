@@ -115,7 +115,7 @@ class DiskStore:
         with self._typed("read", key), ExitStack() as stack:
             reader = stack.enter_context(self._path(key).open("rb", buffering=0))
             writer = stack.enter_context(path.open("wb", buffering=0)) if path else None
-            size, crc = _read(reader, writer)
+            size, crc = read_all(reader, writer)
         return FileEntry(key.rpartition("/")[2], size, crc)
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -209,13 +209,13 @@ class _WrittenThrough(FileIO):
 def _copy_durably(source: Path, target: Path) -> tuple[int, str]:
     """Copy a file and flush it to the disk, reading each byte once. Returns the bytes and the checksum of the copy."""
     with source.open("rb", buffering=0) as reader, _WrittenThrough(target) as writer:
-        found = _read(reader, writer)
+        found = read_all(reader, writer)
         _flush(writer.fileno())
     return found
 
 
-def _read(reader: FileIO, writer: FileIO | None) -> tuple[int, str]:
-    """Bytes and checksum of a file; also copies it if there is a `writer`."""
+def read_all(reader: FileIO, writer: FileIO | None) -> tuple[int, str]:
+    """Read a file to its end; also copies it if there is a `writer`. Returns the number of bytes and the checksum."""
     size, crc = 0, 0
     buffer = memoryview(bytearray(CHUNK))
     while count := reader.readinto(buffer):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import Commit, Start
 from spotladder.checkpoints.entry_log import EntryLog
@@ -17,9 +18,15 @@ from spotladder.checkpoints.resume import Resumed, fetch, resume
 from spotladder.checkpoints.writer import Writer
 from spotladder.errors import Fenced
 
+if TYPE_CHECKING:
+    from spotladder.checkpoints.cache import Cache
+
 
 class CommitLog(EntryLog):
     """The entry log of a job with its checkpoints. `EntryLog` describes the parameters."""
+
+    cache: Cache | None = None
+    """The files of the newest commit on this machine. `fetch` and `resume` read them instead of the store's."""
 
     def start(
         self,
@@ -72,10 +79,10 @@ class CommitLog(EntryLog):
 
         With `ranks`, downloads only the files of these ranks below `rank-<n>/`.
         """
-        fetch(self.store, commit, folder, ranks)
+        fetch(self.store, commit, folder, ranks, self.cache)
 
     def verify(self, commit: Commit) -> None:
-        """Read all files of the commit and compare them. Raises CheckpointCorrupt, StoreUnavailable."""
+        """Read all files of the commit in the store and compare them. Raises CheckpointCorrupt, StoreUnavailable."""
         fetch(self.store, commit, None)
 
     def resume(
@@ -86,7 +93,7 @@ class CommitLog(EntryLog):
         `without` maps the paths of commits that other ranks found corrupt to the reason. Raises CheckpointCorrupt if
         no commit verifies, StoreUnavailable.
         """
-        return resume(self, folder, ranks, without)
+        return resume(self, folder, ranks, without, self.cache)
 
     def collect(self, keep: int) -> Collected:
         """Delete checkpoints that need not be kept, for a caller that is not the writer (see `Writer.collect`)."""

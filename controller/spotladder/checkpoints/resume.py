@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.entry_log import EntryLog
 from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.cache import Cache
+
+_log = logging.getLogger("spotladder.checkpoints")
 
 FILES_AT_ONCE = 4
 TRIES = 3
@@ -45,6 +52,7 @@ def resume(
     folder: Path,
     ranks: Collection[int] | None = None,
     without: Mapping[str, str] | None = None,
+    cache: Cache | None = None,
 ) -> Resumed | None:
     """See `CommitLog.resume`."""
     corrupt = dict(without or {})
@@ -61,7 +69,7 @@ def resume(
         commit = good[-1]
         target = folder / Path(commit.path).name
         try:
-            fetch(log.store, commit, target, ranks)
+            fetch(log.store, commit, target, ranks, cache)
         except CheckpointCorrupt as error:
             shutil.rmtree(target, ignore_errors=True)
             if any(commit.path == other.path for other in log.commits()):  # Otherwise it was deleted meanwhile.
@@ -71,8 +79,14 @@ def resume(
         return Resumed(commit, target, tuple(skipped))
 
 
-def fetch(store: Store, commit: Commit, folder: Path | None, ranks: Collection[int] | None = None) -> None:
-    """See `CommitLog.fetch`. Without `folder` the files are only read and compared."""
+def fetch(
+    store: Store,
+    commit: Commit,
+    folder: Path | None,
+    ranks: Collection[int] | None = None,
+    cache: Cache | None = None,
+) -> None:
+    """See `CommitLog.fetch`. Without `folder` the files in the store are only read and compared."""
     files = [file for file in commit.files if _wanted(file.name, ranks)]
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,17 +94,21 @@ def fetch(store: Store, commit: Commit, folder: Path | None, ranks: Collection[i
             parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(FILES_AT_ONCE, thread_name_prefix="spotladder-fetch") as pool:
         largest_first = sorted(files, key=lambda file: -file.size)
-        futures = [pool.submit(_fetch_file, store, commit, file, folder) for file in largest_first]
+        futures = [pool.submit(_fetch_file, store, commit, file, folder, cache) for file in largest_first]
         try:
-            for future in futures:
-                future.result()
+            cached = sum(future.result() for future in futures)
         except BaseException:
             for future in futures:
                 future.cancel()
             raise
+    if cached:
+        _log.info("step %d: %d of %d files from the cache on this machine", commit.step, cached, len(files))
 
 
-def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | None) -> None:
+def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | None, cache: Cache | None) -> bool:
+    """Copy or download one file, and verify it. Returns whether it was in the cache."""
+    if cache and folder and cache.fetch(commit.path, file, folder / file.name):
+        return True
     key = f"{commit.path}/{file.name}"
     for attempt in range(1, TRIES + 1):
         try:
@@ -108,6 +126,7 @@ def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | No
             f"{store.uri}/{key}: this file of step {commit.step} differs from the committed file "
             f"({found.size} bytes, checksum {found.crc}; expected {file.size} bytes, checksum {file.crc})"
         )
+    return False
 
 
 def _wanted(name: str, ranks: Collection[int] | None) -> bool:

@@ -39,6 +39,8 @@ class Variable:
     NOTICE: Final = "SPOTLADDER_NOTICE"  # path of the file with the notice
     NOTICE_URL: Final = "SPOTLADDER_NOTICE_URL"  # URL that answers with the notice
     HEARTBEAT: Final = "SPOTLADDER_HEARTBEAT"  # path of the file in which rank 0 reports its progress
+    CACHE: Final = "SPOTLADDER_CACHE"  # path of the folder for copies of the newest checkpoint on this machine
+    CACHE_SIZE: Final = "SPOTLADDER_CACHE_SIZE"  # maximum bytes of these copies
 
 
 VARIABLES = frozenset(value for name, value in vars(Variable).items() if name.isupper())

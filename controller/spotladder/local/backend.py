@@ -78,8 +78,8 @@ class LocalTier:
 
 @dataclass(frozen=True, slots=True)
 class LocalJob:
-    """The program to run. `environment` has the variables of the in-job library; `cwd` is the folder of the job's
-    file."""
+    """The program to run. `environment` has the variables of the in-job library; `cwd` is the folder of the job's file;
+    `cache_size` is the size in bytes of each node's cache for checkpoints, None for no cache."""
 
     name: str
     namespace: str
@@ -87,6 +87,7 @@ class LocalJob:
     cwd: Path
     tiers: Mapping[str, LocalTier]
     environment: Mapping[str, str]
+    cache_size: int | None = None
 
 
 class CommitLogSeen(Protocol):

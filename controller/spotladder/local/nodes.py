@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spotladder.core.contract import PREFIX
+from spotladder.core.contract import PREFIX, Variable
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import raystart
 from spotladder.local.reaper import MARK, TEMPORARY, Reaper, end_session
@@ -45,7 +46,8 @@ class Machine:
     """The settings that all nodes of a run share.
 
     `mark` identifies the run for the reaper, `scratch` is the folder of Ray's session, `folder` that of the run's
-    state, `cwd` the working directory of programs and Ray's workers.
+    state, `cwd` the working directory of programs and Ray's workers. `cache_size` is the size in bytes of each node's
+    cache for checkpoints; None for no cache.
     """
 
     mark: str
@@ -55,6 +57,7 @@ class Machine:
     reaper: Reaper
     object_store: int
     environment: Mapping[str, str] = field(default_factory=dict)
+    cache_size: int | None = None
 
     def temporary(self, attempt: int) -> Path:
         """The TMPDIR of that attempt's program."""
@@ -94,10 +97,13 @@ class RayNode:
         self.name = name
         self.folder = machine.scratch / name
         self.log = machine.folder / "nodes" / f"{name}.log"
+        self._cache = self.folder / "checkpoint-cache"
         self.began = time.monotonic()
         self._up = self._ended = False
         self._reaper = machine.reaper
         environ = machine.environ() | {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": f"{drain:.0f}"}
+        if machine.cache_size is not None:
+            environ |= {Variable.CACHE: str(self._cache), Variable.CACHE_SIZE: str(machine.cache_size)}
         own = [f"--temp-dir={self.folder}", f"--object-store-memory={machine.object_store}"]
         try:
             self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -141,11 +147,12 @@ class RayNode:
             self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill all of its processes. Idempotent."""
+        """Kill all of its processes and remove its cache, as the loss of a machine would. Idempotent."""
         if not self._ended and end_session(self.session):
             self._ended = True
             self._reaper.forget(self.session)
         self._process.wait()
+        shutil.rmtree(self._cache, ignore_errors=True)
 
     def failed(self) -> str | None:
         """Why the node did not start, in one line; None while it may still start."""

@@ -131,7 +131,15 @@ def _run(
         stack.callback(watch.close)
         watch.start()
         store = preflight.object_store(plan.spec.workers + HEADS)
-        machine = Machine(start.run.mark, scratch.path, folder.path, plan.job.cwd, reaper, store)
+        machine = Machine(
+            start.run.mark,
+            scratch.path,
+            folder.path,
+            plan.job.cwd,
+            reaper,
+            store,
+            cache_size=plan.job.cache_size,
+        )
         pools = {name: PoolClock(pool, start.run.began, time.time()) for name, pool in plan.pools.items()}
         backend = LocalBackend(
             plan.job,
@@ -196,6 +204,7 @@ def _spec(request: Request, began: float) -> JobSpec:
 
 
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:
+    from spotladder.api.fields import disk_bytes
     from spotladder.api.resolve import local_program
 
     job, cwd = request.job, request.file.resolve().parent
@@ -212,7 +221,8 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
         Variable.GRACE: f"{spec.grace:g}s",
         Variable.KEEP: str(checkpoints.keep),
     }
-    return LocalJob(job.metadata.name, job.metadata.namespace, spec.workers, cwd, tiers, environment)
+    size = disk_bytes(checkpoints.cache.size_limit) if checkpoints.cache else None
+    return LocalJob(job.metadata.name, job.metadata.namespace, spec.workers, cwd, tiers, environment, size)
 
 
 def _warnings(request: Request) -> Iterator[str]:

@@ -8,7 +8,8 @@
    abandoned.
 3. A rank may have dropped a checkpoint that another rank still holds. Before each commit the ranks therefore agree on
    the step. A rank that is behind drops its checkpoint too, and waits until its program has reached that step.
-4. An error that a retry cannot fix is raised by the program's next call, on all ranks.
+4. The cache, if there is one, gets the files while they are uploaded. When the commit is appended, it drops the others.
+5. An error that a retry cannot fix is raised by the program's next call, on all ranks.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -237,6 +239,8 @@ class Commits:
             self._orphans.append(path)
             self._release(skipped=True)
             self._take()
+        if self._log.cache:
+            self._log.cache.keep(path)
         if not self._on_its_way.checkpoint.last:
             self._collect()
 
@@ -344,7 +348,9 @@ class Commits:
             try:
                 if self.away:
                     next(iter(self._log.store.list(f"{path}/")), None)  # Fails sooner than an upload.
-                files = upload_folder(self._log.store, folder, path, below)
+                cache = self._log.cache
+                with cache.copying(folder, path, below) if cache else nullcontext():
+                    files = upload_folder(self._log.store, folder, path, below)
             except Exception as error:
                 if folder != pending.folder:
                     continue  # The program has removed its folder since; its files were copied before.

@@ -105,8 +105,21 @@ class Environment:
         """The path of the heartbeat file, in which rank 0 reports its progress."""
         return self._path(Variable.HEARTBEAT)
 
+    @property
+    def cache_folder(self) -> Path | None:
+        """The folder for copies of the newest checkpoint on this machine; None for no copies."""
+        return self._path(Variable.CACHE)
+
+    @property
+    def cache_size(self) -> int | None:
+        """Maximum bytes of these copies; None for no limit."""
+        return self._count(Variable.CACHE_SIZE, 1) if self._get(Variable.CACHE_SIZE) else None
+
     def exported(self) -> dict[str, str]:
-        """All variables, with defaults filled in, for another process that works on the same job."""
+        """All variables, with defaults filled in, for another process that works on the same job.
+
+        The folder of the cache is not among them: the other process may run on another machine.
+        """
         resolved = {
             Variable.JOB: self.job,
             Variable.NAMESPACE: self.namespace,
@@ -115,6 +128,7 @@ class Environment:
             Variable.URI: self.uri,
         }
         given = {key: value for key, value in self.variables.items() if key.startswith(PREFIX)}
+        given.pop(Variable.CACHE, None)
         return {**given, **resolved}
 
     def _get(self, name: str) -> str:

@@ -115,6 +115,8 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
             f"resumed {call}.{tries}", problem, lambda problems: next((p for p in problems if p is not None), None)
         )
         if bad is None:
+            if log.cache:
+                log.cache.keep(commit.path)
             own = target / rank_folder(_source(commit, world.rank))
             found = tuple(skipped[step] for step in sorted(skipped, reverse=True))
             return Found(own if own.is_dir() else target, commit, log, target, retry, found)
@@ -138,6 +140,8 @@ def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) ->
     resumed = retry.until_answered(read)
     if resumed is None:
         return None
+    if log.cache:
+        log.cache.keep(resumed.commit.path)
     skipped = tuple(_skipped(commit, why) for commit, why in resumed.skipped if commit.seq <= started)
     return Found(resumed.path, resumed.commit, log, resumed.path, retry, skipped)
 

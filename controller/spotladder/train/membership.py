@@ -76,6 +76,10 @@ def join(
     `node` is the Ray node of this rank if the program can continue without it.
     """
     log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace, uid=environment.uid)
+    if environment.cache_folder:
+        from spotladder.checkpoints.cache import Cache
+
+        log.cache = Cache(environment.cache_folder, log.uri, environment.cache_size)
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spotladder.api.fields import disk_bytes
 from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.contract import Variable
@@ -27,6 +28,8 @@ from spotladder.workloads.tiers import ResolvedTier
 NOTICE_FOLDER = "/run/spotladder"
 NOTICE_FILE = f"{NOTICE_FOLDER}/notice"
 _NOTICE_VOLUME = "spotladder-notice"
+CACHE_FOLDER = "/var/cache/spotladder"
+_CACHE_VOLUME = "spotladder-cache"
 
 # Consolidation removes more pods of long jobs than reclaims do; these annotations exclude them from both usual
 # autoscalers.
@@ -53,7 +56,7 @@ class PodOverlay:
 def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, str]:
     """The environment variables of the contract with the program."""
     checkpoints = job.spec.checkpoints
-    return {
+    variables = {
         Variable.JOB: job.metadata.name,
         Variable.NAMESPACE: job.metadata.namespace,
         Variable.ATTEMPT: str(attempt),
@@ -64,6 +67,10 @@ def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, s
         Variable.KEEP: str(checkpoints.keep),
         Variable.NOTICE: NOTICE_FILE,
     }
+    if checkpoints.cache:
+        variables[Variable.CACHE] = CACHE_FOLDER
+        variables[Variable.CACHE_SIZE] = str(disk_bytes(checkpoints.cache.size_limit))
+    return variables
 
 
 def copied(thing: Any) -> Any:
@@ -109,7 +116,7 @@ def with_overlay(
         # The kubelet stores the end of a failed program's log in the pod's status, which can be read without further
         # permissions.
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
-    spec["volumes"] = _by_name(spec.get("volumes"), [_notice_volume()])
+    spec["volumes"] = _by_name(spec.get("volumes"), [_notice_volume(), *_cache_volume(overlay.job)])
     override(programs[0], overlay, role)
     harden(spec, programs)
     return {**template, "metadata": metadata, "spec": spec}
@@ -163,8 +170,10 @@ def variables(env: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _connect(container: dict[str, Any], overlay: PodOverlay) -> None:
     with_env(container, variables(overlay.env))
-    mount = {"name": _NOTICE_VOLUME, "mountPath": NOTICE_FOLDER, "readOnly": True}
-    container["volumeMounts"] = _by_name(container.get("volumeMounts"), [mount], key="mountPath")
+    mounts: list[dict[str, Any]] = [{"name": _NOTICE_VOLUME, "mountPath": NOTICE_FOLDER, "readOnly": True}]
+    if overlay.job.spec.checkpoints.cache:
+        mounts.append({"name": _CACHE_VOLUME, "mountPath": CACHE_FOLDER})
+    container["volumeMounts"] = _by_name(container.get("volumeMounts"), mounts, key="mountPath")
     credentials = overlay.job.spec.checkpoints.credentials
     if credentials:
         reference = {"secretRef": {"name": credentials.secret_name}}
@@ -175,6 +184,11 @@ def _connect(container: dict[str, Any], overlay: PodOverlay) -> None:
 def _notice_volume() -> dict[str, Any]:
     field = {"fieldPath": f"metadata.annotations['{names.NOTICE}']"}
     return {"name": _NOTICE_VOLUME, "downwardAPI": {"items": [{"path": "notice", "fieldRef": field}]}}
+
+
+def _cache_volume(job: TieredJob) -> list[dict[str, Any]]:
+    cache = job.spec.checkpoints.cache
+    return [{"name": _CACHE_VOLUME, "emptyDir": {"sizeLimit": cache.size_limit}}] if cache else []
 
 
 def _by_name(own: Any, ours: Iterable[Mapping[str, Any]], key: str = "name") -> list[dict[str, Any]]:

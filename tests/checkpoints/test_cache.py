@@ -1,0 +1,409 @@
+"""The cache on the machine saves downloads and changes nothing else, whatever happens to its files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spotladder.checkpoints import cache as module
+from spotladder.checkpoints.cache import BLOCK, Cache
+from spotladder.checkpoints.entries import Commit, FileEntry
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.resume import rank_folder
+from spotladder.checkpoints.upload import upload_folder
+from spotladder.errors import CheckpointCorrupt, StoreUnavailable
+from tests.checkpoints.builders import a_folder, a_log
+
+
+class CountingStore(MemoryStore):
+    """Records the downloads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.downloads: list[str] = []
+
+    def get_file(self, key: str, path: Path | None) -> FileEntry:
+        self.downloads.append(key.rpartition("/")[2])
+        return super().get_file(key, path)
+
+
+class Machine:
+    """A commit log and a machine with a cache, whose program commits and resumes."""
+
+    def __init__(self, folder: Path, limit: int | None = None) -> None:
+        self.folder = folder
+        self.store = CountingStore()
+        self.log = a_log(self.store)
+        self.cache = Cache(folder / "cache", self.log.uri, limit)
+        self.log.cache = self.cache
+        self.writer = self.log.start(1)
+
+    def upload(self, step: int, **files: bytes) -> tuple[str, tuple[FileEntry, ...]]:
+        path = self.writer.folder(step)
+        source = a_folder(self.folder / "program", **files)
+        try:
+            with self.cache.copying(source, path):
+                return path, upload_folder(self.store, source, path)
+        finally:
+            shutil.rmtree(source)
+
+    def commit(self, step: int, **files: bytes) -> Commit:
+        path, entries = self.upload(step, **files)
+        commit = self.writer.commit(step, entries)
+        self.cache.keep(path)
+        return commit
+
+    def cached(self) -> dict[str, bytes]:
+        """The files in the cache, by the last part of their path and of their commit's."""
+        files = (path for path in (self.folder / "cache").rglob("*") if path.is_file())
+        return {f"{path.parent.name.rpartition('%2F')[2]}/{path.name}": path.read_bytes() for path in files}
+
+    def file(self, name: str) -> Path:
+        (path,) = (self.folder / "cache").rglob(name)
+        return path
+
+    def resume(self) -> tuple[int, dict[str, bytes]]:
+        """The step of the resumed commit and its files."""
+        self.store.downloads.clear()
+        with tempfile.TemporaryDirectory(dir=self.folder) as to:
+            found = self.log.resume(Path(to))
+            assert found
+            return found.step, {path.name: path.read_bytes() for path in found.path.iterdir()}
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a copy takes longer than an upload into memory."""
+    monkeypatch.setattr(module, "COPY_TIMEOUT", 20.0)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_restart_on_the_same_machine_downloads_nothing(machine: Machine) -> None:
+    machine.commit(1, w=b"weights 1", o=b"optimizer")
+    machine.commit(2, w=b"weights 2", o=b"optimizer", empty=b"")
+    assert machine.resume() == (2, {"w": b"weights 2", "o": b"optimizer", "empty": b""})
+    assert machine.store.downloads == []
+
+
+def test_another_machine_downloads_everything(machine: Machine) -> None:
+    machine.commit(1, w=b"weights 1", o=b"optimizer")
+    shutil.rmtree(machine.folder / "cache")
+    assert machine.resume() == (1, {"w": b"weights 1", "o": b"optimizer"})
+    assert sorted(machine.store.downloads) == ["o", "w"]
+
+
+def _directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "torn": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "empty": lambda path: path.write_bytes(b""),
+    "other bytes": lambda path: path.write_bytes(b"X" * path.stat().st_size),
+    "a folder": _directory,
+    "a loop": _loop,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_downloaded_and_only_this_one(machine: Machine, damage: Callable[[Path], object]) -> None:
+    machine.commit(1, w=b"weights 1", o=b"optimizer")
+    damage(machine.file("w"))
+    assert machine.resume() == (1, {"w": b"weights 1", "o": b"optimizer"})
+    assert machine.store.downloads == ["w"]
+
+
+def test_only_the_log_says_which_commit_is_the_newest(machine: Machine) -> None:
+    machine.commit(1, w=b"weights 1")
+    machine.upload(2, w=b"never committed")
+    assert set(machine.cached()) == {"ckpt-000001/w", "ckpt-000002/w"}
+    assert machine.resume() == (1, {"w": b"weights 1"})
+
+    elsewhere = a_log(machine.store).start(2)
+    files = upload_folder(machine.store, a_folder(machine.folder / "other", w=b"weights 3"), elsewhere.folder(3))
+    elsewhere.commit(3, files)
+    assert machine.resume() == (3, {"w": b"weights 3"})
+    assert machine.store.downloads == ["w"]
+
+
+def test_a_new_run_with_the_same_name_does_not_get_the_files_of_the_old_one(tmp_path: Path) -> None:
+    old = Machine(tmp_path)
+    old.commit(1, w=b"weights A")
+    new = Machine(tmp_path)
+    files = upload_folder(new.store, a_folder(tmp_path / "new", w=b"weights B"), new.writer.folder(1))
+    new.writer.commit(1, files)
+    assert new.resume() == (1, {"w": b"weights B"})
+
+
+def test_jobs_in_one_folder_do_not_share_files(tmp_path: Path) -> None:
+    one, other = Cache(tmp_path, "memory:///one"), Cache(tmp_path, "memory:///other")
+    for cache in (one, other):
+        with cache.copying(a_folder(tmp_path / "program", w=b"x"), "a"):
+            pass
+    one.keep("b")
+    entry = MemoryStore().put_file("w", tmp_path / "program" / "w")
+    assert not one.fetch("a", entry, tmp_path / "w")
+    assert other.fetch("a", entry, tmp_path / "w")
+
+
+def test_a_program_that_changes_its_files_does_not_change_the_cache(machine: Machine) -> None:
+    machine.commit(1, w=b"weights 1")
+    found = machine.log.resume(machine.folder / "out")
+    assert found
+    (found.path / "w").write_bytes(b"scribbles")
+    assert machine.cached() == {"ckpt-000001/w": b"weights 1"}
+
+
+def test_verification_reads_the_store(machine: Machine) -> None:
+    commit = machine.commit(1, w=b"weights 1")
+    machine.store.delete([f"{commit.path}/w"])
+    with pytest.raises(CheckpointCorrupt, match="missing"):
+        machine.log.verify(commit)
+
+
+def test_each_rank_finds_the_files_that_it_wrote(machine: Machine) -> None:
+    path = machine.writer.folder(1)
+    files: tuple[FileEntry, ...] = ()
+    for rank in (0, 1):
+        shard = a_folder(machine.folder / str(rank), shard=b"%d" % rank)
+        if rank == 1:
+            with machine.cache.copying(shard, path, rank_folder(rank)):
+                files += upload_folder(machine.store, shard, path, rank_folder(rank))
+        else:
+            files += upload_folder(machine.store, shard, path, rank_folder(rank))
+    commit = machine.writer.commit(1, files)
+    machine.log.fetch(commit, machine.folder / "out")
+    assert machine.store.downloads == ["shard"]
+    assert [(machine.folder / "out" / rank_folder(rank) / "shard").read_bytes() for rank in (0, 1)] == [b"0", b"1"]
+
+
+def test_resume_logs_how_many_files_were_in_the_cache(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
+    machine.commit(1, w=b"weights 1", o=b"optimizer")
+    machine.file("o").unlink()
+    with caplog.at_level(logging.INFO, "spotladder.checkpoints"):
+        machine.resume()
+    assert "step 1: 1 of 2 files from the cache on this machine" in caplog.messages
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_newest_commit_stays(machine: Machine) -> None:
+    for step in (1, 2, 3):
+        machine.commit(step, w=b"weights %d" % step)
+    assert machine.cached() == {"ckpt-000003/w": b"weights 3"}
+
+
+def test_the_newest_commit_stays_until_the_next_one_is_committed(machine: Machine) -> None:
+    machine.commit(1, w=b"weights 1")
+    machine.upload(2, w=b"weights 2")
+    assert set(machine.cached()) == {"ckpt-000001/w", "ckpt-000002/w"}
+
+
+def blocks(count: int) -> int:
+    """A limit for files of `count` blocks, with their folder and the margin."""
+    return round((count + 3) * BLOCK / (1 - module.MARGIN)) + 1
+
+
+def test_the_older_commit_makes_room(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, blocks(1))
+    machine.commit(1, w=b"1" * BLOCK)
+    machine.upload(2, w=b"2" * BLOCK)
+    assert machine.cached() == {"ckpt-000002/w": b"2" * BLOCK}
+
+
+def test_what_does_not_fit_is_left_out(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, blocks(1))
+    machine.commit(1, a=b"a" * BLOCK, b=b"b" * BLOCK)
+    assert machine.cached() == {"ckpt-000001/a": b"a" * BLOCK}
+    assert machine.resume() == (1, {"a": b"a" * BLOCK, "b": b"b" * BLOCK})
+    assert machine.store.downloads == ["b"]
+    machine.commit(2, w=b"w" * 9 * BLOCK)
+    assert machine.cached() == {}
+
+
+def test_of_two_ranks_that_copy_at_once_neither_exceeds_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path / "cache", "memory:///", blocks(3))  # Room for the folders of both ranks, and one file.
+    program = a_folder(tmp_path / "program", w=b"w" * BLOCK)
+    both = threading.Barrier(2)
+    fits = cache._fits
+
+    def after_both(path: str) -> bool:
+        """Both ranks have reserved before either checks."""
+        both.wait(10)
+        answer = fits(path)
+        both.wait(10)
+        return answer
+
+    monkeypatch.setattr(cache, "_fits", after_both)
+    with cache.copying(program, "a", "rank-0000"), cache.copying(program, "a", "rank-0001"):
+        pass
+    assert sum(path.stat().st_size for path in (tmp_path / "cache").rglob("w")) <= BLOCK
+
+
+# --- faults of the cache do not reach the program ---------------------------------------------------------------------
+
+
+def test_a_slow_copy_does_not_delay_the_commit(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies, committed = threading.Event(), threading.Event()
+    put_file = machine.store.put_file
+
+    def stuck(*_: object) -> None:
+        copies.set()
+        committed.wait(10)
+
+    def put_meanwhile(key: str, path: Path) -> FileEntry:
+        assert copies.wait(10)
+        return put_file(key, path)
+
+    monkeypatch.setattr(module, "COPY_TIMEOUT", 0.0)
+    monkeypatch.setattr(module, "_copy", stuck)
+    monkeypatch.setattr(machine.store, "put_file", put_meanwhile)
+    machine.commit(1, w=b"weights 1")
+    committed.set()
+    for thread in threading.enumerate():
+        if thread.name == "spotladder-cache":
+            thread.join(10)
+    assert machine.cached() == {}
+    assert machine.resume() == (1, {"w": b"weights 1"})
+
+
+def test_a_full_disk_is_reported_once_and_nothing_else_happens(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_copy", full)
+    machine.commit(1, w=b"weights 1")
+    machine.commit(2, w=b"weights 2")
+    assert [message.rpartition(": ")[2] for message in caplog.messages] == ["[Errno 28] No space left on device"]
+    assert machine.cached() == {}
+    assert machine.resume() == (2, {"w": b"weights 2"})
+
+
+def test_a_cache_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    (tmp_path / "cache").write_text("a file")
+    machine.commit(1, w=b"weights 1")
+    assert machine.resume() == (1, {"w": b"weights 1"})
+
+
+def test_the_error_of_the_upload_ends_the_copy(machine: Machine) -> None:
+    with pytest.raises(StoreUnavailable), machine.cache.copying(a_folder(machine.folder / "p", w=b"w"), "a"):
+        raise StoreUnavailable("503")
+
+
+# --- random runs ------------------------------------------------------------------------------------------------------
+
+NAMES = ("a", "b")
+
+
+@dataclass
+class World:
+    """A machine whose program commits, dies and resumes, while files in its cache and in the bucket are damaged."""
+
+    machine: Machine
+    limit: int
+    step: int = 0
+    made: dict[str, tuple[int, dict[str, bytes]]] = field(default_factory=dict)
+
+    def content(self) -> dict[str, bytes]:
+        self.step += 1
+        return {name: f"{name}{self.step}".encode() * (BLOCK // 4) for name in NAMES}
+
+    def commit(self, _: int) -> None:
+        files = self.content()
+        commit = self.machine.commit(self.step, **files)
+        self.made[commit.path] = (self.step, files)
+
+    def die(self, _: int) -> None:
+        """The program dies after the upload; its next start resumes."""
+        self.machine.upload(0, **self.content())
+        self.machine.writer = self.machine.log.start(1)
+        self.resume(0)
+
+    def damage_cache(self, choice: int) -> None:
+        files = sorted(path for path in (self.machine.folder / "cache").rglob("*") if path.is_file())
+        if files:
+            list(DAMAGE.values())[choice % len(DAMAGE)](files[choice // len(DAMAGE) % len(files)])
+
+    def damage_bucket(self, choice: int) -> None:
+        objects = self.machine.store.objects
+        keys = sorted(key for key in objects if key.startswith("digits/attempts/"))
+        if keys:
+            objects[keys[choice % len(keys)]] = b"damaged"
+
+    def resume(self, _: int) -> None:
+        commits = [commit for commit in self.machine.log.commits() if commit.path in self.made]
+        wanted = next((commit for commit in reversed(commits) if self.available(commit)), None)
+        if wanted is None:
+            if commits:
+                with pytest.raises(CheckpointCorrupt):
+                    self.machine.resume()
+            return
+        assert self.machine.resume() == self.made[wanted.path]
+        self.machine.cache.keep(wanted.path)
+
+    def available(self, commit: Commit) -> bool:
+        """Whether each file is intact in the cache or in the bucket."""
+        _, files = self.made[commit.path]
+        cached, last = self.machine.cached(), commit.path.rpartition("/")[2]
+        return all(
+            data in (cached.get(f"{last}/{name}"), self.machine.store.objects.get(f"digits/{commit.path}/{name}"))
+            for name, data in files.items()
+        )
+
+    def check_bounds(self) -> None:
+        folders = list((self.machine.folder / "cache").glob("*/*"))
+        assert len(folders) <= 2
+        assert sum(path.lstat().st_size for path in (self.machine.folder / "cache").rglob("*")) <= self.limit
+
+
+ACTS: tuple[Callable[[World, int], None], ...] = (
+    World.commit,
+    World.commit,
+    World.die,
+    World.damage_cache,
+    World.damage_bucket,
+    World.resume,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    acts=st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 99)), max_size=20), room=st.sampled_from([1, 3, 100])
+)
+def test_a_resume_gives_the_newest_intact_commit_whatever_happens_to_the_cache(
+    acts: list[tuple[Callable[[World, int], None], int]], room: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Machine(Path(folder), blocks(room)), blocks(room))
+        for act, choice in acts:
+            act(world, choice)
+            world.check_bounds()
+        world.resume(0)
