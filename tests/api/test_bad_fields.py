@@ -41,7 +41,8 @@ CASES = [
         "unknown field",
         "    interval: 5m",
         "    zzz: 5m",
-        "job.yaml:20:5: spec.checkpoints.zzz: is not a known field; known here: uri, interval, keep, credentials",
+        "job.yaml:20:5: spec.checkpoints.zzz: is not a known field; known here: uri, interval, keep, credentials, "
+        "cache",
     ),
     Case(
         "misspelt required field is reported once",

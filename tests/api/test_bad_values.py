@@ -153,6 +153,49 @@ CASES = [
         "job.yaml:11:23: spec.tiers[0].provisionTimeout: must be more than 0s",
     ),
     Case(
+        "cache without size",
+        "    interval: 5m",
+        "    cache: {}",
+        "job.yaml:20:5: spec.checkpoints.cache.sizeLimit: is required: maximum size of the volume, an emptyDir on the "
+        "node's disk. Allow for two checkpoints of all ranks of a pod. With less space the cache holds fewer files",
+    ),
+    Case(
+        "cache as a size",
+        "    interval: 5m",
+        "    cache: 20Gi",
+        'job.yaml:20:12: spec.checkpoints.cache: must be a mapping: lines of the form "name: value"',
+    ),
+    Case(
+        "cache with a unit that Kubernetes does not have",
+        "    interval: 5m",
+        "    cache: {sizeLimit: 20GB}",
+        'job.yaml:20:24: spec.checkpoints.cache.sizeLimit: "20GB" is not a size: write one like 20Gi or 500Mi',
+    ),
+    Case(
+        "cache with a size of 20 bytes",
+        "    interval: 5m",
+        "    cache: {sizeLimit: 20}",
+        "job.yaml:20:24: spec.checkpoints.cache.sizeLimit: must be at least 1Mi, not 20; write a size like 20Gi",
+    ),
+    Case(
+        "cache with a negative size",
+        "    interval: 5m",
+        "    cache: {sizeLimit: -1Gi}",
+        'job.yaml:20:24: spec.checkpoints.cache.sizeLimit: "-1Gi" is not a size: write one like 20Gi or 500Mi',
+    ),
+    Case(
+        "cache with an enormous size",
+        "    interval: 5m",
+        "    cache: {sizeLimit: 5000Pi}",
+        "job.yaml:20:24: spec.checkpoints.cache.sizeLimit: must be at most 1000P",
+    ),
+    Case(
+        "cache with a switch as its size",
+        "    interval: 5m",
+        "    cache: {sizeLimit: true}",
+        "job.yaml:20:24: spec.checkpoints.cache.sizeLimit: must be a size like 20Gi or 500Mi",
+    ),
+    Case(
         "interval without unit",
         "interval: 5m",
         "interval: 50",

@@ -1,4 +1,5 @@
-"""Overhead of the commit log, compared with transfers of the same bytes by the same number of threads in the same run.
+"""Overhead of the commit log, compared with transfers of the same bytes by the same number of threads in the same run,
+and a resume from the cache on the machine, compared with one from the store.
 
 The object store is the fake of Google Cloud Storage in another local process. It has no network latency, so the ratios
 are larger than with a real bucket. The disk is the one of TMPDIR.
@@ -6,6 +7,7 @@ are larger than with a real bucket. The disk is the one of TMPDIR.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import shutil
@@ -14,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -22,10 +24,11 @@ import pytest
 from obstore.store import GCSStore
 
 from spotladder.checkpoints.bucket import AT_ONCE, PART
+from spotladder.checkpoints.cache import Cache
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.resume import FILES_AT_ONCE
-from spotladder.checkpoints.upload import commit_folder
+from spotladder.checkpoints.upload import commit_folder, upload_folder
 from tests.bench import rows
 from tests.bench.rows import Row
 from tests.checkpoints.gcs import BUCKET, google
@@ -33,8 +36,10 @@ from tests.checkpoints.gcs import BUCKET, google
 MIB = 1 << 20
 COMMIT_FILES = (64 * MIB,) * 4 + (256 * 1024,) * 4
 RESUME_FILES = (128 * MIB,) * 8
+CACHE_FILES = (1024 * MIB,) * 4
 ROUNDS = 9
 RESUME_ROUNDS = 5
+CACHE_ROUNDS = 3
 APPENDS = 100
 
 
@@ -49,6 +54,8 @@ def measure() -> list[Row]:
             *append_rows("disk", str(folder / "store")),
             *resume_rows("bucket", bucket, folder, bare_download),
             *resume_rows("disk", str(folder / "store"), folder, bare_copy_back),
+            commit_with_cache(bucket, folder),
+            resume_in_place(bucket, folder),
         ]
 
 
@@ -100,6 +107,51 @@ def resume_rows(where: str, address: str, folder: Path, bare: Callable[[CommitLo
 
     mine, others = in_turn(resume, plain, RESUME_ROUNDS)
     return [compared(f"resume of 1 GiB, {where}", mine, others, "plain parallel download", 1.1)]
+
+
+def commit_with_cache(address: str, folder: Path) -> Row:
+    """A commit of 257 MiB that is also copied to the cache, compared with one that is not."""
+    source = files(folder / "commit-cached", COMMIT_FILES)
+    log = CommitLog(open_store(address), "commit-cached")
+    writer, cache = log.start(1), Cache(folder / "commit-cache", log.uri)
+    steps = itertools.count(1)
+
+    def commit(*, cached: bool) -> None:
+        step = next(steps)
+        path = writer.folder(step)
+        with cache.copying(source, path) if cached else nullcontext():
+            found = upload_folder(log.store, source, path)
+        writer.commit(step, found)
+        cache.keep(path)
+        writer.collect(1)
+
+    mine, plain = in_turn(lambda _: commit(cached=True), lambda _: commit(cached=False), ROUNDS)
+    shutil.rmtree(source)
+    return compared("commit of 257 MiB with a cache, bucket", mine, plain, "without the cache", 1.5)
+
+
+def resume_in_place(address: str, folder: Path) -> Row:
+    """A resume of 4 GiB on the machine that has committed them, compared with one on another machine."""
+    source = files(folder / "cached", CACHE_FILES)
+    here, elsewhere = (CommitLog(open_store(address), "cached") for _ in range(2))
+    here.cache = Cache(folder / "cache", here.uri)
+    writer = elsewhere.start(1)
+    path = writer.folder(1)
+    with here.cache.copying(source, path):
+        found = upload_folder(elsewhere.store, source, path)
+    writer.commit(1, found)
+    shutil.rmtree(source)
+    if missed := [file.name for file in found if not here.cache.fetch(path, file, Path(os.devnull))]:
+        raise AssertionError(f"the upload was faster than the copy: the cache lacks {missed}")
+
+    def resume(log: CommitLog) -> None:
+        with tempfile.TemporaryDirectory(dir=folder) as to:
+            log.resume(Path(to))
+
+    mine, others = in_turn(lambda _: resume(here), lambda _: resume(elsewhere), CACHE_ROUNDS)
+    elsewhere.store.delete([f"{path}/{file.name}" for file in found])
+    shutil.rmtree(folder / "cache")
+    return compared("resume of 4 GiB in place, from the cache", mine, others, "from the bucket", 0.5)
 
 
 def in_turn(

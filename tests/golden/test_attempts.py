@@ -50,3 +50,12 @@ def test_a_rendered_attempt_equals_its_golden_file(cloud: str, kind: str, templa
     resolved = tier(of, provider=cloud, capacityType=kind, **CLOUDS[cloud][kind])
     objects = workload_of(of).render(of, names.Origin("1b4e28ba"), resolved, 1, {})
     golden.check(f"attempts/{cloud}-{kind}-{template}.yaml", as_yaml(objects))
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_attempt_with_a_cache(template: str) -> None:
+    checkpoints = {"uri": "s3://bucket/prefix", "interval": "50steps", "cache": {"sizeLimit": "20Gi"}}
+    of = job(TEMPLATES[template](), checkpoints=checkpoints)
+    resolved = tier(of, provider="aws", capacityType="spot", **CLOUDS["aws"]["spot"])
+    objects = workload_of(of).render(of, names.Origin("1b4e28ba"), resolved, 1, {})
+    golden.check(f"attempts/cache-{template}.yaml", as_yaml(objects))

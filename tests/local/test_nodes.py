@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -89,6 +90,24 @@ def test_a_failed_node_start_reports_the_cause(place: Place, monkeypatch: pytest
     assert eventually(lambda: node.failed() is not None, 20)
     assert "ValueError: no such option" in (node.failed() or "")
     assert str(node.log) in (node.failed() or "")
+
+
+def test_each_node_has_a_cache_of_its_own_that_is_lost_with_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = 'cache=$SPOTLADDER_CACHE; echo "cache: $cache $SPOTLADDER_CACHE_SIZE"; [ "$cache" ] && mkdir -p "$cache"'
+    monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["sh", "-c", script])
+    machine = replace(place.machine, cache_size=1000)
+    first, second, without = (
+        RayNode(name, used, []) for name, used in (("n1", machine), ("n2", machine), ("n3", place.machine))
+    )
+    assert eventually(lambda: not any(node.alive for node in (first, second, without)), 20)
+    folders = [node.folder / "checkpoint-cache" for node in (first, second)]
+    assert first.log.read_text() == f"cache: {folders[0]} 1000\n"
+    assert second.log.read_text() == f"cache: {folders[1]} 1000\n"
+    assert without.log.read_text() == "cache:  \n"
+    first.kill()
+    assert [folder.exists() for folder in folders] == [False, True]
+    second.kill()
+    without.kill()
 
 
 def test_a_head_that_prints_no_address_is_reported_as_failed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,8 @@ def test_ranks_on_several_machines_restart_in_place(tmp_path: Path) -> None:
     barrier = threading.Barrier(3)
     with Ranks(store, 3, own=machines) as ranks:
         assert (
-            ranks.on_all(lambda job: train(job, 25, on_step=lambda _: barrier.wait(10) and None)) == [[10, 20, 25]] * 3
+            ranks.on_all(lambda job: train(job, 25, on_step=lambda _: barrier.wait(10) and None, flush=True))
+            == [[10, 20, 25]] * 3
         )
     newest = log_of(store).newest()
     assert newest is not None
@@ -98,7 +99,7 @@ def test_all_ranks_use_an_older_commit_when_one_of_them_has_its_files_nowhere(tm
     store, machines = tmp_path / "store", [{"cache": tmp_path / f"machine {number}"} for number in range(2)]
     barrier = threading.Barrier(2)
     with Ranks(store, 2, own=machines) as ranks:
-        ranks.on_all(lambda job: train(job, 25, on_step=lambda _: barrier.wait(10) and None))
+        ranks.on_all(lambda job: train(job, 25, on_step=lambda _: barrier.wait(10) and None, flush=True))
     newest = log_of(store).newest()
     assert newest is not None
     shutil.rmtree(tmp_path / "machine 1")

@@ -40,6 +40,8 @@ def test_intervals(text: str, interval: Interval) -> None:
         ("ATTEMPT", "²", "attempt"),
         ("KEEP", "-1", "keep"),
         ("GRACE", "soon", "grace"),
+        ("CACHE_SIZE", "20Gi", "cache_size"),
+        ("CACHE_SIZE", "0", "cache_size"),
     ],
 )
 def test_the_error_names_the_invalid_variable(name: str, text: str, read: str) -> None:
@@ -74,6 +76,7 @@ def test_defaults_outside_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert re.fullmatch(r"/home/me/state/spotladder/default/checkpoints/somewhere-[0-9a-f]{8}", here.uri)
     assert (here.notice_file, here.notice_url, here.heartbeat_file) == (None, "", None)
+    assert (here.cache_folder, here.cache_size) == (None, None)
 
 
 @pytest.mark.parametrize("argument", ["", "-c", "-", "…"])
@@ -97,6 +100,12 @@ def test_only_spotladder_variables_are_exported() -> None:
     assert set(Environment({"AWS_SECRET_ACCESS_KEY": "s", "SPOTLADDER_JOB": "a"}).exported()) == {
         f"SPOTLADDER_{name}" for name in ("JOB", "NAMESPACE", "ATTEMPT", "TIER", "URI")
     }
+
+
+def test_the_folder_of_the_cache_is_not_exported_to_other_machines() -> None:
+    here = of(JOB="digits", CACHE="/nvme", CACHE_SIZE="1000")
+    assert (here.cache_folder, here.cache_size) == (Path("/nvme"), 1000)
+    assert Environment(here.exported()).cache_folder is None
 
 
 def test_paths() -> None:

@@ -15,6 +15,8 @@ from spotladder.workloads.template import digests_of
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
 from tests.workloads.rendering import RAY, env_of, head, rejection, rendered, workers
 
+CHECKPOINTS = {"uri": "s3://bucket/prefix", "interval": "50steps"}
+
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
@@ -98,6 +100,28 @@ def test_every_container_has_the_variables_of_the_attempt() -> None:
         "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "25",
         "RAY_NUM_REDIS_GET_RETRIES": "150",
     }
+
+
+@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
+def test_the_pods_have_a_cache_only_if_the_job_asks_for_one(template: dict[str, Any]) -> None:
+    without = workers(job(template))
+    cached = workers(job(template, checkpoints={**CHECKPOINTS, "cache": {"sizeLimit": "20Gi"}}))
+    container = cached["containers"][0]
+    assert cached["volumes"][-1] == {"name": "spotladder-cache", "emptyDir": {"sizeLimit": "20Gi"}}
+    assert container["volumeMounts"][-1] == {"name": "spotladder-cache", "mountPath": "/var/cache/spotladder"}
+    variables = {"SPOTLADDER_CACHE": "/var/cache/spotladder", "SPOTLADDER_CACHE_SIZE": str(20 << 30)}
+    assert env_of(container) == {**env_of(without["containers"][0]), **variables}
+    assert cached["volumes"][:-1] == without["volumes"]
+    assert container["volumeMounts"][:-1] == without["containers"][0]["volumeMounts"]
+
+
+def test_a_template_may_name_its_own_volume_as_the_cache() -> None:
+    template = ray_template()
+    own = {"name": "SPOTLADDER_CACHE", "value": "/nvme"}
+    worker_spec(template)["containers"][0]["env"] = [own]
+    assert env_of(workers(job(template))["containers"][0])["SPOTLADDER_CACHE"] == "/nvme"
+    tier = {"overrides": {"env": {"SPOTLADDER_CACHE": "/nvme"}}}
+    assert env_of(workers(job(tier=tier))["containers"][0])["SPOTLADDER_CACHE"] == "/nvme"
 
 
 def test_the_head_of_ray_checks_its_nodes_more_often_unless_the_template_says_otherwise() -> None:

@@ -336,7 +336,7 @@ def _disk_size(value: Any) -> str:
     except ValueError as error:
         raise refused(str(error)) from None
     if size < _SMALLEST_DISK:
-        raise refused(f"must be at least 1Mi, not {value}: write a size like 20Gi or 500Mi")
+        raise refused(f"must be at least 1Mi, not {value}; write a size like 20Gi")
     if size > 1000 * _DISK_UNITS["P"]:
         raise refused("must be at most 1000P")
     return str(value)
