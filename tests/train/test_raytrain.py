@@ -33,7 +33,8 @@ def starts(folder: Path, rank: int) -> list[tuple[int, ...]]:
 
 
 def test_after_a_lost_node_ray_train_resumes_from_the_newest_commit(machine: Machine, tmp_path: Path) -> None:
-    driver = machine.driver("session_loop", tmp_path, {"total": 200, "pause": 0.02}, **WATCHER)
+    cache = tmp_path / "cache"
+    driver = machine.driver("session_loop", tmp_path, {"total": 200, "pause": 0.02}, cache=cache, **WATCHER)
     until(lambda: newest_step(tmp_path) >= 50)
     machine.lose_a_node()
     assert driver.wait(120) == 0
@@ -42,6 +43,8 @@ def test_after_a_lost_node_ray_train_resumes_from_the_newest_commit(machine: Mac
     assert (first, at, again) == (1, 0, 1)
     assert resumed >= 50
     assert newest_step(tmp_path) == 200
+    restored = (tmp_path / "checkpoints.log").read_text().splitlines()
+    assert restored == [f"step {resumed}: 1 of 1 files from the cache on this machine"] * 2
 
 
 def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_resumes(machine: Machine, tmp_path: Path) -> None:

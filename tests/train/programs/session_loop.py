@@ -1,6 +1,7 @@
 """A Ray Train script with `train.current()`: two workers sum step numbers, with a barrier in every step."""
 
 import json
+import logging
 import os
 import sys
 import time
@@ -17,6 +18,9 @@ from spotladder import train
 def loop(config: dict[str, Any]) -> None:
     job = train.current()
     start = value = 0
+    log = logging.getLogger("spotladder.checkpoints")
+    log.setLevel(logging.INFO)
+    log.addHandler(logging.FileHandler(Path(config["out"], "checkpoints.log")))
     with job.resume() as found:
         if found:
             value, start = int((found.path / "sum").read_text()), found.step
@@ -35,8 +39,9 @@ def loop(config: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    credentials = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-    ray.init(log_to_driver=False, runtime_env={"env_vars": credentials})  # the nodes were started without them
+    # The nodes were started without these variables.
+    own = {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "SPOTLADDER_CACHE"))}
+    ray.init(log_to_driver=False, runtime_env={"env_vars": own})
     trainer = DataParallelTrainer(
         loop,
         train_loop_config=json.loads(sys.argv[1]),
