@@ -9,7 +9,9 @@
 3. A rank may have dropped a checkpoint that another rank still holds. Before each commit the ranks therefore agree on
    the step. A rank that is behind drops its checkpoint too, and waits until its program has reached that step.
 4. The cache, if there is one, gets the files while they are uploaded. When the commit is appended, it drops the others.
-5. An error that a retry cannot fix is raised by the program's next call, on all ranks.
+5. With replicated state rank 0's files are the whole checkpoint. When another rank is lost, rank 0 then finishes its
+   commit alone, and raises the error afterwards.
+6. An error that a retry cannot fix is raised by the program's next call, on all ranks.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.store import UploadTorn
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import Fenced, InvalidSpec, SpotladderError, StoreUnavailable
-from spotladder.train.channel import Channel, described, raised
+from spotladder.train.channel import Channel, Decide, described, raised
+from spotladder.train.interruption import RankLost
 from spotladder.train.pending import Checkpoint, Pending
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.store_retry import StoreRetry
@@ -90,6 +93,7 @@ class Commits:
         self._orphans: list[str] = []
         self._stepped_over: tuple[Skipped, ...] = ()
         self._error: BaseException | None = None
+        self._lost: RankLost | None = None
         self._thread: threading.Thread | None = None
 
     # --- called by the program --------------------------------------------------------------------------------------
@@ -243,6 +247,8 @@ class Commits:
             self._log.cache.keep(path)
         if not self._on_its_way.checkpoint.last:
             self._collect()
+        if self._lost is not None:
+            raise self._lost
 
     def _agreed_path(self, number: int) -> str:
         """The folder of the commit, once all ranks have the same current checkpoint; "" if this rank does not take
@@ -251,7 +257,7 @@ class Commits:
             pending = self._on_its_way
             offer = {"step": pending.checkpoint.step, "skipped": self._skipped, "gave_up": pending.gave_up}
             try:
-                agreed = self._channel.exchange(f"folder {number}.{again}", offer, self._agree_on_path)
+                agreed = self._exchange(f"folder {number}.{again}", offer, self._agree_on_path)
             except SpotladderError as error:
                 if not pending.gave_up:
                     raise
@@ -305,7 +311,7 @@ class Commits:
         for again in itertools.count():
             if "files" not in gift:
                 gift = self._uploaded(path)
-            outcome = self._channel.exchange(f"commit {number}.{again}", {**gift, "newer": self._newer}, decide)
+            outcome = self._exchange(f"commit {number}.{again}", {**gift, "newer": self._newer}, decide)
             if outcome["committed"]:
                 self._retry.answered()
                 return True
@@ -316,6 +322,19 @@ class Commits:
             if outcome.get("newer"):
                 return False
         raise AssertionError("unreachable")
+
+    def _exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
+        """The channel's exchange. If another rank is lost and the state is replicated, rank 0 decides alone."""
+        try:
+            return self._channel.exchange(topic, mine, decide)
+        except RankLost as lost:
+            checkpoint = self._on_its_way.checkpoint
+            if self._writer is None or not checkpoint.replicated:
+                raise
+            if self._lost is None:
+                _log.warning("%s: rank 0 commits step %d alone", lost, checkpoint.step)
+            self._lost = lost
+            return decide([mine])
 
     @property
     def _newer(self) -> bool:
@@ -339,7 +358,7 @@ class Commits:
         """This rank's part of the commit: its files, or the error of its upload, which the other ranks must know."""
         pending = self._on_its_way
         step = pending.checkpoint.step
-        alone = self._world.size == 1 or bool(pending.checkpoint.path)
+        alone = self._world.size == 1 or bool(pending.checkpoint.path) or pending.checkpoint.replicated
         below = "" if alone else rank_folder(self._world.rank)
         while True:
             folder = pending.folder

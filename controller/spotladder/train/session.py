@@ -18,7 +18,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.train import environment, ranks
 from spotladder.train.ending import exit_code_of, exit_with_what_happened
 from spotladder.train.found import Found, find
-from spotladder.train.interruption import interrupted
+from spotladder.train.interruption import RankLost, interrupted
 from spotladder.train.membership import Member, join, leave_at_once, leaving_of
 from spotladder.train.pending import Checkpoint
 
@@ -42,6 +42,7 @@ class Job:
         self._total = 0
         self._asked: tuple[int, bool] = (-1, False)
         self._committed = 0
+        self._replicated = False
         self._base = 0
         self._last_commit_at = clock()
         self._warned: Notice | None = None
@@ -154,7 +155,9 @@ class Job:
         return due
 
     @contextmanager
-    def commit(self, step: int, metrics: Mapping[str, Any] | None = None) -> Iterator[Path]:
+    def commit(
+        self, step: int, metrics: Mapping[str, Any] | None = None, *, replicated: bool = False
+    ) -> Iterator[Path]:
         """An empty folder for this rank's files. After the `with` block the files are uploaded and committed in the
         background.
 
@@ -162,6 +165,10 @@ class Job:
         continues, and the newest checkpoint replaces a pending one. Raises the error of an earlier commit. An
         exception in the block propagates and nothing is committed. `metrics` (numbers or text) are recorded with the
         commit.
+
+        `replicated`: every rank has the same state after this step. Only rank 0's files are stored, and every rank
+        resumes from them. If another rank is lost before the commit is recorded, rank 0 records it alone; its next call
+        raises RankLost. Give the same value on every rank.
         """
         member = self._member
         if step <= self._committed:
@@ -174,7 +181,12 @@ class Job:
             shutil.rmtree(folder, ignore_errors=True)
             member.commits.abandon(step, error)
             raise
-        member.commits.submit(Checkpoint(step, folder, self._total, metrics, last=self.stopping))
+        kept: Path | None = folder
+        if replicated and self.rank > 0:
+            shutil.rmtree(folder, ignore_errors=True)
+            kept = None
+        self._replicated = replicated
+        member.commits.submit(Checkpoint(step, kept, self._total, metrics, last=self.stopping, replicated=replicated))
         self._committed = step
         member.heartbeat.learned(metrics or {})
         member.heartbeat.beat(step, self._total, at_once=True)
@@ -230,7 +242,13 @@ class Job:
         stop = bool(going) and not self._stop_announced
         if stop or self._time_is_up():
             self._stop_announced |= stop
-            member.channel.agree(step, stop=stop, leaving=leaving_of(going) if stop else ())
+            leaving = leaving_of(going) if stop else ()
+            try:
+                member.channel.agree(step, stop=stop, leaving=leaving)
+            except RankLost:
+                if not self._replicated:
+                    raise
+                member.agreement.set_step(step, stop, leaving)  # Rank 0 commits this step alone.
 
     def _time_is_up(self) -> bool:
         """Whether an interval in seconds is over and no commit is in progress: a slow bucket must not stall the

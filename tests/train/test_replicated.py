@@ -1,0 +1,160 @@
+"""Replicated state: rank 0's files are the whole checkpoint, and a lost rank does not prevent the commit of rank 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spotladder.errors import Fenced, SpotladderError
+from spotladder.train import rendezvous
+from spotladder.train.interruption import RankLost
+from spotladder.train.session import Job
+from tests.train.builders import Ranks, job, log_of
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendezvous, "RETRY_INTERVAL", 0.01)
+
+
+def write(job: Job, step: int, *, replicated: bool = True) -> None:
+    with job.commit(step, replicated=replicated) as folder:
+        (folder / "state").write_text(f"step {step} of rank {job.rank}")
+
+
+def committed(folder: Path) -> list[tuple[int, list[str]]]:
+    """Step and files of every commit."""
+    return [(commit.step, [file.name for file in commit.files]) for commit in log_of(folder).commits()]
+
+
+def found(job: Job) -> tuple[int, str] | None:
+    with job.resume() as found:
+        return found and (found.step, (found.path / "state").read_text())
+
+
+def leaves(job: Job) -> None:
+    """The process ends in good order."""
+    job._member.channel.close()
+
+
+def dies(job: Job) -> None:
+    """The connection ends without a last message."""
+    job._member.channel._link.close()  # type: ignore[attr-defined]
+
+
+def dies_before_its_part(job: Job) -> None:
+    """The rank agrees on the step and dies before it has given its files."""
+    offer = {"step": 1, "skipped": False, "gave_up": ""}
+    job._member.channel.exchange("folder 1.0", offer, lambda _: None)
+    dies(job)
+
+
+def test_only_the_files_of_rank_0_are_stored(tmp_path: Path) -> None:
+    def commit(job: Job) -> None:
+        write(job, 1)
+        job.flush()
+
+    with Ranks(tmp_path, 3) as ranks:
+        assert ranks.on_all(commit) == [None] * 3
+    assert committed(tmp_path) == [(1, ["state"])]
+    with Ranks(tmp_path, 3) as ranks:
+        assert ranks.on_all(found) == [(1, "step 1 of rank 0")] * 3
+    assert found(job(tmp_path, attempt=2)) == (1, "step 1 of rank 0")
+
+
+@pytest.mark.parametrize("how", [leaves, dies, dies_before_its_part])
+def test_rank_0_commits_alone_when_another_rank_is_lost_and_then_reports_the_loss(
+    tmp_path: Path, how: Callable[[Job], None]
+) -> None:
+    def run(job: Job) -> None:
+        if job.rank == 2:
+            how(job)
+            return
+        write(job, 1)
+        job.flush()
+
+    ranks = Ranks(tmp_path, 3)
+    errors = ranks.on_all(run)
+    assert [type(error) for error in errors] == [RankLost, RankLost, type(None)]
+    assert committed(tmp_path) == [(1, ["state"])]
+    ranks.pool.shutdown()
+    with Ranks(tmp_path, 3) as again:
+        assert again.on_all(found) == [(1, "step 1 of rank 0")] * 3
+
+
+def test_without_the_declaration_a_lost_rank_prevents_the_commit(tmp_path: Path) -> None:
+    def run(job: Job) -> None:
+        if job.rank == 1:
+            dies(job)
+            return
+        write(job, 1, replicated=False)
+        job.flush()
+
+    ranks = Ranks(tmp_path, 2)
+    assert [type(error) for error in ranks.on_all(run)] == [RankLost, type(None)]
+    assert committed(tmp_path) == []
+    ranks.pool.shutdown()
+
+
+def test_other_ranks_do_not_commit_without_rank_0(tmp_path: Path) -> None:
+    def run(job: Job) -> None:
+        if job.rank == 0:
+            job._member.channel.close()
+            return
+        write(job, 1)
+        job.flush()
+
+    ranks = Ranks(tmp_path, 2)
+    assert [type(error) for error in ranks.on_all(run)] == [type(None), RankLost]
+    assert committed(tmp_path) == []
+    ranks.pool.shutdown()
+
+
+def test_a_rank_0_that_is_replaced_does_not_commit_alone(tmp_path: Path) -> None:
+    ranks = Ranks(tmp_path, 2)
+    log_of(tmp_path).start(2)
+    dies(ranks.jobs[1])
+    write(ranks.jobs[0], 1)
+    with pytest.raises(Fenced):
+        ranks.jobs[0].flush()
+    assert committed(tmp_path) == []
+    ranks.pool.shutdown()
+
+
+def test_a_program_that_gives_up_a_commit_prevents_it_on_all_ranks(tmp_path: Path) -> None:
+    def run(job: Job) -> None:
+        if job.rank == 1:
+            with pytest.raises(KeyError), job.commit(1, replicated=True):
+                raise KeyError("a bug of the program")
+            return
+        write(job, 1)
+        job.flush()
+
+    ranks = Ranks(tmp_path, 2)
+    error, _ = ranks.on_all(run)
+    assert isinstance(error, SpotladderError)
+    assert not isinstance(error, RankLost)
+    assert committed(tmp_path) == []
+    ranks.pool.shutdown()
+
+
+def test_a_timed_commit_of_rank_0_needs_no_lost_rank(tmp_path: Path) -> None:
+    ranks = Ranks(tmp_path, 2, interval="30s")
+    steps = iter(ranks.jobs[0].steps(0, 100))
+
+    def commit_first(job: Job) -> None:
+        write(job, 1)
+        job.flush()
+
+    assert ranks.on_all(commit_first) == [None, None]
+    dies(ranks.jobs[1])
+    ranks.clock.now += 31
+    step = next(steps) + 1
+    assert ranks.jobs[0].should_commit(step)
+    write(ranks.jobs[0], step)
+    with pytest.raises(RankLost):
+        ranks.jobs[0].flush()
+    assert [made for made, _ in committed(tmp_path)] == [1, step]
+    ranks.pool.shutdown()
