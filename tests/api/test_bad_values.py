@@ -156,7 +156,7 @@ CASES = [
         "cache without size",
         "    interval: 5m",
         "    cache: {}",
-        "job.yaml:20:5: spec.checkpoints.cache.sizeLimit: is required: maximum size of the volume, an emptyDir on the "
+        "job.yaml:20:12: spec.checkpoints.cache.sizeLimit: is required: maximum size of the volume, an emptyDir on the "
         "node's disk. Allow for two checkpoints of all ranks of a pod. With less space the cache holds fewer files",
     ),
     Case(
