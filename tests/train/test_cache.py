@@ -62,6 +62,19 @@ def test_a_resume_removes_what_was_never_committed(tmp_path: Path) -> None:
     assert [path.name for path in own.iterdir()] == ["attempts%2F0001%2Fckpt-000025"]
 
 
+def test_a_start_without_a_commit_empties_the_cache(tmp_path: Path) -> None:
+    here = member(tmp_path / "store", cache=tmp_path / "here")
+    assert here.log.cache is not None
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "w").write_text("weights")
+    with here.log.cache.copying(tmp_path / "program", "attempts/0001/ckpt-000001"):
+        pass
+    here.close()
+    assert len(list((tmp_path / "here").glob("*/*"))) == 1
+    assert found_sum(job(tmp_path / "store", cache=tmp_path / "here")) is None
+    assert list((tmp_path / "here").glob("*/*")) == []
+
+
 def test_the_program_may_reuse_its_own_folder(tmp_path: Path) -> None:
     """Under Ray Train the checkpoint is a folder of the program, which it overwrites after the report."""
     rank = member(tmp_path / "store", cache=tmp_path / "here")

@@ -73,7 +73,7 @@ class Cache:
             cancelled.set()
 
     def keep(self, path: str) -> None:
-        """Remove everything except the files of the commit at `path`."""
+        """Remove everything except the files of the commit at `path`; everything if `path` is empty."""
         try:
             found = sorted(self._folder.iterdir())
         except OSError:

@@ -105,6 +105,7 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
         mine = _newest(log, folder, corrupt, retry, skipped) if world.rank == 0 else None
         chosen = channel.exchange(f"resume {call}.{tries}", None, lambda _: _described(mine))  # noqa: B023 – used at once
         if chosen is None:
+            _keep(log, "")
             return None
         commit = decode(json.dumps(chosen).encode(), log.uri, chosen["seq"])
         if not isinstance(commit, Commit):
@@ -115,8 +116,7 @@ def find(  # noqa: PLR0917 – one call, from `Job.resume`
             f"resumed {call}.{tries}", problem, lambda problems: next((p for p in problems if p is not None), None)
         )
         if bad is None:
-            if log.cache:
-                log.cache.keep(commit.path)
+            _keep(log, commit.path)
             own = target / rank_folder(_source(commit, world.rank))
             found = tuple(skipped[step] for step in sorted(skipped, reverse=True))
             return Found(own if own.is_dir() else target, commit, log, target, retry, found)
@@ -138,12 +138,17 @@ def find_as_of(log: CommitLog, started: int, folder: Path, retry: StoreRetry) ->
         return log.resume(folder, without=later) if len(later) < len(commits) else None
 
     resumed = retry.until_answered(read)
+    _keep(log, resumed.commit.path if resumed else "")
     if resumed is None:
         return None
-    if log.cache:
-        log.cache.keep(resumed.commit.path)
     skipped = tuple(_skipped(commit, why) for commit, why in resumed.skipped if commit.seq <= started)
     return Found(resumed.path, resumed.commit, log, resumed.path, retry, skipped)
+
+
+def _keep(log: CommitLog, path: str) -> None:
+    """Remove from the cache what earlier starts have copied and not committed."""
+    if log.cache:
+        log.cache.keep(path)
 
 
 def _skipped(commit: Commit, why: str) -> Skipped:
