@@ -1,4 +1,4 @@
-"""Value types of `spec.checkpoints`: the commit interval and the address of the commit log."""
+"""Value types of `spec.checkpoints`: the commit interval, the address of the commit log, and the size of the cache."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ _SCHEMES = ("s3", "gs", "az", "file")
 _OTHER_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "gsutil": "gs", "azure": "az", "abfs": "az", "abfss": "az",
                   "wasb": "az", "wasbs": "az", "nfs": "file"}  # fmt: skip
 _VARIABLE = re.compile(r"\$(?:\{[^}]*\}?|\([^)]*\)?|[A-Za-z_][A-Za-z0-9_]*)")
+_DISK_SIZE = re.compile(r"([0-9]{1,18})(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
+_DISK_UNITS: dict[str, int] = {
+    "": 1,
+    **{unit: 1000**power for power, unit in enumerate("kMGTP", 1)},
+    **{f"{unit}i": 1024**power for power, unit in enumerate("KMGTP", 1)},
+}
+_SMALLEST_DISK = 1 << 20
 
 
 def _interval(value: Any) -> str:
@@ -74,3 +81,34 @@ def _uri(value: Any) -> str:
 
 
 CheckpointUri = Annotated[str, BeforeValidator(_uri)]
+
+
+def disk_bytes(size: str) -> int:
+    """The bytes of a DiskSize."""
+    match = _DISK_SIZE.fullmatch(size)
+    if not match:
+        raise ValueError(f"{quoted(size)} is not a size: write one like 20Gi or 500Mi")
+    number, unit = match[1], match[2] or ""
+    return int(number) * _DISK_UNITS[unit]
+
+
+def _disk_size(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise refused("must be a size like 20Gi or 500Mi")
+    try:
+        size = disk_bytes(str(value))
+    except ValueError as error:
+        raise refused(str(error)) from None
+    if size < _SMALLEST_DISK:
+        raise refused(f"must be at least 1Mi, not {value}; write a size like 20Gi")
+    if size > 1000 * _DISK_UNITS["P"]:
+        raise refused("must be at most 1000P")
+    return str(value)
+
+
+DiskSize = Annotated[
+    str,
+    BeforeValidator(_disk_size),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": r"^[0-9]+(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"}),
+]
+"""A whole number of bytes, or of a unit of Kubernetes, of at least 1Mi."""

@@ -41,13 +41,6 @@ _LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9
 _LONGEST_SUBDOMAIN = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DISK_SIZE = re.compile(r"([0-9]+)(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
-_DISK_UNITS = {
-    "": 1,
-    **{unit: 1000**power for power, unit in enumerate("kMGTP", 1)},
-    **{f"{unit}i": 1024**power for power, unit in enumerate("KMGTP", 1)},
-}
-_SMALLEST_DISK = 1 << 20
 
 OWN_ENVIRONMENT = VARIABLES - {Variable.UID, Variable.CACHE, Variable.CACHE_SIZE}
 """Environment variables that a template must not set, because spotladder sets them for each attempt. The cache is not
@@ -318,36 +311,6 @@ def _quantity(value: Any) -> str:
 
 Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema({"x-kubernetes-int-or-string": True})]
 """A Kubernetes resource quantity (CPU, memory, devices)."""
-
-
-def disk_bytes(size: str) -> int:
-    """The bytes of a DiskSize."""
-    match = _DISK_SIZE.fullmatch(size)
-    if not match:
-        raise ValueError(f"{quoted(size)} is not a size: write one like 20Gi or 500Mi")
-    return int(match[1]) * _DISK_UNITS[match[2] or ""]
-
-
-def _disk_size(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise refused("must be a size like 20Gi or 500Mi")
-    try:
-        size = disk_bytes(str(value))
-    except ValueError as error:
-        raise refused(str(error)) from None
-    if size < _SMALLEST_DISK:
-        raise refused(f"must be at least 1Mi, not {value}; write a size like 20Gi")
-    if size > 1000 * _DISK_UNITS["P"]:
-        raise refused("must be at most 1000P")
-    return str(value)
-
-
-DiskSize = Annotated[
-    str,
-    BeforeValidator(_disk_size),
-    WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": r"^[0-9]+(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"}),
-]
-"""A whole number of bytes, or of a unit of Kubernetes, of at least 1Mi."""
 
 
 # --- policies --------------------------------------------------------------------------------------------------------

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from spotladder.api.checkpoint_fields import CheckpointUri, Interval
+from spotladder.api.checkpoint_fields import CheckpointUri, DiskSize, Interval
 from spotladder.api.fields import (
     Count,
-    DiskSize,
     Duration,
     EnvironmentName,
     FilledText,

@@ -204,7 +204,7 @@ def _spec(request: Request, began: float) -> JobSpec:
 
 
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:
-    from spotladder.api.fields import disk_bytes
+    from spotladder.api.checkpoint_fields import disk_bytes
     from spotladder.api.resolve import local_program
 
     job, cwd = request.job, request.file.resolve().parent

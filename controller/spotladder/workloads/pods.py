@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spotladder.api.fields import disk_bytes
+from spotladder.api.checkpoint_fields import disk_bytes
 from spotladder.api.problems import Path, dotted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.contract import Variable
