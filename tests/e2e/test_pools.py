@@ -52,7 +52,7 @@ def site(tag: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def kube(site: Site) -> Iterator[Kube]:
-    """The team's namespace; its pods and the bought nodes go after the test."""
+    """The team's namespace; its pods and their nodes are deleted after the test."""
     kube = Kube(site.cluster.kubeconfig, TEAM)
     yield kube
     kube.run("delete", "poddisruptionbudgets,pods", "--all", "--force", "--grace-period=0")

@@ -97,7 +97,7 @@ def test_what_exists_is_taken_over(aws: Any, fleet: Fleet, stacks: dict[str, Pat
     assert adopt.imports(fleet, east, folder, plan) == {}
 
 
-def test_a_creation_that_was_cut_off_half_way(aws: Any, fleet: Fleet, stacks: dict[str, Path]) -> None:
+def test_an_interrupted_creation_is_adopted(aws: Any, fleet: Fleet, stacks: dict[str, Path]) -> None:
     """A key without its alias and a bucket without its tags: Terraform adds both after the creation."""
     folder, east = stacks["east"], fleet.cluster("east")
     plan, kms, s3 = everything(folder), aws("kms"), aws("s3")

@@ -117,7 +117,7 @@ def carry_out(stack: TerraformStack, changes: list[Planned]) -> None:
     """Applies the kept plan of a stack and prints progress."""
     from spotladder_infra.terraform.events import Action
 
-    silent = (Action.FORGET, Action.IMPORT)  # Terraform says nothing when it does these
+    silent = (Action.FORGET, Action.IMPORT)  # Terraform prints no event for these
     total = sum(2 if entry.action is Action.REPLACE else 1 for entry in changes if entry.action not in silent)
     with ApplyProgress(stack.cluster, total) as progress:
         stack.apply(progress)
