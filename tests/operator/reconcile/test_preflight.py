@@ -29,7 +29,6 @@ from spotladder.operator.reconcile.preflight import (
 )
 from spotladder.resources import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS
 from spotladder.workloads.kueue import LOCAL_QUEUES
-from spotladder.workloads.rayjob.version import ray_version
 from spotladder.workloads.references import Reference
 from tests.clusters.test_client import api, refused
 from tests.workloads.builders import job, ray_template, tier, worker_spec
@@ -234,23 +233,3 @@ async def test_version_conflicts_of_a_cluster_are_logged_when_it_is_reached() ->
                 await asyncio.sleep(0.005)
         assert [(entry["log_level"], entry["cluster"]) for entry in logs] == [("warning", HOME)]
         assert "Kubernetes 1.28 is not supported" in logs[0]["conflicts"][0]
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"rayVersion": "2.57.0"}, "2.57.0"),
-        ({"rayVersion": "3.0.0.dev0"}, "3.0.0"),
-        ({"rayVersion": "nightly"}, None),
-        ({"image": "rayproject/ray:2.58.1-py311-gpu"}, "2.58.1"),
-        ({"image": "registry.acme.io:5000/train:2.55.0@sha256:00"}, "2.55.0"),
-        ({"image": "registry.acme.io:5000/train:nightly"}, None),
-    ],
-)
-def test_the_ray_version_of_a_job_is_its_rayversion_field_or_its_image_tag(
-    spec: dict[str, str], expected: str | None
-) -> None:
-    head = {"template": {"spec": {"containers": [{"name": "ray", "image": spec.get("image", "ray")}]}}}
-    cluster = {"rayVersion": spec.get("rayVersion"), "headGroupSpec": head}
-    assert ray_version([{"kind": "RayJob", "spec": {"rayClusterSpec": cluster}}]) == expected
-    assert ray_version([{"kind": "JobSet", "spec": {}}]) is None
