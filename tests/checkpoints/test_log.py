@@ -63,6 +63,13 @@ def test_an_older_writer_is_fenced(log: CommitLog, newer: int) -> None:
     assert [commit.step for commit in log.commits()] == [1, 2, 3]
 
 
+def test_a_repeated_start_reuses_the_entry_of_an_earlier_call(log: CommitLog) -> None:
+    tried: set[str] = set()
+    first, again = (log.start(1, "spot-a", tried=tried) for _ in range(2))
+    assert again.start == first.start
+    assert [entry.kind for entry in log.tail()] == ["start"]
+
+
 def test_an_older_attempt_cannot_start(log: CommitLog) -> None:
     log.start(3)
     with pytest.raises(Fenced, match="attempt 3 has started after attempt 2, which must stop"):

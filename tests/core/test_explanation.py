@@ -13,6 +13,7 @@ from spotladder.core.model import Blocker, Exhausted, Exit, OnInsufficientCapaci
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.test_contact import cut_off
 
 PROVISION = 300.0
 SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu"
@@ -114,6 +115,15 @@ def test_the_explanation_has_the_cause_of_the_wait_its_timer_and_the_next_step(
     until = None if length is None or begun is None else begun + length
     assert (found.message, found.timer, found.until, found.then) == (message, timer, until, then)
     assert START <= found.since <= made.now
+
+
+def test_the_explanation_of_a_loss_of_contact_has_the_end_of_contact_timeout() -> None:
+    made = recovering()()
+    made.see(cut_off(), after=10)
+    found = explanation_of(made)
+    assert found is not None
+    expected = (Reason.CONTACT_LOST, "contactTimeout", made.now + 100.0, "pods on silent nodes count as lost")
+    assert (found.reason, found.timer, found.until, found.then) == expected
 
 
 def test_the_end_of_a_running_timer_does_not_change() -> None:

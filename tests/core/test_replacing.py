@@ -77,6 +77,7 @@ def test_the_program_continues_on_the_replacement_when_it_is_ready() -> None:
     made.see(seen(worker("w1-1"), worker("w1-2")), after=3)
     assert (made.state.stage, made.state.failures, made.state.last_number) == (Stage.RUNNING, 1, 1)
     assert made.reasons[-2:] == [Reason.REPLACING, Reason.HANDED_OVER]
+    assert made.moves[-1].message == "2 workers are ready without 1 noticed pod"
     assert made.last.actions == ()
     assert (made.state.attempt and made.state.attempt.leaving) == ()
 
