@@ -69,6 +69,10 @@ def job(**spec: Any) -> Object:
     }  # fmt: skip
 
 
+def cached(**cache: Any) -> Object:
+    return job(checkpoints={"uri": "s3://bucket/prefix", "cache": cache})
+
+
 def tier(**spec: Any) -> Object:
     return {
         "apiVersion": "spotladder.io/v1alpha1", "kind": "CapacityTier", "metadata": {"name": "a"}, "spec": spec,
@@ -101,6 +105,11 @@ ONE_TIER = {"name": "a", "capacityTier": "a"}
         (job(grace="90"), "spec.grace"),
         (job(grace="1h30m"), ""),
         (job(grcae="90s"), 'unknown field "spec.grcae"'),
+        (cached(sizeLimit="20Gi"), ""),
+        (cached(sizeLimit=20_000_000_000), ""),
+        (cached(sizeLimit="20GB"), "spec.checkpoints.cache.sizeLimit"),
+        (cached(size="20Gi"), 'unknown field "spec.checkpoints.cache.size"'),
+        (cached(), "spec.checkpoints.cache.sizeLimit: Required value"),
         (job(deadline="tomorrow"), "spec.deadline"),
         (job(budget="250"), ""),
         (named("j" * 42), ""),
