@@ -142,10 +142,10 @@ def resume_in_place(address: str, folder: Path) -> Row:
     path = writer.folder(1)
     with here.cache.copying(source, path):
         found = upload_folder(elsewhere.store, source, path)
+        while not all(here.cache.fetch(path, file, Path(os.devnull)) for file in found):
+            time.sleep(0.5)  # This store is in memory, so the upload may be faster than the copy.
     writer.commit(1, found)
     shutil.rmtree(source)
-    if missed := [file.name for file in found if not here.cache.fetch(path, file, Path(os.devnull))]:
-        raise AssertionError(f"the upload was faster than the copy: the cache lacks {missed}")
 
     def resume(log: CommitLog) -> None:
         with tempfile.TemporaryDirectory(dir=folder) as to:
