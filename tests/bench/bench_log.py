@@ -154,7 +154,7 @@ def resume_in_place(address: str, folder: Path) -> Row:
     mine, others = in_turn(lambda _: resume(here), lambda _: resume(elsewhere), CACHE_ROUNDS)
     elsewhere.store.delete([f"{path}/{file.name}" for file in found])
     shutil.rmtree(folder / "cache")
-    return compared("resume of 4 GiB in place, from the cache", mine, others, "from the bucket", 0.5)
+    return compared("resume of 4 GiB in place, from the cache", mine, others, "from the bucket", 1.0)
 
 
 def in_turn(
