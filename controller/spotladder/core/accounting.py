@@ -27,24 +27,34 @@ def charged(node_seconds: float, price: Price) -> tuple[float, float]:
 def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
     """Charge the nodes held since the last decision to their tier. If the clock stepped back, charge nothing."""
     elapsed = max(0.0, now - state.clock) if state.clock else 0.0
-    if state.nodes and elapsed and state.tier:
-        tier = spec.tier(state.tier)
-        price = tier.price if tier else Price(known=False)
-        node_seconds = state.nodes * elapsed
-        cost, on_demand = charged(node_seconds, price)
-        record = state.record(state.tier)
-        state = with_record(
-            state,
-            replace(
-                record,
-                node_seconds=record.node_seconds + node_seconds,
-                cost=record.cost + cost,
-                unpriced=record.unpriced + (0.0 if price.known else node_seconds),
-                surge_seconds=record.surge_seconds + _over(state, spec) * elapsed,
-                on_demand_cost=record.on_demand_cost + on_demand,
-            ),
-        )
+    if state.tier:
+        state = _paid(state, spec, state.tier, state.nodes * elapsed, surge_seconds=_over(state, spec) * elapsed)
+    if state.standby is not None:
+        before = state.spent_usd
+        state = _paid(state, spec, state.standby.tier, state.standby_nodes * elapsed)
+        state = replace(state, overlap_usd=state.overlap_usd + state.spent_usd - before)
     return replace(state, clock=now)
+
+
+def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, surge_seconds: float = 0.0) -> JobState:
+    """The state after this number of node-seconds of a tier."""
+    if not node_seconds:
+        return state
+    tier = spec.tier(name)
+    price = tier.price if tier else Price(known=False)
+    cost, on_demand = charged(node_seconds, price)
+    record = state.record(name)
+    return with_record(
+        state,
+        replace(
+            record,
+            node_seconds=record.node_seconds + node_seconds,
+            cost=record.cost + cost,
+            unpriced=record.unpriced + (0.0 if price.known else node_seconds),
+            surge_seconds=record.surge_seconds + surge_seconds,
+            on_demand_cost=record.on_demand_cost + on_demand,
+        ),
+    )
 
 
 def _over(state: JobState, spec: JobSpec) -> int:
@@ -78,10 +88,12 @@ def rewound(state: JobState, now: Instant) -> JobState:
             replace_by=None if attempt.replace_by is None else attempt.replace_by - step,
             handing_over_since=not_after(attempt.handing_over_since),
         )
-    impeded = state.impeded
+    impeded, standby = state.impeded, state.standby
     return replace(
         state,
         attempt=attempt,
+        standby=standby and replace(standby, created_at=min(standby.created_at, now)),
+        standby_after=None if state.standby_after is None else state.standby_after - (state.clock - now),
         impeded=impeded and replace(impeded, since=min(impeded.since, now)),
         started_at=not_after(state.started_at),
         waiting_since=not_after(state.waiting_since),

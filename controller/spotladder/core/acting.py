@@ -16,6 +16,7 @@ from spotladder.core.model import (
     Replace,
     Seconds,
     Stage,
+    TakeOver,
 )
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, READY, Situation
@@ -27,12 +28,13 @@ ACTION_RETRY_INTERVAL: Seconds = 10.0
 def actions(here: Situation) -> tuple[Action, ...]:
     """The actions to apply now. Each action is repeated until its effect is observed."""
     state, attempt = here.state, here.state.attempt
-    others = [seen for seen in here.seen.attempts if attempt is None or seen.number != attempt.number]
+    kept = {own.number for own in (attempt, state.standby) if own is not None}
+    others = [seen for seen in here.seen.attempts if seen.number not in kept]
     todo: list[Action] = [Delete(seen.number, state.reason) for seen in others if seen.reachable]
     if state.stage is Stage.STARTING and attempt is not None and not attempt.seen:
         held_back = here.spec.handover is Handover.WHEN_GONE and others
         if not held_back and attempt.tier not in here.seen.unavailable:
-            todo.append(Launch(attempt.number, attempt.tier))
+            todo.append(Launch(attempt.number, attempt.tier, attempt.standby))
     elif state.stage is Stage.DRAINING and attempt is not None:
         todo.append(Drain(attempt.number, attempt.drain_by or here.now, attempt.end_reason or state.reason))
     elif state.stage is Stage.ENDING and attempt is not None:
@@ -41,7 +43,17 @@ def actions(here: Situation) -> tuple[Action, ...]:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
     elif (replacing := _replace(here)) is not None:
         todo.append(replacing)
-    return tuple(todo)
+    return (*todo, *_standby_actions(here))
+
+
+def _standby_actions(here: Situation) -> tuple[Action, ...]:
+    """Launch the standby attempt; let the program of one that is the live attempt now start."""
+    state, live, standby = here.state, here.state.attempt, here.state.standby
+    if standby is not None and not standby.seen and standby.tier not in here.seen.unavailable:
+        return (Launch(standby.number, standby.tier, standby=True),)
+    if live is not None and live.standby and state.stage in LIVE and here.seen.progress.attempt < live.number:
+        return (TakeOver(live.number),)
+    return ()
 
 
 def _replace(here: Situation) -> Replace | None:
@@ -90,6 +102,7 @@ def _timers(here: Situation) -> list[Instant | None]:
         times.append(state.paused_until)
     if attempt is None:
         return times
+    times += _standby_timers(here)
     if state.stage in LIVE:
         match timer_of(here):
             case Timer.PROVISION | None:
@@ -114,9 +127,28 @@ def _timers(here: Situation) -> list[Instant | None]:
     return times
 
 
+def _standby_timers(here: Situation) -> list[Instant | None]:
+    """When the standby attempt is given up, or the next one may start. A live attempt that ends keeps its successor."""
+    if here.state.stage not in LIVE:
+        return []
+    if here.state.standby is None:
+        after = here.state.standby_after
+        return [after] if after is not None and after > here.now and here.spec.overlap is not None else []
+    overlap, rate = here.spec.overlap, _rate(here.state.standby_nodes, here.state.standby.tier, here)
+    bound = overlap.budget if overlap is not None else None
+    used_up = None if bound is None or not rate else here.now + max(0.0, (bound - here.state.overlap_usd) / rate)
+    return [here.standby_deadline, here.overlap_deadline, used_up]
+
+
 def _budget_ends_at(here: Situation) -> Instant | None:
-    tier, budget = here.tier, here.spec.budget
-    if budget is None or tier is None or not here.state.nodes or tier.price.per_node_hour <= 0:
-        return None
-    rate = here.state.nodes * tier.price.per_node_hour / HOUR
-    return here.now + max(0.0, (budget - here.state.spent_usd) / rate)
+    state, budget = here.state, here.spec.budget
+    rate = _rate(state.nodes, state.tier, here)
+    if state.standby is not None:
+        rate += _rate(state.standby_nodes, state.standby.tier, here)
+    return None if budget is None or not rate else here.now + max(0.0, (budget - state.spent_usd) / rate)
+
+
+def _rate(nodes: int, name: str, here: Situation) -> float:
+    """USD per second for this number of nodes of a tier."""
+    tier = here.spec.tier(name)
+    return nodes * max(0.0, tier.price.per_node_hour) / HOUR if tier is not None else 0.0

@@ -17,6 +17,7 @@ from spotladder.core.model import (
     Observation,
     PodSeen,
     Seconds,
+    StandbyChange,
     TierChoice,
 )
 from spotladder.core.moving import moved
@@ -29,7 +30,8 @@ class Draft:
     """Mutable; used by one call of `decide` only.
 
     `since_last` is the time since the last decision, 0 if the clock stepped back. `replanned`: the plan of the live
-    attempt changed without a move: with the spec before its launch, or by a step of a replacement. `choice` is the
+    attempt changed without a move: with the spec before its launch, by a step of a replacement, or by
+    a standby attempt. `choice` is the
     policy's newest choice.
     """
 
@@ -39,6 +41,7 @@ class Draft:
         self.state = replace(account(rewound(state, now), spec, now), revision=seen.revision)
         self.moves: list[Move] = []
         self.losses: list[Loss] = []
+        self.standby_changes: list[StandbyChange] = []
         self.replanned = False
         self.choice = TierChoice(None)
 

@@ -28,6 +28,7 @@ from spotladder.core.model import (
 from spotladder.core.pacing import paced
 from spotladder.core.queueing import end_by_queue, taken_back
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.standing_by import PlannedMove, waits_for_standby
 
 # --- the attempt ended by itself ---
 
@@ -153,15 +154,25 @@ def unwanted(draft: Draft) -> bool:
         wish = (draft.spec.suspend_reason, "")
     if wish is None and draft.here.tier is None:
         wish = (Reason.TIER_REMOVED, f"{draft.here.attempt.tier} is no longer among the tiers")
-    if wish is None and _updates_now(draft):
-        wish = (Reason.SPEC_UPDATED, draft.here.pending_update)
     if wish is None:
-        choice = draft.choose(live=True)
-        if choice.tier in draft.here.open and choice.tier != draft.here.attempt.tier:
-            wish = (Reason.POLICY, f"{choice.tier} is preferred ({choice.why or choice.reason})")
+        planned = _planned_move(draft)
+        if waits_for_standby(draft, planned):
+            return False
+        wish = planned and (planned.reason, planned.message)
     if wish is not None:
         draft.move(*wish)
     return wish is not None
+
+
+def _planned_move(draft: Draft) -> PlannedMove | None:
+    """The move that a changed spec or the policy wants; None if the live attempt is to continue."""
+    attempt = draft.here.attempt
+    if _updates_now(draft):
+        return PlannedMove(attempt.tier, Reason.SPEC_UPDATED, draft.here.pending_update)
+    choice = draft.choose(live=True)
+    if choice.tier is None or choice.tier not in draft.here.open or choice.tier == attempt.tier:
+        return None
+    return PlannedMove(choice.tier, Reason.POLICY, f"{choice.tier} is preferred ({choice.why or choice.reason})")
 
 
 def _updates_now(draft: Draft) -> bool:

@@ -14,10 +14,12 @@ Rules
  7. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
  8. A terminal stage is never left.
  9. The spec with which an attempt was launched applies until it ends. A changed pod template starts a new attempt.
+10. With `overlap`, the next attempt of a planned move boots beside the live one, which rule 1 then excepts, and takes
+    over when the live one has ended. Its program is held until then.
 
 `_STAGES` has one function for each stage. `transitions.py` has the transition table, `situation.py` the facts and
 deadlines. `observing.py` updates the state from an observation, `endings.py` ends live attempts, `moving.py` has the
-effects of a change of stage, and `acting.py` derives the actions of a state.
+effects of a change of stage, `standing_by.py` has the standby attempt, and `acting.py` derives the actions of a state.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ from spotladder.core.policies import Policy
 from spotladder.core.queueing import queue_timed_out
 from spotladder.core.reasons import Reason
 from spotladder.core.replacing import advance, started
+from spotladder.core.standing_by import adopted
 from spotladder.errors import InvalidSpec
 
 
@@ -93,7 +96,7 @@ def decide(spec: JobSpec, state: JobState, seen: Observation, now: Instant, poli
             break  # one plan per decision: a policy that contradicts itself makes many decisions, not an endless one
     moves, losses = tuple(draft.moves), tuple(draft.losses)
     if moves or draft.replanned:
-        return Decision(draft.state, (), draft.state.reason, now, moves, losses)
+        return Decision(draft.state, (), draft.state.reason, now, moves, losses, tuple(draft.standby_changes))
     here = draft.here
     todo = actions(here)
     wake = wake_at(here, acted=bool(todo), review_at=draft.choice.review_at)
@@ -121,6 +124,9 @@ def _idle(draft: Draft) -> None:
         draft.state = forgotten(replace(draft.state, paused_until=None))
     if draft.state.paused_until is not None and draft.now < draft.state.paused_until:
         return None
+    if draft.state.standby is not None:
+        draft.state, reason, message = adopted(draft.here)
+        return draft.move(reason, message)
     if not draft.here.open:
         return _all_exhausted(draft)
     choice = draft.choose(live=False)
@@ -230,6 +236,8 @@ def _ending(draft: Draft) -> None:
         return draft.move(Reason.COMPLETED)
     if seen is None and draft.here.reachable:
         return draft.move(Reason.GONE)
+    if draft.state.standby is not None:
+        return draft.move(Reason.RELIEVED)
     deadline = draft.here.handover_deadline
     if deadline is not None and (not draft.here.reachable or draft.now >= deadline):
         return draft.move(Reason.LEFT_BEHIND, "not confirmed gone; its commits are fenced")

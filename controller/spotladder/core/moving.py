@@ -49,7 +49,7 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
 def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     """The state with a new attempt planned on this tier, the reason of the launch and its message."""
     state, now = here.state, here.now
-    number = 1 + max(state.last_number, here.seen.progress.attempt, *(seen.number for seen in here.seen.attempts), 0)
+    number = next_number(here)
     reason = launch_reason(here.spec, state.tier, tier)
     message = f"attempt {number} on {tier}"
     changed = state.tier != tier
@@ -74,6 +74,12 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
         loss_counted=False,
     )
     return state, reason, message
+
+
+def next_number(here: Situation) -> int:
+    """A number that no attempt of the job has."""
+    seen, last = here.seen, here.state.last_number
+    return 1 + max(last, seen.progress.attempt, *(attempt.number for attempt in seen.attempts), 0)
 
 
 def launched_with(attempt: Attempt, spec: JobSpec) -> Attempt:

@@ -14,15 +14,17 @@ from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
 from spotladder.core.replacing import forget_finished, replace_suspects
 from spotladder.core.situation import LIVE, READY
+from spotladder.core.standing_by import take_in_standby
 
 
 def take_in(draft: Draft) -> None:
-    """Record the newest commit, the pods of the live attempt that run or are lost, the nodes that it holds, and the
-    capacity of the tiers."""
+    """Record the newest commit, the pods of the live attempt that run or are lost, the nodes that it holds, the standby
+    attempt, and the capacity of the tiers."""
     _take_in_progress(draft)
     _take_in_attempt(draft)
     replace_suspects(draft)
     forget_finished(draft)
+    take_in_standby(draft)
     draft.state = with_sightings(draft.state, draft.here.sightings, draft.now)
 
 

@@ -39,6 +39,8 @@ class Reason(StrEnum):
     RECOVERING = "Recovering"  # a pod was lost; recovery inside the attempt is expected
     REPLACING = "Replacing"  # nodes will be reclaimed: replacements for their pods start while training continues
     HANDED_OVER = "HandedOver"  # the program continues on the replacements; the noticed pods are gone
+    STANDBY_STARTED = "StandbyStarted"  # the next attempt boots beside the live one, for a planned move
+    STANDBY_ENDED = "StandbyEnded"  # a standby attempt was given up before it took over; the live attempt continues
     # an attempt ends, the tier is kept
     EVICTION_NOTICE = "EvictionNotice"  # a node will be reclaimed: commit now, then a new attempt
     RECOVERY_TIMEOUT = "RecoveryTimeout"
@@ -64,6 +66,7 @@ class Reason(StrEnum):
     GRACE_EXCEEDED = "GraceExceeded"
     GONE = "Gone"
     LEFT_BEHIND = "LeftBehind"  # not confirmed gone but fenced: nothing that it still writes is resumed from
+    RELIEVED = "Relieved"  # the standby attempt takes over at once; the commit log fences this one
     # the user
     SUSPEND_REQUESTED = "SuspendRequested"  # spec.suspend
     STOP_REQUESTED = "StopRequested"  # a local run was interrupted (Ctrl-C)

@@ -11,6 +11,7 @@ from spotladder.core.losses import exceeded, head_lost
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
+    CapacityType,
     Handover,
     Instant,
     JobSpec,
@@ -100,13 +101,7 @@ class Situation:
     @property
     def all_pods_ready(self) -> bool:
         """Whether the head and every worker are running and ready."""
-        seen = self.attempt_seen
-        if seen is None or not seen.reachable:
-            return False
-        ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
-        workers = sum(1 for pod in ready if pod.role is PodRole.WORKER)
-        heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
-        return workers >= self.workers and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
+        return gang_ready(self.attempt_seen, self.workers)
 
     @property
     def moves_again(self) -> bool:
@@ -182,12 +177,7 @@ class Situation:
     @property
     def all_placed(self) -> bool:
         """Whether the head and every worker have a node with their image, so that capacity is not missing."""
-        seen = self.attempt_seen
-        if seen is None or not seen.reachable:
-            return False
-        present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
-        workers = sum(1 for pod in present if pod.role is PodRole.WORKER and pod.placed)
-        return workers >= self.workers and all(pod.placed for pod in present if pod.role is PodRole.HEAD)
+        return gang_placed(self.attempt_seen, self.workers)
 
     @property
     def last_progress(self) -> Instant:
@@ -252,6 +242,77 @@ class Situation:
             return None
         return since + HANDOVER_GRACE_PERIOD
 
+    # --- the standby attempt ---
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a planned move may start the next attempt beside the live one."""
+        spec, attempt, progress = self.spec, self.state.attempt, self.seen.progress
+        if spec.overlap is None or spec.handover is not Handover.FENCED or attempt is None:
+            return False
+        if self.state.stage not in READY or self.finished:
+            return False
+        if spec.overlap.max_duration is None and not all(tier.price.known for tier in spec.tiers):
+            return False  # Nothing bounds the cost.
+        return progress.stands_by and progress.attempt == attempt.number and not self.overlap_budget_used
+
+    def returns_beside(self, target: Tier) -> bool:
+        """Whether the attempt of the policy's move to this tier may start beside the live one. A move to a tier that is
+        not cheaper saves a deadline, so it never waits."""
+        current, standby = self.tier, self.state.standby
+        if standby is not None:
+            return standby.tier == target.name
+        if current is None or target.name == current.name or not self.overlaps:
+            return False
+        if target.price.known and current.price.known and target.price != current.price:
+            return target.price.per_node_hour < current.price.per_node_hour
+        return target.capacity_type is CapacityType.SPOT and current.capacity_type is not CapacityType.SPOT
+
+    @property
+    def overlap_budget_used(self) -> bool:
+        """Whether the standby attempts have cost as much as they may."""
+        overlap = self.spec.overlap
+        return overlap is not None and overlap.budget is not None and self.state.overlap_usd >= overlap.budget
+
+    @property
+    def standby_seen(self) -> AttemptSeen | None:
+        """The standby attempt as observed; None if it does not exist or cannot be observed."""
+        standby = self.state.standby
+        return self.seen.attempt(standby.number) if standby is not None else None
+
+    @property
+    def standby_ready(self) -> bool:
+        """Whether the standby attempt can take over at once: all of its workers are ready and its program is held."""
+        standby, seen = self.state.standby, self.standby_seen
+        if standby is None or seen is None or seen.held is False:
+            return False
+        return gang_ready(seen, standby.workers or self.spec.workers)
+
+    @property
+    def standby_placed(self) -> bool:
+        """Whether every pod of the standby attempt has a node with its image."""
+        standby = self.state.standby
+        return standby is not None and gang_placed(self.standby_seen, standby.workers or self.spec.workers)
+
+    @property
+    def standby_deadline(self) -> Instant | None:
+        """When the standby attempt is given up unless it is ready: after the provisionTimeout of its tier, and then
+        startTimeout while every pod has its node and image."""
+        standby = self.state.standby
+        tier = self.spec.tier(standby.tier) if standby is not None else None
+        if standby is None or tier is None:
+            return None
+        placed = self.spec.start_timeout if self.standby_placed else 0.0
+        return standby.created_at + tier.provision_timeout + placed
+
+    @property
+    def overlap_deadline(self) -> Instant | None:
+        """When the standby attempt reaches the maximum duration of an overlap."""
+        standby, overlap = self.state.standby, self.spec.overlap
+        if standby is None or overlap is None or overlap.max_duration is None:
+            return None
+        return standby.created_at + overlap.max_duration
+
     def passed(self, deadline: Instant | None) -> bool:
         """Whether this timer runs and has expired."""
         return deadline is not None and self.now >= deadline
@@ -269,7 +330,7 @@ class Situation:
     @property
     def foreign_owner(self) -> bool:
         """Whether the log has an attempt that this controller never planned."""
-        return self.seen.progress.attempt > self.attempt.number
+        return self.seen.progress.attempt > max(self.attempt.number, self.state.last_number)
 
     @property
     def over_limit(self) -> bool:
@@ -362,7 +423,12 @@ class Situation:
             deadline=self.deadline,
             spent_usd=state.spent_usd,
             outlooks=tuple(
-                TierOutlook(tier.name, sightings.get(tier.name), start_overhead(spec, state, tier))
+                TierOutlook(
+                    tier.name,
+                    sightings.get(tier.name),
+                    start_overhead(spec, state, tier),
+                    overlaps=live and self.returns_beside(tier),
+                )
                 for tier in spec.tiers
             ),
             work=work,
@@ -371,6 +437,25 @@ class Situation:
             interval=spec.decision_interval,
             grace=spec.grace,
         )
+
+
+def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:
+    """Whether the head and this number of workers of the attempt are running and ready."""
+    if seen is None or not seen.reachable:
+        return False
+    ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
+    heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
+    enough = sum(1 for pod in ready if pod.role is PodRole.WORKER) >= workers
+    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
+
+
+def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
+    """Whether the head and this number of workers of the attempt have a node with their image."""
+    if seen is None or not seen.reachable:
+        return False
+    present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
+    enough = sum(1 for pod in present if pod.role is PodRole.WORKER and pod.placed) >= workers
+    return enough and all(pod.placed for pod in present if pod.role is PodRole.HEAD)
 
 
 def _times(failures: int) -> str:

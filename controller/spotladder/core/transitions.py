@@ -108,6 +108,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
         Stage.ENDING: {
             Reason.GONE: Stage.IDLE,
             Reason.LEFT_BEHIND: Stage.IDLE,
+            Reason.RELIEVED: Stage.IDLE,
             Reason.COMPLETED: Stage.SUCCEEDED,
         },
         Stage.SUSPENDED: {Reason.RESUME_REQUESTED: Stage.IDLE},

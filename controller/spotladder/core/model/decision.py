@@ -13,10 +13,14 @@ from spotladder.core.reasons import Cause, Reason
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Create this attempt on this tier. Repeated until it is observed; must be idempotent."""
+    """Create this attempt on this tier. Repeated until it is observed; must be idempotent.
+
+    `standby`: its program is held, and writes nothing to the commit log, until `TakeOver`.
+    """
 
     attempt: int
     tier: str
+    standby: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,13 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Let the held program of this attempt start. Repeated until the commit log has its start; must be idempotent."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The job ended: write the outcome to the commit log and release all resources. Must be idempotent."""
 
@@ -59,7 +70,7 @@ class Finish:
     reason: Reason
 
 
-Action = Launch | Drain | Delete | Replace | Finish
+Action = Launch | Drain | Delete | Replace | TakeOver | Finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,16 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class StandbyChange:
+    """A standby attempt was planned, or was given up. The stage of the job does not change."""
+
+    attempt: int
+    tier: str
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The new state, the actions, the reasons, and when to decide again (None: only after an event).
 
@@ -101,6 +122,7 @@ class Decision:
     wake_at: Instant | None = None
     moves: tuple[Move, ...] = ()
     losses: tuple[Loss, ...] = ()
+    standby_changes: tuple[StandbyChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +132,14 @@ class TierOutlook:
     `capacity`: whether the tier has capacity for the whole job now, None if unknown. `overhead` is the time that an
     attempt on this tier needs until it makes progress; on capacity that is not spot, it includes the job's longest
     start there. The availability spells are in the tier's record.
+    `overlaps`: the attempt of a move to this tier starts beside the live one, so that the move costs no training if the
+    tier has no capacity.
     """
 
     name: str
     capacity: bool | None = None
     overhead: Seconds = 0.0
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

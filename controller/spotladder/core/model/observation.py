@@ -146,6 +146,8 @@ class AttemptSeen:
     `store_message` the error of the store or the network. `rights_refused`: which server refused which credentials.
     `operator_silent`: which operator has not acted on which object. "" and None mean no, or unknown.
 
+    `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
+
     `queue` is what the admission queue says of it, None without a queue. `surplus` is the number of workers requested
     beyond those that the attempt was launched with; None where pods cannot be replaced inside an attempt.
 
@@ -175,13 +177,15 @@ class AttemptSeen:
     contact_restored_at: Instant | None = None
     queue: QueueSeen | None = None
     surplus: int | None = None
+    held: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """The newest commit of the log, and the newest attempt that has started according to the log. `skipped`: which
     commits the attempt of the newest commit could not resume from, and why. `hands_over`: the program of the newest
-    attempt can continue inside the attempt without pods that are leaving (`NoticeKind.HANDOVER`)."""
+    attempt can continue inside the attempt without pods that are leaving (`NoticeKind.HANDOVER`). `stands_by`: its
+    library can hold the program of a standby attempt."""
 
     step: int = 0
     total: int = 0
@@ -189,6 +193,7 @@ class Progress:
     attempt: int = 0
     skipped: str = ""
     hands_over: bool = False
+    stands_by: bool = False
 
 
 @dataclass(frozen=True, slots=True)

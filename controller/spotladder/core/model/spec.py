@@ -88,6 +88,15 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """Bounds of the standby attempts of a job. `max_duration` is how long each may run beside the live attempt;
+    `budget` is what all of them may cost together, in USD. None: no bound."""
+
+    max_duration: Seconds | None = None
+    budget: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobSpec:
     """The user's spec, resolved: tiers with their prices, all defaults filled in.
 
@@ -96,7 +105,7 @@ class JobSpec:
     may still explain it. `contact_timeout` is how long pods on silent nodes do not count as lost while a loss of
     contact is more likely than the loss of the nodes. `start_timeout` is how long an attempt may take to be ready once
     every pod has its node and its image. `suspend_reason` is the reason of the transitions that `suspend`
-    causes.
+    causes. `overlap`: a planned move starts the next attempt as a standby beside the live one; None: after it.
 
     `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
     attempt needs until it makes progress, without the wait for capacity. `decision_interval` is the longest time
@@ -114,6 +123,7 @@ class JobSpec:
     start_timeout: Seconds = 1800.0
     handover: Handover = Handover.FENCED
     update_strategy: UpdateStrategy = UpdateStrategy.NOW
+    overlap: Overlap | None = None
     failure_unit: FailureUnit = FailureUnit.POD
     backoff_limit: int | None = None
     application_failures: int = 0

@@ -84,6 +84,7 @@ class Attempt:
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
     store them. `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
+    `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`.
     """
 
     number: int
@@ -107,6 +108,7 @@ class Attempt:
     replace_by: Instant | None = None
     handing_over_since: Instant | None = None
     node_seconds_before: float = 0.0
+    standby: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,11 @@ class JobState:
     node-seconds that its attempt was paid for until then; 0 where the attempt had lost pods before. `node_failures` are
     the nodes on which pods failed, the newest failure last. `clock` is the `now` of the last decision and `nodes` the
     number of nodes held since then.
+
+    `standby` is the attempt that boots beside the live one and takes over when that has ended, `standby_reason` the
+    planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a
+    standby attempt that was given up, no other one starts before `standby_after`. `overlap_usd` is what standby
+    attempts have cost, as a part of the cost of their tiers.
     """
 
     stage: Stage = Stage.IDLE
@@ -230,6 +237,11 @@ class JobState:
     commit_seconds: Seconds = 0.0
     first_commit_step: int = 0
     first_commit_node_seconds: float = 0.0
+    standby: Attempt | None = None
+    standby_reason: Reason = Reason.STEADY
+    standby_nodes: int = 0
+    standby_after: Instant | None = None
+    overlap_usd: float = 0.0
 
     @property
     def phase(self) -> Phase:
@@ -274,6 +286,8 @@ class JobState:
             clock=0.0,
             revision=0,
             nodes=0,
+            standby_nodes=0,
+            overlap_usd=0.0,
             attempt=self.attempt and replace(self.attempt, known_pods=()),
             tiers=tiers,
             waiting_since=self.waiting_since and 0.0,

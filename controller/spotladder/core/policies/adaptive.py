@@ -9,7 +9,8 @@ Rules
  1. Safety net: use only the fallback once no other tier can meet the deadline.
  2. Use available spot capacity until it is lost.
  3. Without spot capacity, wait while the slack is at least `wait`; else on-demand.
- 4. From on-demand, move to spot capacity that is known to be available while the slack is at least `leave`.
+ 4. From on-demand, move to spot capacity that is known to be available while the slack is at least `leave`. If the job
+    trains until the spot attempt is ready, the capacity need not be known.
  5. The zones of the model are weighted by the likelihood of the spells that the job observed on the tier. If a
     memoryless model explains these spells clearly better than every zone, the choice is that of `uniform-progress`.
 """
@@ -73,7 +74,8 @@ class Adaptive:
         """Leave on-demand for spot capacity that is known to be available, if the slack covers the risk of
         losing it."""
         view = net.view
-        there = [tier for tier in net.spot if net.may_start(tier) and view.outlook(tier.name).capacity]
+        known = [tier for tier in net.spot if view.outlook(tier.name).overlaps or view.outlook(tier.name).capacity]
+        there = [tier for tier in known if net.may_start(tier)]
         if not there:
             return net.choice(view.current, "no spot capacity is known to be available", math.inf)
         if not self._trusted(net):
@@ -83,7 +85,8 @@ class Adaptive:
         if slack < needed - EXACT:
             why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
             return net.choice(view.current, why)
-        return net.choice(best.name, f"spot capacity is available and {_rounded(slack)} of slack are left")
+        found = "is available" if view.outlook(best.name).capacity else "may be available"
+        return net.choice(best.name, f"spot capacity {found} and {_rounded(slack)} of slack are left")
 
     def _trusted(self, net: SafetyNet) -> bool:
         return all(explains(self._model, net.view.spells(tier.name)) for tier in net.spot)

@@ -48,16 +48,18 @@ class UniformProgress:
         return replace(choice, review_at=None if falls_behind == math.inf else falls_behind)
 
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
-        """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead."""
+        """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead. If the
+        job trains until the spot attempt is ready, the capacity need not be known."""
         view, missing = net.view, 2.0 * net.overhead - ahead(net.view)
-        known = spot is not None and view.outlook(spot.name).capacity is True
+        known = spot is not None and (view.outlook(spot.name).overlaps or view.outlook(spot.name).capacity is True)
         if missing > EXACT:
             behind = "the job is not far enough ahead of uniform progress to leave on-demand"
             why = behind if known else "no spot capacity is known to be available"
             return net.choice(view.current, why, view.now + missing / _gain(view), regardless_of_spot=True)
         if spot is None or not known:
             return net.choice(view.current, "no spot capacity is known to be available", math.inf)
-        return net.choice(spot.name, "spot capacity is available and the job is ahead of uniform progress")
+        found = "is available" if view.outlook(spot.name).capacity else "may be available"
+        return net.choice(spot.name, f"spot capacity {found} and the job is ahead of uniform progress")
 
 
 def ahead(view: TierView) -> Seconds:

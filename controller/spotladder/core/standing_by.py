@@ -1,0 +1,205 @@
+"""Standby attempts: the next attempt of a planned move boots beside the live one, so that the move costs one commit.
+
+1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby. Its program
+   is held before its first entry in the commit log. Training continues.
+2. When all of its workers are ready and its program is held, the live attempt is asked to commit and to stop.
+3. When the live attempt has ended, for whatever reason, the standby attempt becomes the live one, and its program is
+   let go. Its first log entry fences the earlier attempt.
+4. A standby attempt that fails, is not ready in time, or reaches a bound of `overlap` is given up, and training
+   continues. The policy's move is tried again after `STANDBY_RETRY_INTERVAL`; a changed template is applied without a
+   standby then.
+
+No work is lost with a pod of a standby attempt, so its losses are not failures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from spotladder.core.accounting import held_nodes
+from spotladder.core.availability import with_sightings
+from spotladder.core.crashes import crash_of, crashed_pods
+from spotladder.core.draft import Draft
+from spotladder.core.durations import format_duration
+from spotladder.core.losses import head_lost, with_record
+from spotladder.core.model import (
+    TERMINAL,
+    Attempt,
+    AttemptRecord,
+    AttemptSeen,
+    JobState,
+    OnInsufficientCapacity,
+    PodPhase,
+    Seconds,
+    Stage,
+    StandbyChange,
+)
+from spotladder.core.moving import HISTORY, launch_reason, launched_with, next_number
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import LIVE, Situation
+
+STANDBY_RETRY_INTERVAL: Seconds = 300.0
+"""How long after a standby attempt was given up the next one may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """A move of the live attempt to a tier, or to another pod template on its tier, that can wait."""
+
+    tier: str
+    reason: Reason
+    message: str
+
+
+def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
+    """Whether the live attempt continues for now because a standby attempt boots, or may not boot yet, for this move.
+    Plans and gives up standby attempts."""
+    here, standby = draft.here, draft.state.standby
+    if standby is not None:
+        if move is not None and move.tier == standby.tier:
+            return not here.standby_ready
+        if move is None and not here.reachable:
+            return True  # Whether the move is still wanted is known when the live attempt is observed again.
+        give_up(draft, "the move is not wanted any more" if move is None else f"{move.tier} is wanted instead")
+    if move is None or not _possible(draft.here, move):
+        return False
+    after = draft.state.standby_after
+    if after is not None and draft.now < after:
+        return move.reason is Reason.POLICY
+    _plan(draft, move)
+    return True
+
+
+def take_in_standby(draft: Draft) -> None:
+    """Record which nodes the standby attempt holds; give it up if it has failed, or is not wanted any more."""
+    standby = draft.state.standby
+    if standby is None:
+        return
+    seen = draft.here.standby_seen
+    standby = replace(standby, seen=standby.seen or (seen is not None and seen.reachable))
+    draft.state = replace(draft.state, standby=standby, standby_nodes=held_nodes(seen))
+    if why := _unwanted(draft.here, standby):
+        give_up(draft, why)
+    elif why := _failed(draft.here, standby, seen) or _expired(draft.here, seen):
+        if not draft.here.standby_placed:
+            draft.state = with_sightings(draft.state, {standby.tier: False}, draft.now)
+        draft.state = replace(draft.state, standby_after=draft.now + STANDBY_RETRY_INTERVAL)
+        give_up(draft, why)
+
+
+def give_up(draft: Draft, why: str) -> None:
+    """Remove the standby attempt. Its objects are deleted, since they belong to no attempt of the state."""
+    standby = draft.state.standby
+    if standby is None:
+        return
+    step = draft.seen.progress.step
+    record = AttemptRecord(
+        standby.number, standby.tier, standby.created_at, None, draft.now, Reason.STANDBY_ENDED, 0, step, step
+    )
+    history = (*draft.state.history, record)[-HISTORY:]
+    draft.state = replace(draft.state, standby=None, standby_nodes=0, history=history)
+    draft.standby_changes.append(StandbyChange(standby.number, standby.tier, Reason.STANDBY_ENDED, why))
+    draft.replanned = True
+
+
+def adopted(here: Situation) -> tuple[JobState, Reason, str]:
+    """The state with the standby attempt as the live one, the reason of the transition and its message."""
+    state, standby, seen = here.state, here.state.standby, here.standby_seen
+    if standby is None:
+        raise AssertionError("no standby attempt to adopt")
+    lost = [pod.uid for pod in seen.pods if pod.phase is PodPhase.LOST] if seen is not None else []
+    attempt = replace(
+        standby,
+        start_step=here.seen.progress.step,
+        lost_pods=tuple(lost),
+        node_seconds_before=state.node_seconds,
+    )
+    reason = launch_reason(here.spec, state.tier, standby.tier)
+    message = f"attempt {standby.number} on {standby.tier} takes over; it was standing by"
+    adopting = replace(
+        state,
+        attempt=attempt,
+        nodes=state.standby_nodes,
+        tier=standby.tier,
+        waiting_since=here.now,
+        paused_until=None,
+        loss_counted=False,
+        standby=None,
+        standby_nodes=0,
+    )
+    return adopting, reason, message
+
+
+def _plan(draft: Draft, move: PlannedMove) -> None:
+    state, here = draft.state, draft.here
+    number = next_number(here)
+    attempt = Attempt(number, move.tier, draft.now, start_step=here.seen.progress.step, standby=True)
+    record = state.record(move.tier)
+    draft.state = replace(
+        with_record(state, replace(record, attempts=record.attempts + 1)),
+        standby=launched_with(attempt, draft.spec),
+        standby_reason=move.reason,
+        last_number=number,
+    )
+    message = f"attempt {number} on {move.tier} starts beside attempt {here.attempt.number}: {move.message}"
+    draft.standby_changes.append(StandbyChange(number, move.tier, Reason.STANDBY_STARTED, message))
+    draft.replanned = True
+
+
+def _possible(here: Situation, move: PlannedMove) -> bool:
+    """Whether the next attempt of this move may run beside the live one."""
+    target = here.spec.tier(move.tier)
+    if target is None or move.tier in here.seen.unavailable:
+        return False
+    return here.overlaps if move.reason is Reason.SPEC_UPDATED else here.returns_beside(target)
+
+
+def _unwanted(here: Situation, standby: Attempt) -> str:
+    """Why the job needs no standby attempt, or not this one; "" if it does."""
+    tier = here.spec.tier(standby.tier)
+    if here.state.stage in TERMINAL or here.state.stage is Stage.SUSPENDED:
+        return f"the job is {here.state.stage}"
+    if here.spec.suspend or here.limit is not None or here.over_backoff_limit:
+        return "the job stops"
+    if here.spec.overlap is None:
+        return "spec.overlap was removed"
+    if tier is None or standby.tier not in here.open:
+        return f"{standby.tier} can no longer be used"
+    if standby != launched_with(standby, here.spec):
+        return "the spec's pods changed again"
+    return ""
+
+
+def _failed(here: Situation, standby: Attempt, seen: AttemptSeen | None) -> str:
+    """Why the standby attempt can never take over; "" while it can."""
+    if seen is None:
+        gone = standby.seen and standby.tier not in here.seen.unavailable
+        return "its objects are gone" if gone else ""
+    if not seen.reachable:
+        return ""
+    if seen.exit is not None:
+        return ": ".join(filter(None, ("its program has ended", seen.message)))
+    if crashed := crashed_pods(standby, seen):
+        return f"{crashed[0].called}: {crash_of(crashed[0])}"
+    if head_lost(seen):
+        return "its head is lost"
+    tier = here.spec.tier(standby.tier)
+    refused = tier is not None and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK and seen.refused
+    return "the provisioner has no capacity" if refused else ""
+
+
+def _expired(here: Situation, seen: AttemptSeen | None) -> str:
+    """Which bound the standby attempt has reached; "" for none. None applies once the live attempt is being ended."""
+    overlap = here.spec.overlap
+    if here.state.stage not in LIVE or overlap is None:
+        return ""
+    if here.overlap_budget_used:
+        return f"spec.overlap.budget of {overlap.budget:g} USD is spent"
+    if overlap.max_duration is not None and here.passed(here.overlap_deadline):
+        return f"spec.overlap.maxDuration of {format_duration(overlap.max_duration)} has passed"
+    if here.standby_ready or not here.passed(here.standby_deadline):
+        return ""
+    if here.standby_placed:
+        return f"every pod was placed, but it was not ready within {format_duration(here.spec.start_timeout)}"
+    waits = [pod.waiting_message for pod in seen.pods if pod.waiting_message] if seen is not None else []
+    return ": ".join(["it found no capacity within provisionTimeout", *waits[:1]])
