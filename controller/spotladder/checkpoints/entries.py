@@ -60,7 +60,8 @@ class Owner:
 @dataclass(frozen=True, slots=True)
 class Start:
     """The start of a writer. `restart` counts the starts of the attempt from 0, so that each start has its own
-    folders. `hands_over`: the program can continue inside the attempt without workers that leave."""
+    folders. `hands_over`: the program can continue inside the attempt without workers that leave. `stands_by`: its
+    library can hold the program of a standby attempt."""
 
     seq: int
     nonce: str
@@ -70,6 +71,7 @@ class Start:
     tier: str = ""
     restart: int = 0
     hands_over: bool = False
+    stands_by: bool = False
     kind: Literal["start"] = "start"
 
 
@@ -251,6 +253,7 @@ def _start(raw: Mapping[str, Any]) -> Start:
         tier=_text(raw["tier"]),
         restart=_int(raw["restart"]),
         hands_over=raw.get("hands_over") is True,
+        stands_by=raw.get("stands_by") is True,
     )
 
 

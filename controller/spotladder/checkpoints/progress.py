@@ -27,11 +27,13 @@ def progress(log: CommitLog) -> Progress:
 
 def progress_of(history: History) -> Progress:
     """The part of a history that the decision core uses."""
-    newest, hands_over = history.newest, history.start is not None and history.start.hands_over
+    newest, start = history.newest, history.start
+    hands_over, stands_by = (start.hands_over, start.stands_by) if start is not None else (False, False)
     if newest is None:
-        return Progress(attempt=history.attempt, hands_over=hands_over)
+        return Progress(attempt=history.attempt, hands_over=hands_over, stands_by=stands_by)
     skipped = [str(one) for commit in history.commits if commit.attempt == newest.attempt for one in commit.skipped]
-    return Progress(newest.step, newest.total, newest.at, history.attempt, "; ".join(skipped), hands_over)
+    words = "; ".join(skipped)
+    return Progress(newest.step, newest.total, newest.at, history.attempt, words, hands_over, stands_by)
 
 
 def went_back(known: Progress, read: Progress) -> str:

@@ -38,6 +38,7 @@ class Variable:
     KEEP: Final = "SPOTLADDER_KEEP"  # number of commits that are kept
     NOTICE: Final = "SPOTLADDER_NOTICE"  # path of the file with the notice
     NOTICE_URL: Final = "SPOTLADDER_NOTICE_URL"  # URL that answers with the notice
+    STANDBY: Final = "SPOTLADDER_STANDBY"  # "true": the program waits for a notice of the kind `takeover`
     HEARTBEAT: Final = "SPOTLADDER_HEARTBEAT"  # path of the file in which rank 0 reports its progress
     CACHE: Final = "SPOTLADDER_CACHE"  # path of the folder for copies of the newest checkpoint on this machine
     CACHE_SIZE: Final = "SPOTLADDER_CACHE_SIZE"  # maximum bytes of these copies
@@ -57,13 +58,15 @@ class LaunchVariable:
 
 
 class NoticeKind(StrEnum):
-    """Why an attempt is drained: its node will be reclaimed, or the controller wants the attempt to end.
+    """Why an attempt is drained: its node will be reclaimed, or the controller wants the attempt to end. `TAKE_OVER`
+    is no request to stop: it ends the wait of a standby attempt.
 
     An older library treats `HANDOVER` as a notice: it commits and stops.
     """
 
     NOTICE = "notice"
     DRAIN = "drain"
+    TAKE_OVER = "takeover"  # the standby attempt with this notice is the live one now: its program may start
     HANDOVER = "handover"  # only the pods with this notice leave: commit, and continue inside the attempt without them
 
 
@@ -91,6 +94,11 @@ class Notice:
     def of_handover(cls, deadline: float) -> Self:
         """The notice for a pod that is handed over."""
         return cls(NoticeKind.HANDOVER.value, Reason.EVICTION_NOTICE.value, round(deadline, 3))
+
+    @classmethod
+    def of_takeover(cls) -> Self:
+        """The notice that lets the program of a standby attempt start."""
+        return cls(NoticeKind.TAKE_OVER.value, Reason.RELIEVED.value)
 
     def encode(self) -> str:
         """The notice as one line of JSON."""

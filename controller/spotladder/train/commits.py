@@ -96,6 +96,10 @@ class Commits:
         self._lost: RankLost | None = None
         self._thread: threading.Thread | None = None
 
+    def begin(self, writer: Writer) -> None:
+        """Commit with this writer. On rank 0 of a standby attempt, which has none until it takes over."""
+        self._writer = writer
+
     # --- called by the program --------------------------------------------------------------------------------------
 
     @property

@@ -101,6 +101,11 @@ class Environment:
         return self._get(Variable.NOTICE_URL)
 
     @property
+    def standby(self) -> bool:
+        """Whether the attempt was launched as a standby attempt."""
+        return self._get(Variable.STANDBY) == "true"
+
+    @property
     def heartbeat_file(self) -> Path | None:
         """The path of the heartbeat file, in which rank 0 reports its progress."""
         return self._path(Variable.HEARTBEAT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.notice import Listener, listen
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.stacks import StackWatch
+from spotladder.train.standby import is_held, wait_for_turn
 from spotladder.train.store_retry import StoreRetry
 
 _log = logging.getLogger("spotladder.train")
@@ -32,7 +34,8 @@ _log = logging.getLogger("spotladder.train")
 
 @dataclass
 class Member:
-    """The state that one rank shares between its parts. Only rank 0 has a `writer`."""
+    """The state that one rank shares between its parts. Only rank 0 has a `writer`; in a standby attempt it has none
+    until the attempt takes over."""
 
     environment: Environment
     world: ProcessRank
@@ -51,6 +54,17 @@ class Member:
     """The log entry with which this group of ranks started; -1 on ranks that do not know it."""
     node: str = ""
     """The Ray node of this rank if the program can continue without it; else empty."""
+    held: Callable[[], Writer] | None = None
+    """On rank 0 of a standby attempt that has not taken over: waits until it may, and starts to write."""
+
+    def begin(self) -> None:
+        """Wait until this attempt may write, if it is a standby attempt. The other ranks then wait for rank 0."""
+        if self.held is not None:
+            self.writer = self.held()
+            self.started = self.writer.start.seq
+            self.commits.begin(self.writer)
+            self.held = None
+            self.heartbeat.enter("joined")
 
     def goes(self, notice: Notice) -> str:
         """The Ray node without which the program continues after this notice; empty if the notice ends the program."""
@@ -68,8 +82,12 @@ def join(
     *,
     leave: Callable[[int], None] | None = None,
     node: str = "",
+    holds_later: bool = False,
 ) -> Member:
     """Open the commit log (rank 0) and connect to the other ranks. Waits while the store is unavailable.
+
+    Rank 0 of a standby attempt waits here until the attempt takes over. With `holds_later` it joins without a writer
+    instead, and waits in `Member.begin`.
 
     Raises Fenced, StoreRefused, LogCorrupt, RankLost. `leave` ends the process at once when it is fenced later. With
     None, only the next call raises the error; a program inside another process, as under Ray Train, needs this.
@@ -84,7 +102,11 @@ def join(
     warned: list[dict[str, object]] = []
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
-    start = partial(_started, environment, log, retry, hands_over=bool(node))
+    start: Callable[[], Writer | None] = partial(_started, environment, log, retry, hands_over=bool(node))
+    held: Callable[[], Writer] | None = None
+    if world.rank == 0 and is_held(environment, log, retry):
+        in_turn = partial(_started_in_turn, environment, log, retry, heartbeat, hands_over=bool(node))
+        start, held = (_without_writer, in_turn) if holds_later and world.launcher != "ray" else (in_turn, None)
     writer, channel, started = _meet(environment, world, log, agreement, warned.append, retry=retry, start=start)
     heartbeat.enter("joined")
 
@@ -119,6 +141,7 @@ def join(
         warned,
         started,
         node,
+        held,
     )
 
 
@@ -138,21 +161,22 @@ def _meet(
     heard: Callable[[dict[str, object]], None],
     *,
     retry: StoreRetry,
-    start: Callable[[], Writer],
+    start: Callable[[], Writer | None],
 ) -> tuple[Writer | None, Channel, int]:
     if world.launcher == "ray" and world.size > 1:
         return _meet_by_ray(world, agreement, heard, start=start)
     if world.rank > 0:
-        return None, rendezvous.seek(log.store, environment.attempt, world, agreement, retry=retry), -1
+        timeout = math.inf if environment.standby else rendezvous.RENDEZVOUS_TIMEOUT
+        return None, rendezvous.seek(log.store, environment.attempt, world, agreement, retry=retry, timeout=timeout), -1
     writer = start()
+    started = -1 if writer is None else writer.start.seq
     if world.size == 1:
-        return writer, Alone(agreement), writer.start.seq
+        return writer, Alone(agreement), started
+    number = started if writer is not None else retry.until_answered(log.read, starting=True).seq + 1
     hub = Hub(world.size, agreement, group=world.group, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
-    retry.until_answered(
-        lambda: rendezvous.publish(log.store, environment.attempt, writer.start.seq, hub.address), starting=True
-    )
+    retry.until_answered(lambda: rendezvous.publish(log.store, environment.attempt, number, hub.address), starting=True)
     hub.complete()
-    return writer, hub, writer.start.seq
+    return writer, hub, started
 
 
 def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, hands_over: bool) -> Writer:
@@ -160,9 +184,21 @@ def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, han
     tried: set[str] = set()
 
     def start() -> Writer:
-        return log.start(environment.attempt, environment.tier, tried=tried, hands_over=hands_over)
+        return log.start(environment.attempt, environment.tier, tried=tried, hands_over=hands_over, stands_by=True)
 
     return retry.until_answered(start, starting=True)
+
+
+def _started_in_turn(
+    environment: Environment, log: CommitLog, retry: StoreRetry, heartbeat: Heartbeat, *, hands_over: bool
+) -> Writer:
+    """Start to write when the standby attempt takes over."""
+    wait_for_turn(environment, heartbeat)
+    return _started(environment, log, retry, hands_over=hands_over)
+
+
+def _without_writer() -> None:
+    """The start of a rank 0 that joins before it may write."""
 
 
 def leaving_of(going: list[str]) -> tuple[str, ...]:
@@ -175,7 +211,7 @@ def _meet_by_ray(
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
     *,
-    start: Callable[[], Writer],
+    start: Callable[[], Writer | None],
 ) -> tuple[Writer | None, Channel, int]:
     if world.rank > 0:
         joined = rendezvous.broadcast_by_ray(None)
@@ -184,6 +220,8 @@ def _meet_by_ray(
         return None, Spoke(Address.from_json(joined["address"]), world.rank, world.size, agreement), joined["started"]
     try:
         writer = start()
+        if writer is None:
+            raise AssertionError("the ranks of Ray Train join when rank 0 may write")
         hub = Hub(world.size, agreement, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
     except Exception as error:
         rendezvous.broadcast_by_ray({"error": described(error)})

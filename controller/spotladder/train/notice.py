@@ -194,7 +194,7 @@ class RayPreemption:
 
 
 def read_notice(text: str, where: str) -> Notice | None:
-    """Parse the content of a notice; None if it is empty.
+    """Parse the content of a notice; None if it is empty, or if it only lets a standby attempt take over.
 
     Content that cannot be parsed is also a notice: only notices are written there, and an unneeded commit and stop
     loses less than a kill without a commit.
@@ -202,10 +202,11 @@ def read_notice(text: str, where: str) -> Notice | None:
     if not text.strip():
         return None
     try:
-        return Notice.decode(text)
+        notice = Notice.decode(text)
     except ValueError as error:
         _log.warning("cannot parse the notice in %s (%s): handling it as an eviction notice", where, error)
         return Notice()
+    return None if notice.kind == NoticeKind.TAKE_OVER else notice
 
 
 def listen(path: Path | None, url: str) -> Listener:

@@ -1,7 +1,7 @@
 """How the ranks find rank 0: through Ray if Ray launched them, otherwise through the bucket.
 
 In the bucket the address is an object beside the attempt's files, numbered by the `start` entry that rank 0 has just
-appended. Ranks read the newest address and retry until rank 0 accepts them: the address of an older start of the same
+appended; in a standby attempt, which has appended none, by the next entry of the log. Ranks read the newest address and retry until rank 0 accepts them: the address of an older start of the same
 attempt has no listener, or belongs to a rank 0 that already has all its ranks or is of another group.
 """
 
@@ -32,8 +32,10 @@ RETRY_INTERVAL = 0.5
 
 
 def publish(store: Store, attempt: int, seq: int, address: Address) -> None:
-    """On rank 0: publish the address."""
-    store.put_if_absent(f"{_folder(attempt)}{seq:08d}.json", json.dumps(address.to_json()).encode())
+    """On rank 0: publish the address, under the next free number if another start has published under this one."""
+    data = json.dumps(address.to_json()).encode()
+    while not store.put_if_absent(key := f"{_folder(attempt)}{seq:08d}.json", data) and store.get(key) != data:
+        seq += 1
 
 
 def seek(

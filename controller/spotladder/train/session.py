@@ -92,8 +92,10 @@ class Job:
     def resume(self) -> Iterator[Found | None]:
         """The newest commit that verifies, downloaded; None if the log has no commit. The same on every rank.
 
-        Waits while the store is unavailable. Raises CheckpointCorrupt if no commit of the log verifies, StoreRefused.
+        Waits while the store is unavailable, and in a standby attempt until the attempt takes over. Raises
+        CheckpointCorrupt if no commit of the log verifies, StoreRefused.
         """
+        self._member.begin()
         folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
         try:
             self._resumes += 1
@@ -115,6 +117,7 @@ class Job:
         """
         if not 0 <= start <= total:
             raise ValueError(f"steps({start}, {total}): expected 0 ≤ start ≤ total")
+        self._member.begin()
         self._begin_at(start)
         self._total = total
         self._member.heartbeat.beat(start, total, at_once=True)
@@ -171,6 +174,7 @@ class Job:
         raises RankLost. Give the same value on every rank.
         """
         member = self._member
+        member.begin()
         if step <= self._committed:
             raise ValueError(f"commit({step}) after step {self._committed}: expected a higher step")
         member.commits.make_room()
@@ -284,7 +288,7 @@ def current() -> Job:
             world = ranks.discover()
             exit_with_what_happened()
             leave = None if world.launcher == "ray" else leave_at_once
-            _current = Job(join(environment.read(), world, leave=leave))
+            _current = Job(join(environment.read(), world, leave=leave, holds_later=True))
             _at_exit(_end)
         return _current
 

@@ -1,0 +1,50 @@
+"""A standby attempt's wait for its turn: rank 0 starts to write to the commit log only when the attempt takes over.
+
+The controller starts a standby attempt with `SPOTLADDER_STANDBY` beside the attempt that trains. When that one has
+ended, the controller writes a notice of the kind `takeover`. A later notice, which drains the attempt, ends the wait
+too: only the live attempt is drained.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.train.environment import Environment
+from spotladder.train.heartbeat import Heartbeat
+from spotladder.train.store_retry import StoreRetry
+
+_log = logging.getLogger("spotladder.train")
+
+POLL_INTERVAL = 0.1
+"""Seconds between two checks of the notice file. A check is one `stat` of a local file."""
+
+
+def is_held(environment: Environment, log: CommitLog, retry: StoreRetry) -> bool:
+    """Whether this attempt must wait: it was launched as a standby, and the log has no start of it yet. After an
+    in-place restart it has one."""
+    if not environment.standby:
+        return False
+    if environment.notice_file is None:
+        _log.warning("SPOTLADDER_STANDBY without SPOTLADDER_NOTICE: the attempt takes over at once")
+        return False
+    return retry.until_answered(log.read, starting=True).attempt < environment.attempt
+
+
+def wait_for_turn(environment: Environment, heartbeat: Heartbeat, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Return when the attempt may take over."""
+    heartbeat.enter("standby")
+    _log.info("attempt %d is ready and stands by for the attempt before it", environment.attempt)
+    while not _has_notice(environment):
+        sleep(POLL_INTERVAL)
+    _log.info("attempt %d takes over", environment.attempt)
+
+
+def _has_notice(environment: Environment) -> bool:
+    path = environment.notice_file
+    try:
+        return path is None or path.stat().st_size > 0
+    except OSError:
+        return False  # The file does not exist yet or is being replaced.
