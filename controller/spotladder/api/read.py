@@ -10,7 +10,7 @@ from spotladder.api.check import checked
 from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, quoted
 from spotladder.api.record import API_VERSION, Record
-from spotladder.api.resolve import missing_capacity, small_pools
+from spotladder.api.resolve import missing_capacity, small_pools, unbounded_overlap
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.trace import trace_problems
@@ -42,7 +42,8 @@ def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[Ti
     found."""
     document, job = _only(job_path, TieredJob, "a TieredJob")
     world = read_world(world_path)
-    if problems := missing_capacity(job, world.pools, document) + small_pools(job, world.pools, document):
+    checks = (missing_capacity, small_pools, unbounded_overlap)
+    if problems := [problem for check in checks for problem in check(job, world.pools, document)]:
         raise InvalidDocument(problems)
     return job, world
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.document import Document, documents_of
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
 from spotladder.api.ray_workload import workers_of
@@ -13,7 +14,7 @@ from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.api.world import Pool, World
 from spotladder.core.durations import parse_duration
-from spotladder.core.model import CapacityType, Instant, JobSpec, Price, Seconds, Tier
+from spotladder.core.model import CapacityType, Instant, JobSpec, Overlap, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
@@ -76,8 +77,10 @@ def job_spec(
         )
         for tier in spec.tiers
     )
+    bounds = spec.overlap
     return JobSpec(
         tiers=tiers,
+        overlap=None if bounds is None else Overlap(bounds.max_duration, bounds.budget),
         workers=workers_of(_ray_spec(job)) if workers is None else workers,
         submitted_at=submitted_at,
         recovery_timeout=spec.recovery_timeout,
@@ -137,6 +140,26 @@ def small_pools(job: TieredJob, known: Mapping[str, object], document: Document 
         )
         problems.append(Problem(document.where(path) if document else "", dotted(path), message))
     return problems
+
+
+def unbounded_overlap(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
+    """One problem if a tier has no price and `spec.overlap` has no maximum duration, so that nothing bounds the cost."""
+    overlap = job.spec.overlap
+    if overlap is None or overlap.max_duration is not None:
+        return []
+    unpriced = [tier.name for tier in job.spec.tiers if not _has_price(known.get(tier.capacity_tier))]
+    if not unpriced:
+        return []
+    path: Path = ("spec", "overlap")
+    message = f"has no bound, because no price is known for tier {', '.join(unpriced)}: set maxDuration"
+    return [Problem(document.where(path, key=True) if document else "", dotted(path), message)]
+
+
+def _has_price(capacity: object) -> bool:
+    """Whether this pool or CapacityTier has a price. Unknown capacity is another problem."""
+    if isinstance(capacity, Pool):
+        return capacity.price is not None
+    return not isinstance(capacity, CapacityTier) or capacity.spec.price is not None
 
 
 def local_program(job: TieredJob, tier: str) -> LocalProgram:

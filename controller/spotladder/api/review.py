@@ -12,7 +12,7 @@ from spotladder.api.deadline import check_deadline
 from spotladder.api.document import Document, file_name, read_documents
 from spotladder.api.problems import InvalidDocument, Problem, quoted
 from spotladder.api.read import kind_of
-from spotladder.api.resolve import missing_capacity, small_pools
+from spotladder.api.resolve import missing_capacity, small_pools, unbounded_overlap
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.trace import trace_problems
 from spotladder.api.world import World
@@ -127,7 +127,8 @@ def _missing_capacity(found: _Found) -> list[Problem]:
     return [
         problem
         for document, job in jobs
-        for problem in (*missing_capacity(job, known, document), *small_pools(job, known, document))
+        for check in (missing_capacity, small_pools, unbounded_overlap)
+        for problem in check(job, known, document)
     ]
 
 

@@ -91,6 +91,16 @@ class WaitingStatus(StatusRecord):
     then: str = Field(default="", description="Action after the timeout.")
 
 
+class StandbyStatus(StatusRecord):
+    """The attempt that starts beside the current one and takes over from it; unset without one."""
+
+    number: int = Field(description="Number of the attempt.")
+    tier: str = Field(max_length=LONGEST_LABEL, description="Tier of the attempt.")
+    cluster: str = Field(default="", description="Cluster of this tier.")
+    since: Timestamp = Field(description="Time at which the attempt was planned.")
+    reason: str = Field(default="", description="Reason of the move: Policy or SpecUpdated.")
+
+
 class CostStatus(StatusRecord):
     """Cost of the job so far."""
 
@@ -107,6 +117,7 @@ class CostStatus(StatusRecord):
         default="",
         description="Estimated cost of the committed steps in an uninterrupted run on on-demand nodes, in USD.",
     )
+    overlap: str = Field(default="", description="Part of spent for standby attempts, in USD; empty if there was none.")
     unpriced: list[str] = Field(default_factory=list, description="Tiers that were used while their price was unknown.")
 
 
@@ -128,6 +139,9 @@ class TieredJobStatus(StatusRecord):
     attempts: list[AttemptStatus] = Field(default_factory=list, description="Newest ended attempts.")
     progress: ProgressStatus = Field(default_factory=ProgressStatus, description="The newest commit.")
     cost: CostStatus = Field(default_factory=CostStatus, description="Cost of the job so far.")
+    standby: StandbyStatus | None = Field(
+        default=None, description="The attempt that starts beside the current one and takes over from it."
+    )
     waiting: WaitingStatus | None = Field(default=None, description="Why the job waits, and until when.")
     state: str = Field(default="", description="Stored state of the controller. Do not read or edit it.")
 

@@ -6,7 +6,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from spotladder.api.checkpoint_fields import CheckpointUri, DiskSize, Interval
 from spotladder.api.fields import (
@@ -196,6 +196,21 @@ class Copy(Record):
     name: FilledText = Field(description="Name of the object, in all clusters.")
 
 
+class Overlap(Record):
+    """Bounds of the time in which two attempts of a job run at once."""
+
+    max_duration: PositiveDuration | None = Field(
+        default=None,
+        description="How long a standby attempt may run beside the attempt that trains. Then it is given up, and "
+        "training continues. Default: without limit.",
+    )
+    budget: Usd | None = Field(
+        default=None,
+        description="Maximum cost in USD of all standby attempts of the job. Then the job moves without a standby "
+        "attempt. Default: without limit.",
+    )
+
+
 class TieredJobSpec(Record):
     """The workload of the job, its tiers and its limits."""
 
@@ -273,6 +288,12 @@ class TieredJobSpec(Record):
         "(commit, then a new attempt on the same tier) or AtNextAttempt (when the next attempt starts for another "
         "reason).",
     )
+    overlap: Overlap | None = Field(
+        default=None,
+        description="Planned moves (the policy's return to a cheaper tier, a changed workload with updateStrategy: Now) "
+        "start the next attempt as a standby beside the running one, which trains until the standby is ready. Both are "
+        "paid until then. Needs handover: Fenced. Default: the running attempt stops first.",
+    )
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."
     )
@@ -294,6 +315,16 @@ class TieredJobSpec(Record):
         if found:
             raise several(found)
         return tiers
+
+    @model_validator(mode="after")
+    def _overlap_needs_the_fence(self) -> TieredJobSpec:
+        if self.overlap is not None and self.handover is Handover.WHEN_GONE:
+            message = (
+                "needs handover: Fenced, because two attempts run at once: remove overlap, or remove handover: WhenGone "
+                "if the program uses spotladder.train"
+            )
+            raise several([Finding(("overlap",), message, at_key=True)])
+        return self
 
 
 class JobMetadata(Metadata):

@@ -24,6 +24,7 @@ from spotladder.core.model import (
     PodSeen,
     Progress,
     Replace,
+    TakeOver,
 )
 from spotladder.core.reasons import Cause
 
@@ -54,7 +55,8 @@ class FakeBackend:
             names = [f"a{action.attempt}-w{index + 1}" for index in range(self.workers)]
             pods = tuple(PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=True) for name in names)
             head = PodSeen(f"a{action.attempt}-head", PodRole.HEAD, PodPhase.PENDING, ready=False)
-            self._attempts[action.attempt] = AttemptSeen(action.attempt, pods=(head, *pods), surplus=0)
+            held = False if action.standby else None
+            self._attempts[action.attempt] = AttemptSeen(action.attempt, pods=(head, *pods), surplus=0, held=held)
 
     def drain(self, action: Drain) -> None:
         """Record the request; `end_program` decides how the program reacts."""
@@ -82,6 +84,12 @@ class FakeBackend:
         pods += [self._wanted(action.attempt) for _ in range(missing)]
         self._attempts[action.attempt] = replace(seen, pods=tuple(pods), surplus=going)
 
+    def take_over(self, action: TakeOver) -> None:
+        """Let the program start: its start is the newest in the log."""
+        self.calls.append(action)
+        if action.attempt in self._attempts:
+            self.progress = replace(self.progress, attempt=max(self.progress.attempt, action.attempt))
+
     def finish(self, action: Finish) -> None:
         """Remove everything of the job except its outcome."""
         self.calls.append(action)
@@ -105,6 +113,10 @@ class FakeBackend:
                 else pod
             ),
         )
+
+    def hold(self, number: int) -> None:
+        """Bring the program of the standby attempt to the point where it waits until it may take over."""
+        self._attempts[number] = replace(self._attempts[number], held=True)
 
     def lose(self, uid: str, cause: Cause = Cause.NODE_LOST, *, replaced: bool = True) -> None:
         """Lose the pod; a replacement is pending."""

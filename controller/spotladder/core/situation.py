@@ -262,7 +262,7 @@ class Situation:
         current, standby = self.tier, self.state.standby
         if standby is not None:
             return standby.tier == target.name
-        if current is None or target.name == current.name or not self.overlaps:
+        if current is None or target.name == current.name or not (target.standby and self.overlaps):
             return False
         if target.price.known and current.price.known and target.price != current.price:
             return target.price.per_node_hour < current.price.per_node_hour

@@ -151,7 +151,9 @@ def _possible(here: Situation, move: PlannedMove) -> bool:
     target = here.spec.tier(move.tier)
     if target is None or move.tier in here.seen.unavailable:
         return False
-    return here.overlaps if move.reason is Reason.SPEC_UPDATED else here.returns_beside(target)
+    if move.reason is Reason.SPEC_UPDATED:
+        return target.standby and here.overlaps
+    return here.returns_beside(target)
 
 
 def _unwanted(here: Situation, standby: Attempt) -> str:

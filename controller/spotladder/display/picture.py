@@ -14,6 +14,7 @@ from rich.text import Text
 from spotladder.core.impediment import classify
 from spotladder.core.model import (
     TERMINAL,
+    Attempt,
     AttemptSeen,
     CapacityType,
     Instant,
@@ -192,10 +193,15 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     state = snapshot.state
     record = state.record(tier.name)
     if tier.name == state.tier and state.stage not in TERMINAL:
-        return _current_state(snapshot, tier)
+        tone, text = _current_state(snapshot, tier)
+        if state.standby is not None and state.standby.tier == tier.name:
+            text += f"; {_standby_state(snapshot, state.standby)[1]}"
+        return tone, text
     if tier.name == state.tier:
         ok = state.stage is Stage.SUCCEEDED
         return (Tone.GOOD, "finished here") if ok else (Tone.BAD, f"ended here: {state.reason}")
+    if state.standby is not None and tier.name == state.standby.tier:
+        return _standby_state(snapshot, state.standby)
     if record.exhausted_by:
         return Tone.CAUTION, f"left: {record.exhausted_by}"
     if tier.name in snapshot.seen.unavailable:
@@ -207,6 +213,15 @@ def _blocked(snapshot: ViewSnapshot) -> str:
     """Why the job is not training, where that degrades it."""
     found = classify(Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now))
     return found.message if found is not None and found.rule.degraded else ""
+
+
+def _standby_state(snapshot: ViewSnapshot, standby: Attempt) -> tuple[Tone, str]:
+    """What the standby attempt, which boots beside the live one, has so far."""
+    here = Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now)
+    if here.standby_ready:
+        return Tone.GOOD, f"attempt {standby.number} stands by"
+    up = len(_up(here.standby_seen))
+    return Tone.CAUTION, f"attempt {standby.number} starts as standby, {up}/{standby.workers or here.spec.workers} up"
 
 
 def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:

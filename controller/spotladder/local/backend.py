@@ -8,8 +8,9 @@
 3. The submission and the start of the nodes run in parallel. The program starts when the gang is ready.
 4. Ray runs the program's driver on the head. A program that does not connect to Ray runs entirely in its driver. It
    counts as running on its workers' nodes, so the loss of a node kills it.
-5. Each attempt's program has its own TMPDIR, which is removed with the attempt.
-6. A backend's attempts end with its process, so a new backend has none.
+5. A standby attempt is a second cluster beside the live one, on the nodes of its own tier's pool.
+6. Each attempt's program has its own TMPDIR, which is removed with the attempt.
+7. A backend's attempts end with its process, so a new backend has none.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from spotladder.core.model import (
     Progress,
     Replace,
     Seconds,
+    TakeOver,
 )
 from spotladder.core.reasons import Cause
 from spotladder.display import timeline
@@ -129,6 +131,8 @@ class _Attempt:
     without_ray: bool | None = None  # None: not known yet
     lost_before: tuple[str, ...] = ()  # nodes that were lost and replaced before `without_ray` was known
     went_with: str = ""
+    standby: bool = False  # launched as a standby attempt
+    taken_over: bool = False
 
 
 class LocalBackend:
@@ -176,7 +180,7 @@ class LocalBackend:
         folder = self._machine.folder / "attempts" / f"{action.attempt:04d}"
         program = Program(folder, tier.entrypoint, self._job.cwd)
         self._machine.temporary(action.attempt).mkdir(parents=True, exist_ok=True)
-        attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head())
+        attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head(), standby=action.standby)
         self._attempts[action.attempt] = attempt
         self._emit(timeline.Launched(self._clock(), action.attempt, action.tier))
 
@@ -201,6 +205,13 @@ class LocalBackend:
         """Never asked for: `surplus` is None, since a node of this machine drains in the moment of its notice."""
         raise AssertionError(f"workers of attempt {action.attempt} are not replaced on this machine")
 
+    def take_over(self, action: TakeOver) -> None:
+        """Write the notice that lets the held program start."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt:
+            attempt.taken_over = True
+            attempt.program.take_over()
+
     def finish(self, action: Finish) -> None:
         """Record the outcome in the commit log. The job's processes end with the run."""
         for number in list(self._attempts):
@@ -224,8 +235,9 @@ class LocalBackend:
         ]
 
     def doing(self) -> str:
-        """What the newest attempt waits for before its first step is done; "" afterwards."""
-        attempt = next(reversed(self._attempts.values()), None)
+        """What the live attempt waits for before its first step is done; "" afterwards."""
+        live = (one for one in reversed(self._attempts.values()) if not one.standby or one.taken_over)
+        attempt = next(live, None)
         if attempt is None or attempt.exited_at is not None:
             return ""
         program = attempt.program
@@ -251,7 +263,7 @@ class LocalBackend:
             program.submit(agent, f"{self._job.name}-{attempt.number:04d}", self._environment(attempt))
         if program.submission_error and ended is None:
             raise EnvironmentFailure(program.submission_error)
-        stopping = program.notice_file.exists()
+        stopping = program.asked_to_stop
         step = max(self._log.progress.step, attempt.beat.step if attempt.beat else 0)
         replaced = ended is None and not stopping and not attempt.without_ray
         fleet.advance(now, replace=replaced, step=step)
@@ -281,10 +293,12 @@ class LocalBackend:
             moved_at=attempt.beat.at if attempt.beat else None,
             store_unavailable_since=outage.since if outage else None,
             store_message=outage.message if outage else "",
+            held=program.phase == "standby" if attempt.standby and not attempt.taken_over else None,
         )
 
     def _environment(self, attempt: _Attempt) -> dict[str, str]:
         program = attempt.program
+        standby = {Variable.STANDBY: "true"} if attempt.standby else {}
         return {
             "TMPDIR": str(self._machine.temporary(attempt.number)),
             **self._job.tiers[attempt.tier].environment,
@@ -296,6 +310,7 @@ class LocalBackend:
             Variable.TIER: attempt.tier,
             Variable.NOTICE: str(program.notice_file),
             Variable.HEARTBEAT: str(program.heartbeat_file),
+            **standby,
         }
 
     def _note_start(self, attempt: _Attempt) -> None:
@@ -340,6 +355,8 @@ class LocalBackend:
 
     def _start_spare(self, attempt: _Attempt, now: Instant) -> None:
         started = attempt.program.started_at
+        if len(self._attempts) > 1 or attempt.standby > attempt.taken_over:
+            return  # A standby attempt has the place of the spare head.
         if self._spare is None and started is not None and (attempt.beat or now - started >= SPARE_AFTER):
             self._spare = self._new_head()
 

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from spotladder.core.contract import Notice, Variable
+from spotladder.core.contract import Notice, NoticeKind, Variable
 from spotladder.core.model import Exit, Instant
 from spotladder.core.reasons import Reason
 from spotladder.local import driver
@@ -163,8 +163,19 @@ class Program:
 
     def ask_to_stop(self, reason: Reason, deadline: Instant) -> None:
         """Write the notice unless one exists: the first notice counts."""
-        if not self.notice_file.exists():
+        if not self.asked_to_stop:
             driver.write(self.notice_file, Notice.of(reason, deadline).encode())
+
+    def take_over(self) -> None:
+        """Let the program of a standby attempt start."""
+        if not self.notice_file.exists():
+            driver.write(self.notice_file, Notice.of_takeover().encode())
+
+    @property
+    def asked_to_stop(self) -> bool:
+        """Whether the notice file asks the program to stop."""
+        notice = _read(self.notice_file)
+        return notice is not None and notice.get("kind") != NoticeKind.TAKE_OVER
 
     @property
     def phase(self) -> str:

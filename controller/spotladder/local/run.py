@@ -130,7 +130,7 @@ def _run(
         stack.callback(reaper.close)
         stack.callback(watch.close)
         watch.start()
-        store = preflight.object_store(plan.spec.workers + HEADS)
+        store = preflight.object_store(_processes(plan.spec))
         machine = Machine(
             start.run.mark,
             scratch.path,
@@ -183,7 +183,7 @@ def _plan(request: Request) -> _Plan:
     spec = _spec(request, began)
     job = _local_job(request, spec)
     ray = preflight.ray_version()
-    preflight.check_memory(spec.workers + HEADS)
+    preflight.check_memory(_processes(spec))
     preflight.check_disk(request.state_root, Path("/tmp"))  # noqa: S108 – Ray's sessions are there
     return _Plan(
         spec,
@@ -193,6 +193,11 @@ def _plan(request: Request) -> _Plan:
         Run(began, preflight.python_version(), ray, job.environment[Variable.URI], uid=uuid.uuid4().hex),
         tuple(_warnings(request)),
     )
+
+
+def _processes(spec: JobSpec) -> int:
+    """The number of Ray nodes at once. With `overlap`, those of a standby attempt too."""
+    return spec.workers * (1 if spec.overlap is None else 2) + HEADS
 
 
 def _spec(request: Request, began: float) -> JobSpec:

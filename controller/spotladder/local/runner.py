@@ -38,6 +38,7 @@ from spotladder.core.model import (
     Replace,
     Seconds,
     Stage,
+    TakeOver,
 )
 from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
@@ -172,6 +173,8 @@ class Runner:
         gone = any(not loss.noticed for loss in decision.losses)
         if gone and self.state.progress.committed_at is None:
             self._emit(Noted(now, "nothing was committed before this loss: the job restarts at step 0"))
+        for change in decision.standby_changes:
+            self._emit(Noted(now, change.sentence, change.attempt, warning=False))
         for move in decision.moves:
             self._emit(Moved(now, move))
         for beat in self._backend.beats():
@@ -206,6 +209,8 @@ class Runner:
                 self._backend.delete(action)
             case Replace():
                 self._backend.replace(action)
+            case TakeOver():
+                self._backend.take_over(action)
             case Finish():
                 try:
                     self._backend.finish(action)
@@ -247,10 +252,11 @@ def end_interrupted_attempt(
 ) -> tuple[JobState, list[Move]]:
     """The state after a runner was killed with its attempt, and the transitions to it.
 
-    The attempt ended at `alive_until`, when the runner was last known to live: the cost of its nodes is counted until
-    then. No failure is counted, and the next attempt starts on the same tier.
+    A standby attempt ended with it. The attempt ended at `alive_until`, when the runner was last known to live: the
+    cost of its nodes is counted until then. No failure is counted, and the next attempt starts on the same tier.
     """
     here = Situation(spec, account(state, spec, alive_until), Observation(state.revision, (), progress), alive_until)
+    here = replace(here, state=replace(here.state, standby=None, standby_nodes=0))
     moves: list[Move] = []
     while here.state.attempt is not None:
         reason = {Stage.DRAINING: Reason.DRAINED, Stage.ENDING: Reason.GONE}.get(here.state.stage, Reason.INTERRUPTED)

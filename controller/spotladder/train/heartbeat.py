@@ -24,8 +24,8 @@ class Heartbeat:
     """Writes `{"step", "total", "at", …metrics}` to a file, atomically and at most once a second.
 
     While the store is unavailable, the file also has `"store": {"since", "message"}`. Before the first step is done it
-    has `"phase"`: "joined" (all ranks are connected, the log is open), "standby" (the attempt waits until it takes over)
-    or "first step".
+    has `"phase"`: "joined" (all ranks are connected, the log is open), "standby" (a standby attempt that waits until it
+    takes over) or "first step".
 
     A failure to write never stops the training: the first one is logged, and the writer stops.
     """

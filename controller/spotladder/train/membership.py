@@ -102,12 +102,14 @@ def join(
     warned: list[dict[str, object]] = []
     heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
-    start: Callable[[], Writer | None] = partial(_started, environment, log, retry, hands_over=bool(node))
-    held: Callable[[], Writer] | None = None
+    start = partial(_started, environment, log, retry, hands_over=bool(node))
+    later = False
     if world.rank == 0 and is_held(environment, log, retry):
-        in_turn = partial(_started_in_turn, environment, log, retry, heartbeat, hands_over=bool(node))
-        start, held = (_without_writer, in_turn) if holds_later and world.launcher != "ray" else (in_turn, None)
-    writer, channel, started = _meet(environment, world, log, agreement, warned.append, retry=retry, start=start)
+        start = partial(_started_in_turn, environment, log, retry, heartbeat=heartbeat, hands_over=bool(node))
+        later = holds_later and world.launcher != "ray"
+    writer, channel, started = _meet(
+        environment, world, log, agreement, warned.append, retry=retry, start=start, later=later
+    )
     heartbeat.enter("joined")
 
     def fenced(error: Fenced) -> None:
@@ -141,7 +143,7 @@ def join(
         warned,
         started,
         node,
-        held,
+        start if later else None,
     )
 
 
@@ -161,14 +163,16 @@ def _meet(
     heard: Callable[[dict[str, object]], None],
     *,
     retry: StoreRetry,
-    start: Callable[[], Writer | None],
+    start: Callable[[], Writer],
+    later: bool,
 ) -> tuple[Writer | None, Channel, int]:
+    """`later`: join without a writer, which `start` will return when the attempt takes over."""
     if world.launcher == "ray" and world.size > 1:
         return _meet_by_ray(world, agreement, heard, start=start)
     if world.rank > 0:
         timeout = math.inf if environment.standby else rendezvous.RENDEZVOUS_TIMEOUT
         return None, rendezvous.seek(log.store, environment.attempt, world, agreement, retry=retry, timeout=timeout), -1
-    writer = start()
+    writer = None if later else start()
     started = -1 if writer is None else writer.start.seq
     if world.size == 1:
         return writer, Alone(agreement), started
@@ -190,15 +194,11 @@ def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, han
 
 
 def _started_in_turn(
-    environment: Environment, log: CommitLog, retry: StoreRetry, heartbeat: Heartbeat, *, hands_over: bool
+    environment: Environment, log: CommitLog, retry: StoreRetry, *, heartbeat: Heartbeat, hands_over: bool
 ) -> Writer:
     """Start to write when the standby attempt takes over."""
     wait_for_turn(environment, heartbeat)
     return _started(environment, log, retry, hands_over=hands_over)
-
-
-def _without_writer() -> None:
-    """The start of a rank 0 that joins before it may write."""
 
 
 def leaving_of(going: list[str]) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def _meet_by_ray(
     agreement: Agreement,
     heard: Callable[[dict[str, object]], None],
     *,
-    start: Callable[[], Writer | None],
+    start: Callable[[], Writer],
 ) -> tuple[Writer | None, Channel, int]:
     if world.rank > 0:
         joined = rendezvous.broadcast_by_ray(None)
@@ -220,8 +220,6 @@ def _meet_by_ray(
         return None, Spoke(Address.from_json(joined["address"]), world.rank, world.size, agreement), joined["started"]
     try:
         writer = start()
-        if writer is None:
-            raise AssertionError("the ranks of Ray Train join when rank 0 may write")
         hub = Hub(world.size, agreement, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
     except Exception as error:
         rendezvous.broadcast_by_ray({"error": described(error)})

@@ -1,8 +1,9 @@
 """How the ranks find rank 0: through Ray if Ray launched them, otherwise through the bucket.
 
 In the bucket the address is an object beside the attempt's files, numbered by the `start` entry that rank 0 has just
-appended; in a standby attempt, which has appended none, by the next entry of the log. Ranks read the newest address and retry until rank 0 accepts them: the address of an older start of the same
-attempt has no listener, or belongs to a rank 0 that already has all its ranks or is of another group.
+appended; in a standby attempt, which has appended none, by the next entry of the log. Ranks read the newest address and
+retry until rank 0 accepts them: the address of an older start of the same attempt has no listener, or belongs to a rank
+0 that already has all its ranks or is of another group.
 """
 
 from __future__ import annotations

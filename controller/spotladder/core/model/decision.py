@@ -106,6 +106,13 @@ class StandbyChange:
     reason: Reason
     message: str
 
+    @property
+    def sentence(self) -> str:
+        """The change for users."""
+        if self.reason is Reason.STANDBY_STARTED:
+            return self.message
+        return f"standby attempt {self.attempt} on {self.tier} is given up: {self.message}"
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -73,7 +73,7 @@ class Tier:
     if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
     created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
     admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
-    before that, if possible."""
+    before that, if possible. `standby`: a standby attempt may start on it."""
 
     name: str
     max_failures: int = 0
@@ -85,6 +85,7 @@ class Tier:
     template: str = ""
     queue_timeout: Seconds | None = None
     surge: bool = False
+    standby: bool = True
 
 
 @dataclass(frozen=True, slots=True)

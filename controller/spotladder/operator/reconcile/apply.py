@@ -14,8 +14,8 @@ from spotladder.api.record import API_VERSION
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.registry import HOME
 from spotladder.core.bad_nodes import bad_nodes
-from spotladder.core.contract import Notice
-from spotladder.core.model import Delete, Drain, Handover, JobState, Launch, Replace
+from spotladder.core.contract import Notice, Variable
+from spotladder.core.model import Delete, Drain, Handover, JobState, Launch, Replace, TakeOver
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import InvalidSpec
@@ -67,7 +67,9 @@ class Applier:
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
             placed = tier.avoiding(tuple(sorted({*bad_nodes(loaded.state), *cluster.inventory.suspects})))
-            objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, self._environment)
+            standby = {Variable.STANDBY: "true"} if action.standby else {}
+            variables = {**self._environment, **standby}
+            objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, variables)
         except InvalidSpec as error:
             return Diagnosis(ConditionReason.INVALID_SPEC, str(error))
         digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
@@ -199,6 +201,12 @@ class Applier:
                     except (NotFound, Conflict):
                         continue  # The pod is gone or replaced: its replacement is annotated when it is observed.
                     found.cluster.inventory.written(PODS, updated)
+
+    async def take_over(self, loaded: Loaded, action: TakeOver) -> None:
+        """Annotate every pod of the attempt, so that its program, which is held, starts."""
+        found = loaded.found.attempts.get(action.attempt)
+        if found is not None and not found.cluster.problem:
+            await self._notify(found, found.objects.pods, Notice.of_takeover())
 
     async def replace(self, loaded: Loaded, action: Replace) -> None:
         """Start replacements of noticed pods. For a handover, notify these pods first; they are removed after

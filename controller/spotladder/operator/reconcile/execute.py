@@ -15,7 +15,7 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
-from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch, Replace
+from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch, Replace, TakeOver
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -130,6 +130,9 @@ class Executor:
                     await self._applier.delete(loaded, action)
             case Replace():
                 await self._applier.replace(loaded, action)
+                self._logs.read_now(loaded.record.key)
+            case TakeOver():
+                await self._applier.take_over(loaded, action)
                 self._logs.read_now(loaded.record.key)
             case Finish():
                 if update := await self._finish(loaded, action, address):

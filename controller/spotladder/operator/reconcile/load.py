@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -84,8 +84,10 @@ def spec_of(
     tiers: Tiers,
     reading: Reading,
     attribution_window: Seconds,
+    limited: Collection[str] = (),
 ) -> JobSpec:
-    """The job's spec for the core. `templates` are the digests of `Specs.templates`.
+    """The job's spec for the core. `templates` are the digests of `Specs.templates`. `limited` are the tiers whose
+    CapacityTier limits its nodes: no standby attempt starts there, because the limit counts one attempt of each job.
 
     While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
     from one that commits.
@@ -93,7 +95,10 @@ def spec_of(
     spec = core_spec(record, job, tiers.resolved)
     return replace(
         spec,
-        tiers=tuple(replace(tier, template=templates.get(tier.name, "")) for tier in spec.tiers),
+        tiers=tuple(
+            replace(tier, template=templates.get(tier.name, ""), standby=tier.name not in limited)
+            for tier in spec.tiers
+        ),
         attribution_window=attribution_window,
         stall_timeout=inf if reading.unreadable or not reading.known else spec.stall_timeout,
     )
@@ -122,11 +127,12 @@ def observe(
     """
     live = state.attempt
     planned = state.stage is Stage.STARTING and live is not None and not live.seen
+    unseen = {own.number for own in (live, state.standby) if own is not None and not own.seen}
     found = clusters.attempts(record, lambda objects: tiers.cluster_of(_tier_of(objects)))
     attempts, silent, launched = [], "", False
     for number, located in sorted(found.attempts.items()):
         objects, cluster = located.objects, located.cluster
-        if live and not live.seen and live.number == number and objects.top is None:
+        if number in unseen and objects.top is None:
             continue  # Its pods are observed before its main object: the attempt is not gone.
         hidden = clusters.problem(cluster.name, workload.records, record.namespace)
         message = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
@@ -298,6 +304,18 @@ def unpriced(spec: JobSpec) -> Diagnosis | None:
     if spec.budget is None or not names:
         return None
     message = f"spec.budget: no price is known for tier {', '.join(names)}: its cost is not counted"
+    return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
+
+
+def unbounded_overlap(spec: JobSpec) -> Diagnosis | None:
+    """Why planned moves have no standby attempt."""
+    names = [tier.name for tier in spec.tiers if not tier.price.known]
+    if spec.overlap is None or spec.overlap.max_duration is not None or not names:
+        return None
+    message = (
+        f"spec.overlap: no price is known for tier {', '.join(names)}, so nothing bounds the cost of a standby attempt "
+        "and none starts: set maxDuration"
+    )
     return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
 
 

@@ -97,6 +97,7 @@ class Preconditions:
             more = (
                 self._contradiction(loaded.record, loaded.job, loaded.tiers, loaded.capacity),
                 load.unpriced(loaded.spec),
+                load.unbounded_overlap(loaded.spec),
             )
             problems += [problem for problem in more if problem is not None and problem not in problems]
         cleanup = self._cleanup(loaded)

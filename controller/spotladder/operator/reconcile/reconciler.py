@@ -296,6 +296,7 @@ class Reconciler:
                 tiers=tiers,
                 reading=reading,
                 attribution_window=self._attribution_window,
+                limited=_limited(job, memory),
             ),
             status=held,
             before=before,
@@ -393,3 +394,9 @@ class Reconciler:
         self._outages.forget(key)
         self._preflight.forget(key)
         self._observer.forgotten(key)
+
+
+def _limited(job: TieredJob, memory: JobMemory) -> set[str]:
+    """The tiers whose CapacityTier limits its nodes."""
+    found = ((tier.name, memory.capacity.get(tier.capacity_tier)) for tier in job.spec.tiers)
+    return {name for name, entry in found if entry and entry.model and entry.model.spec.limits.nodes is not None}

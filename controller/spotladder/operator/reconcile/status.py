@@ -12,6 +12,7 @@ from spotladder.api.status import (
     Condition,
     CostStatus,
     ProgressStatus,
+    StandbyStatus,
     TieredJobStatus,
     TierStatus,
     WaitingStatus,
@@ -19,7 +20,7 @@ from spotladder.api.status import (
 from spotladder.core import codec
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON, Timer
-from spotladder.core.model import Instant, JobState, Seconds
+from spotladder.core.model import Attempt, Instant, JobState, Seconds
 from spotladder.operator.condition_types import Diagnosis, one_line
 
 COST_WRITE_INTERVAL: Seconds = 300.0
@@ -113,10 +114,22 @@ def of_state(
             on_demand_equivalent=_usd(on_demand, unpriced=bool(unpriced), places=2),
             savings_percent=f"{100 * (1 - spent / uninterrupted):.0f}" if uninterrupted else "",
             uninterrupted=f"{uninterrupted:.2f}" if uninterrupted else "",
+            overlap=f"{state.overlap_usd:.2f}" if state.overlap_usd else "",
             unpriced=unpriced,
         ),
+        standby=None if state.standby is None else _standby(state, state.standby, clusters),
         waiting=None if waits is None else _waiting(waits),
         state=codec.pack(state),
+    )
+
+
+def _standby(state: JobState, standby: Attempt, clusters: Mapping[str, str]) -> StandbyStatus:
+    return StandbyStatus(
+        number=standby.number,
+        tier=standby.tier,
+        cluster=clusters.get(standby.tier, ""),
+        since=datetime.fromtimestamp(int(standby.created_at), UTC),
+        reason=state.standby_reason,
     )
 
 
@@ -134,7 +147,9 @@ def _waiting(waits: Explanation) -> WaitingStatus:
 def plain(status: TieredJobStatus) -> dict[str, Any]:
     """The status as a merge patch, with null for removed fields."""
     waiting = status.waiting and status.waiting.model_dump(mode="json", by_alias=True)
-    return {**status.model_dump(mode="json", by_alias=True, exclude_none=True), "waiting": waiting}
+    standby = status.standby and status.standby.model_dump(mode="json", by_alias=True)
+    written = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {**written, "waiting": waiting, "standby": standby}
 
 
 def worth_writing(
@@ -162,12 +177,12 @@ def due_in(old: JobState, new: JobState) -> Seconds | None:
 def _due(old: JobState, new: JobState) -> Instant:
     return min(
         old.clock + PODS_WRITE_INTERVAL if _alive(old) != _alive(new) else inf,
-        old.clock + COST_WRITE_INTERVAL if old.nodes else inf,
+        old.clock + COST_WRITE_INTERVAL if old.nodes + old.standby_nodes else inf,
     )
 
 
 def _alive(state: JobState) -> tuple[int, tuple[str, ...]]:
-    return state.nodes, state.attempt.known_pods if state.attempt else ()
+    return state.nodes + state.standby_nodes, state.attempt.known_pods if state.attempt else ()
 
 
 def _usd(amount: float, *, unpriced: bool, places: int) -> str:

@@ -32,7 +32,7 @@ _NORMAL = frozenset(
         Reason.STARTED, Reason.WHOLE, Reason.MIGRATED_BACK, Reason.DRAINED, Reason.GONE, Reason.SUSPEND_REQUESTED,
         Reason.RESUME_REQUESTED, Reason.COMPLETED, Reason.BEGIN_AGAIN,
         Reason.WAITING_TO_BEGIN_AGAIN, Reason.POLICY, Reason.SPEC_UPDATED,
-        Reason.HANDED_OVER,
+        Reason.HANDED_OVER, Reason.RELIEVED,
     }
 )  # fmt: skip
 COMMIT_SKIPPED = "CommitSkipped"
@@ -56,6 +56,8 @@ def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
     """The Events of a decision. `deleting`: the job is suspended because it is being deleted."""
     for loss in decision.losses:
         yield Note(loss.cause, COUNT, message_of(loss))
+    for change in decision.standby_changes:
+        yield Note(change.reason, "Standby", change.sentence, "Normal")
     for move in decision.moves:
         if deleting and move.reason is Reason.SUSPEND_REQUESTED:
             yield Note(DELETE_REQUESTED, str(move.target), _deleted(move), "Normal")

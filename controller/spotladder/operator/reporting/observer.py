@@ -30,6 +30,8 @@ class DecisionObserver:
         log = self._log.bind(namespace=loaded.record.namespace, job=loaded.record.name)
         for loss in decision.losses:
             log.warning("lost", pod=loss.pod, cause=loss.cause, attempt=loss.attempt, tier=loss.tier)
+        for change in decision.standby_changes:
+            log.info("standby", reason=change.reason, attempt=change.attempt, tier=change.tier, message=change.message)
         for move in decision.moves:
             log.info(
                 "moved",

@@ -27,6 +27,7 @@ from spotladder.core.model import (
     QueueSeen,
     Replace,
     Seconds,
+    TakeOver,
 )
 from spotladder.core.reasons import Cause
 from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally
@@ -118,6 +119,10 @@ class SimBackend:
             attempt.pods.append(self._pod(attempt.number))
             self.changes += 1
         self._place()
+
+    def take_over(self, action: TakeOver) -> None:
+        """Never asked for: the simulated jobs have no `overlap`."""
+        raise AssertionError(f"attempt {action.attempt} was not launched as a standby")
 
     def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
         """Release all resources of the job."""

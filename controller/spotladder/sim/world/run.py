@@ -21,6 +21,7 @@ from spotladder.core.model import (
     Replace,
     Seconds,
     Stage,
+    TakeOver,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
@@ -173,6 +174,8 @@ class SimulationRun:
                 self.backend.delete(action)
             case Replace():
                 self.backend.replace(action)
+            case TakeOver():
+                self.backend.take_over(action)
             case Finish():
                 self.backend.finish(action)
 
