@@ -143,7 +143,7 @@ def small_pools(job: TieredJob, known: Mapping[str, object], document: Document 
 
 
 def unbounded_overlap(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
-    """One problem if a tier has no price and `spec.overlap` has no maximum duration, so that nothing bounds the cost."""
+    """One problem if a tier has no price and `spec.overlap` has no maximum duration: nothing bounds the cost then."""
     overlap = job.spec.overlap
     if overlap is None or overlap.max_duration is not None:
         return []

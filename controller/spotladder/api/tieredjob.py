@@ -290,9 +290,9 @@ class TieredJobSpec(Record):
     )
     overlap: Overlap | None = Field(
         default=None,
-        description="Planned moves (the policy's return to a cheaper tier, a changed workload with updateStrategy: Now) "
-        "start the next attempt as a standby beside the running one, which trains until the standby is ready. Both are "
-        "paid until then. Needs handover: Fenced. Default: the running attempt stops first.",
+        description="Planned moves (the policy's return to a cheaper tier, a changed workload with updateStrategy: "
+        "Now) start the next attempt as a standby beside the running one, which trains until the standby is ready. "
+        "Both are paid until then. Needs handover: Fenced. Default: the running attempt stops first.",
     )
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."
@@ -320,8 +320,8 @@ class TieredJobSpec(Record):
     def _overlap_needs_the_fence(self) -> TieredJobSpec:
         if self.overlap is not None and self.handover is Handover.WHEN_GONE:
             message = (
-                "needs handover: Fenced, because two attempts run at once: remove overlap, or remove handover: WhenGone "
-                "if the program uses spotladder.train"
+                "needs handover: Fenced, because two attempts run at once: remove overlap, or set handover: Fenced if "
+                "the program uses spotladder.train"
             )
             raise several([Finding(("overlap",), message, at_key=True)])
         return self

@@ -26,7 +26,7 @@ from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.notice import Listener, listen
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.stacks import StackWatch
-from spotladder.train.standby import is_held, wait_for_turn
+from spotladder.train.standby import must_wait, wait_for_turn
 from spotladder.train.store_retry import StoreRetry
 
 _log = logging.getLogger("spotladder.train")
@@ -104,7 +104,7 @@ def join(
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
     start = partial(_started, environment, log, retry, hands_over=bool(node))
     later = False
-    if world.rank == 0 and is_held(environment, log, retry):
+    if world.rank == 0 and must_wait(environment, log, retry):
         start = partial(_started_in_turn, environment, log, retry, heartbeat=heartbeat, hands_over=bool(node))
         later = holds_later and world.launcher != "ray"
     writer, channel, started = _meet(
@@ -197,7 +197,7 @@ def _started_in_turn(
     environment: Environment, log: CommitLog, retry: StoreRetry, *, heartbeat: Heartbeat, hands_over: bool
 ) -> Writer:
     """Start to write when the standby attempt takes over."""
-    wait_for_turn(environment, heartbeat)
+    wait_for_turn(environment, log, retry, heartbeat)
     return _started(environment, log, retry, hands_over=hands_over)
 
 

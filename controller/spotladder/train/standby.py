@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.standby import report_held
 from spotladder.train.environment import Environment
 from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.store_retry import StoreRetry
@@ -22,7 +23,7 @@ POLL_INTERVAL = 0.1
 """Seconds between two checks of the notice file. A check is one `stat` of a local file."""
 
 
-def is_held(environment: Environment, log: CommitLog, retry: StoreRetry) -> bool:
+def must_wait(environment: Environment, log: CommitLog, retry: StoreRetry) -> bool:
     """Whether this attempt must wait: it was launched as a standby, and the log has no start of it yet. After an
     in-place restart it has one."""
     if not environment.standby:
@@ -33,8 +34,15 @@ def is_held(environment: Environment, log: CommitLog, retry: StoreRetry) -> bool
     return retry.until_answered(log.read, starting=True).attempt < environment.attempt
 
 
-def wait_for_turn(environment: Environment, heartbeat: Heartbeat, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Return when the attempt may take over."""
+def wait_for_turn(
+    environment: Environment,
+    log: CommitLog,
+    retry: StoreRetry,
+    heartbeat: Heartbeat,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Report that the program is ready, and return when the attempt may take over."""
+    retry.until_answered(lambda: report_held(log.store, environment.attempt), starting=True)
     heartbeat.enter("standby")
     _log.info("attempt %d is ready and stands by for the attempt before it", environment.attempt)
     while not _has_notice(environment):

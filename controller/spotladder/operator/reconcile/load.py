@@ -145,6 +145,8 @@ def observe(
             seen = replace(seen, operator_silent=message)
             if (tier := tiers.resolved.get(_tier_of(objects))) and tier.capacity_type is CapacityType.SPOT:
                 seen = reclaimed(seen)
+            if state.standby is not None and state.standby.number == number:
+                seen = replace(seen, held=reading.held == number)
             attempts.append(_with_store(_unobservable(seen) if hidden else seen, reading, outage(number)))
     unavailable = _unavailable(record, live, workload=workload, clusters=clusters, tiers=tiers, found=found)
     unanswered = blocked.message if blocked and blocked.reason is Reason.OPERATOR_SILENT else ""

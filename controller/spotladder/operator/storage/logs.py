@@ -23,6 +23,7 @@ from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
+from spotladder.checkpoints.standby import is_held
 from spotladder.checkpoints.store import RightsRefused, StoreRefused, renew
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.backend import LAST_COMMIT_LIMIT
@@ -65,6 +66,7 @@ class Log(Protocol):
     """The part of a commit log that the operator uses; called in threads."""
 
     def progress(self) -> Progress: ...
+    def is_held(self, attempt: int) -> bool: ...
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> str: ...
     def keep(self, texts: Mapping[Output, str]) -> None: ...
 
@@ -94,6 +96,10 @@ class BucketLog:
                 ):  # The file may be incomplete while it is replaced: the next read tries again.
                     renew(self._log.store)
                 raise
+
+    def is_held(self, attempt: int) -> bool:
+        with self._permitted():
+            return is_held(self._log.store, attempt)
 
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
         with self._permitted():
@@ -155,13 +161,17 @@ class Logs:
         for ending in self._endings.values():
             ending.cancel()
 
-    def follow(self, key: JobKey, address: LogAddress, every: Seconds) -> Reading:
-        """The newest reading; from now on the log is read every `every` seconds."""
+    def follow(self, key: JobKey, address: LogAddress, every: Seconds, *, standby: int = 0) -> Reading:
+        """The newest reading; from now on the log is read every `every` seconds. `standby` is the standby attempt whose
+        program may report that it is held; 0: none."""
         followed = self._followed.get(key)
         if followed is None or followed.address != address:
             self.unfollow(key)
             followed = self._followed[key] = _Followed(address)
             followed.task = asyncio.create_task(self._read_on(key, followed))
+        if standby != followed.standby:
+            followed.standby = standby
+            followed.read_requested.set()
         followed.every = every
         return followed.reading
 
@@ -230,10 +240,10 @@ class Logs:
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
         log: Log | None = None
 
-        def read() -> Progress:
+        def read() -> tuple[Progress, int]:
             nonlocal log
-            log = log or self._open(followed.address)
-            return log.progress()
+            log, standby = log or self._open(followed.address), followed.standby
+            return log.progress(), standby if standby and log.is_held(standby) else 0
 
         while True:
             followed.read_requested.clear()
@@ -246,7 +256,7 @@ class Logs:
                 self._changed(key)
             await wait_at_most(self._clock, followed.every * (0.75 + self._jitter() / 2), followed.read_requested)
 
-    async def _read(self, followed: _Followed, read: Callable[[], Progress]) -> Reading:
+    async def _read(self, followed: _Followed, read: Callable[[], tuple[Progress, int]]) -> Reading:
         before = followed.reading
         reading = asyncio.ensure_future(self._in_thread(followed.address, read))
         done, _ = await asyncio.wait({reading}, timeout=READ_TIMEOUT)
@@ -257,7 +267,7 @@ class Logs:
             followed.up_to_date.set()
             self._changed((followed.address.namespace, followed.address.job))
         try:
-            progress = await reading
+            progress, held = await reading
         except ForeignLog as error:
             return Reading(True, before.progress, foreign=error.message_for(followed.address.namespace))
         except LogCorrupt as error:
@@ -272,7 +282,7 @@ class Logs:
         except Exception as error:  # noqa: BLE001 – a defect must not end the task that reads this log
             _log.error("reading a commit log failed with an unexpected error", uri=followed.address.uri, exc_info=error)
             return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")
-        return Reading(True, progress)
+        return Reading(True, progress, held=held)
 
     async def _in_thread(self, address: LogAddress, work: Callable[[], T]) -> T:
         gate = self._buckets.setdefault(address.bucket, asyncio.Semaphore(PER_BUCKET))
@@ -316,6 +326,7 @@ class _Followed:
 
     address: LogAddress
     every: Seconds = 30.0
+    standby: int = 0
     reading: Reading = field(default_factory=Reading)
     task: asyncio.Task[None] | None = None
     read_requested: asyncio.Event = field(default_factory=asyncio.Event)

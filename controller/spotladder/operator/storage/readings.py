@@ -19,6 +19,9 @@ _STEP_POLL_INTERVAL: Seconds = 15.0  # How often the log is read if commits foll
 _LONGEST_POLL_INTERVAL: Seconds = 60.0
 _SHORTEST_POLL_INTERVAL: Seconds = 5.0
 
+STANDBY_POLL_INTERVAL: Seconds = 2.0
+"""How often the log is read while a standby attempt boots, which reports beside the log that it is ready."""
+
 
 class Readings:
     """Follows the logs of jobs that are not over."""
@@ -39,7 +42,9 @@ class Readings:
             self._logs.unfollow(record.key)
             denied = isinstance(error, AccessDenied)
             return Reading(True, state.progress, unreadable=str(error), locked=not denied, denied=denied)
-        return self._logs.follow(record.key, address, reads_every(job))
+        if state.standby is None:
+            return self._logs.follow(record.key, address, reads_every(job))
+        return self._logs.follow(record.key, address, STANDBY_POLL_INTERVAL, standby=state.standby.number)
 
     async def address(self, record: JobRecord, job: TieredJob) -> LogAddress:
         """The job's log with the credentials to read it. Raises CredentialsMissing and AccessDenied."""
