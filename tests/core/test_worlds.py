@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 
 from spotladder.core.crashes import CRASH_LIMIT
 from spotladder.core.losses import UNCOUNTED
-from spotladder.core.model import CapacityType, Exhausted, FailureUnit, Handover, JobSpec, Stage
+from spotladder.core.model import (
+    CapacityType,
+    Exhausted,
+    FailureUnit,
+    Handover,
+    JobSpec,
+    Overlap,
+    Price,
+    Stage,
+    TierChoice,
+    TierView,
+)
+from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
 from spotladder.policies import registry
 from tests.core.builders import START, spec, tier
@@ -117,6 +129,60 @@ def test_most_worlds_with_notices_contain_a_handover() -> None:
         Decider(world, 0.0).run(120)
         handed_over += world.handovers > 0
     assert handed_over > 10
+
+
+class Returning(Ordered):
+    """Returns to the first open tier whose attempt starts beside the live one."""
+
+    def choose(self, view: TierView) -> TierChoice:
+        back = [outlook.name for outlook in view.outlooks if outlook.overlaps and outlook.name in view.available]
+        return TierChoice(back[0], why="it is cheaper") if view.live and back else super().choose(view)
+
+
+def world_with_overlap(seed: int, **fixed: object) -> RandomWorld:
+    dice = Random(seed)
+    overlap = Overlap(dice.choice([None, 60.0, 600.0]), dice.choice([None, 0.05, 5.0]))
+    job = specs(dice, overlap=overlap, handover=Handover.FENCED, **fixed)
+    tiers = (replace(entry, price=Price(index + 1.0, 9.0)) for index, entry in enumerate(job.tiers))
+    return RandomWorld(replace(job, tiers=tuple(tiers)), dice, silences=dice.choice([0.0, 30.0]))
+
+
+@many
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: float) -> None:
+    """Only the live attempt is let go, no failure is counted twice, the bounds of the overlap hold, and after any
+    disturbance the job finishes by its own requeues."""
+    world = world_with_overlap(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
+    dice = world.random
+    decider = Decider(world, crashes, Returning())
+    for _ in range(4):
+        decider.run(15)
+        suspend(world, dice.random() < 0.2)
+        edit(world)
+    identities = [loss.pod for loss in decider.losses]
+    note(f"{decider.state}")
+    assert len(identities) == len(set(identities)), "a failure was counted twice"
+    suspend(world, False)
+    world.calm_down(dice.choice(world.spec.tiers).name)
+    decider.crashes = 0.0
+    decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now
+    decider.run_on_timers_only(600)
+    note(f"{decider.state}")
+    assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
+    assert decider.state.standby is None
+
+
+def test_many_worlds_with_overlap_contain_a_takeover() -> None:
+    """Otherwise the previous test would not cover takeovers."""
+    taken_over = 0
+    for seed in range(60):
+        world = world_with_overlap(seed)
+        decider = Decider(world, 0.0, Returning())
+        for _ in range(4):
+            decider.run(15)
+            edit(world)
+        taken_over += world.takeovers > 0
+    assert taken_over > 10
 
 
 def world_of_notices(seed: int, suspicions: float = 0.0) -> RandomWorld:

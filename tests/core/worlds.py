@@ -32,6 +32,7 @@ from spotladder.core.model import (
     Progress,
     Replace,
     Stage,
+    TakeOver,
     UpdateStrategy,
 )
 from spotladder.core.policies import Policy
@@ -72,6 +73,8 @@ class Program:
     workers: int = 0  # spec.workers at launch
     wanted: int = 0  # workers asked for
     hands_over: bool = False
+    stands_by: bool = False
+    held: bool = False  # it waits until it may take over
     leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
 
     @property
@@ -112,6 +115,7 @@ class RandomWorld:
     launched: dict[int, str] = field(default_factory=dict)
     pods_made: int = 0
     handovers: int = 0
+    takeovers: int = 0
 
     # --- the backend ---
 
@@ -131,6 +135,8 @@ class RandomWorld:
             workers=self.spec.workers,
             wanted=self.spec.workers,
             hands_over=self.random.random() < 0.8,
+            stands_by=self.spec.overlap is not None and self.random.random() < 0.8,
+            held=action.standby,
         )
 
     def drain(self, action: Drain) -> None:
@@ -154,6 +160,13 @@ class RandomWorld:
         going = {pod.uid for pod in program.pods if pod.uid in action.pods and pod.phase is PodPhase.RUNNING}
         program.wanted = program.workers + (0 if action.remove else len(going))
 
+    def take_over(self, action: TakeOver) -> None:
+        assert self.spec.handover is Handover.FENCED, "a takeover needs the fence"
+        program = self.programs.get(action.attempt)
+        if program is not None and program.tier not in self.cut_off and program.held:
+            program.held = False
+            self.takeovers += 1
+
     def finish(self, action: Finish) -> None:
         return
 
@@ -162,7 +175,14 @@ class RandomWorld:
         return Observation(
             self.revision,
             tuple(self._seen(program) for program in self.programs.values() if program.tier not in self.cut_off),
-            Progress(self.committed, TOTAL, self.committed_at, self.newest_start, hands_over=self._hands_over),
+            Progress(
+                self.committed,
+                TOTAL,
+                self.committed_at,
+                self.newest_start,
+                hands_over=self._hands_over,
+                stands_by=self._stands_by,
+            ),
             dict.fromkeys(self.cut_off, "cut off"),
         )
 
@@ -170,6 +190,11 @@ class RandomWorld:
     def _hands_over(self) -> bool:
         newest = self.programs.get(self.newest_start)
         return newest is not None and newest.hands_over
+
+    @property
+    def _stands_by(self) -> bool:
+        newest = self.programs.get(self.newest_start)
+        return newest is not None and newest.stands_by
 
     def _pod(self, role: PodRole) -> Pod:
         self.pods_made += 1
@@ -198,7 +223,8 @@ class RandomWorld:
             for pod in program.pods
         )
         surplus = program.wanted - program.workers if program.hands_over else None
-        return AttemptSeen(program.number, pods, program.exit, surplus=surplus)
+        held = program.all_ready if program.held else None
+        return AttemptSeen(program.number, pods, program.exit, surplus=surplus, held=held)
 
     def _unheard(self, program: Program) -> AttemptSeen:
         """All nodes of the attempt are silent; their pods keep running."""
@@ -261,6 +287,8 @@ class RandomWorld:
         self.handovers += 1
 
     def _train(self, program: Program, seconds: float) -> None:
+        if program.held and program.drained_at is None:
+            return  # It writes nothing before it takes over; only the live attempt is drained.
         if not program.started:
             program.started, program.step = True, self.committed
             self.newest_start = max(self.newest_start, program.number)
@@ -377,6 +405,7 @@ class Decider:
             assert live.workers == world.programs[live.number].workers, "compared with the spec at its launch"
         self.wake_at = decision.wake_at
         replanned = before.attempt and self.state.attempt and _plan(before.attempt) != _plan(self.state.attempt)
+        replanned = replanned or _number(before.standby) != _number(self.state.standby)
         assert self.wake_at is None or decision.moves or replanned or self.wake_at > now, "a busy loop"
 
     def _apply(self, action: Action) -> None:
@@ -390,6 +419,10 @@ class Decider:
                 self.world.delete(action)
             case Replace():
                 self.world.replace(action)
+            case TakeOver():
+                assert self.state.attempt is not None
+                assert action.attempt == self.state.attempt.number, "only the live attempt may write"
+                self.world.take_over(action)
             case Finish():
                 self.world.finish(action)
 
@@ -421,6 +454,10 @@ class Decider:
 
 def _plan(attempt: Attempt) -> tuple[object, ...]:
     return attempt.template, attempt.leaving, attempt.handing_over_since
+
+
+def _number(attempt: Attempt | None) -> int:
+    return attempt.number if attempt is not None else 0
 
 
 def suspend(world: RandomWorld, suspended: bool) -> None:

@@ -13,8 +13,8 @@ class Reading:
     """A reading of a commit log. `known`: the log was read, or did not answer in time. `foreign` and `corrupt` are why
     no attempt may resume from it, `unreadable` why it could not be read; `locked`: because credentials are missing;
     `denied`: because the administrator does not allow it; `away_since`: because the store has not answered since then.
-    `gone` describes commits that were in the log before and are missing now. `held` is the standby attempt whose program
-    waits until it may take over; 0: none."""
+    `gone` describes commits that were in the log before and are missing now. `held` is the standby attempt whose
+    program waits until it may take over; 0: none."""
 
     known: bool = False
     progress: Progress = field(default_factory=Progress)
