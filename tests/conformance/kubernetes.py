@@ -28,6 +28,7 @@ from spotladder.core.model import (
     Observation,
     Progress,
     Replace,
+    TakeOver,
 )
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
@@ -61,6 +62,9 @@ class KubernetesBackend:
         self._run(self._do(action))
 
     def replace(self, action: Replace) -> None:
+        self._run(self._do(action))
+
+    def take_over(self, action: TakeOver) -> None:
         self._run(self._do(action))
 
     def delete(self, action: Delete) -> None:

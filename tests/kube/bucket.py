@@ -9,6 +9,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
+from spotladder.checkpoints.standby import is_held
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.storage.logs import LogAddress, keep_outputs
@@ -43,6 +44,9 @@ class _TestLog:
         if self._bucket.broken:
             raise self._bucket.broken
         return self._follower.progress()
+
+    def is_held(self, attempt: int) -> bool:
+        return is_held(self._log.store, attempt)
 
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
         if self._bucket.broken:

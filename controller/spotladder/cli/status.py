@@ -74,6 +74,8 @@ def _show_one(run: LocalRun, output: Format) -> None:
     typer.echo("")
     if state.message:
         typer.echo(f"why      {state.reason}: {state.message}")
+    if state.standby is not None:
+        typer.echo(f"standby  attempt {state.standby.number} on {state.standby.tier} ({state.standby_reason})")
     typer.echo(f"runner   {'none' if process is None else f'process {process}'}")
     typer.echo(f"folder   {run.folder.path}")
 
@@ -92,7 +94,7 @@ def _row(run: LocalRun) -> tuple[str, ...]:
         run.name,
         run.phase,
         state.tier,
-        str(state.last_number or ""),
+        str(state.number or ""),
         str(state.failures),
         f"{progress.step}/{progress.total}" if progress.total else str(progress.step),
         money(state.spent_usd),
@@ -103,6 +105,7 @@ def _row(run: LocalRun) -> tuple[str, ...]:
 
 def _plain(run: LocalRun) -> dict[str, Any]:
     state, process = run.state(), run.process
+    standby = None if state.standby is None else {"attempt": state.standby.number, "tier": state.standby.tier}
     return {
         "namespace": run.namespace,
         "name": run.name,
@@ -111,12 +114,14 @@ def _plain(run: LocalRun) -> dict[str, Any]:
         "message": state.message,
         "process": process,
         "tier": state.tier,
-        "attempt": state.last_number,
+        "attempt": state.number,
         "failures": state.failures,
         "progress": {"step": state.progress.step, "total": state.progress.total},
         "cost": {
             "spentUSD": round(state.spent_usd, 6),
             "onDemandUSD": round(state.on_demand_usd, 6),
+            **({"overlapUSD": round(state.overlap_usd, 6)} if state.overlap_usd else {}),
         },
+        **({"standby": standby} if standby else {}),
         "folder": str(run.folder.path),
     }

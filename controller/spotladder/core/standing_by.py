@@ -110,6 +110,7 @@ def adopted(here: Situation) -> tuple[JobState, Reason, str]:
     lost = [pod.uid for pod in seen.pods if pod.phase is PodPhase.LOST] if seen is not None else []
     attempt = replace(
         standby,
+        created_at=here.now,
         start_step=here.seen.progress.step,
         lost_pods=tuple(lost),
         node_seconds_before=state.node_seconds,

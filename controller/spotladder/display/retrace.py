@@ -66,16 +66,16 @@ def retraced(
 
 
 def _attempts(state: JobState, now: Instant) -> list[AttemptRecord]:
-    """The attempts in the state; a live one ends now."""
-    live = state.attempt
+    """The attempts in the state that were live; the live one ends now."""
+    live, ended = state.attempt, [record for record in state.history if record.reason is not Reason.STANDBY_ENDED]
     if live is None:
-        return list(state.history)
+        return ended
     ends = max(now, live.created_at, live.running_at or 0.0)
     reason, step = live.end_reason or state.reason, max(live.start_step, state.progress.step)
     running = AttemptRecord(
         live.number, live.tier, live.created_at, live.running_at, ends, reason, live.failures, live.start_step, step
     )
-    return [*state.history, running]
+    return [*ended, running]
 
 
 def _moves(attempt: AttemptRecord, before: str, spec: JobSpec, state: JobState) -> Iterator[Moved]:

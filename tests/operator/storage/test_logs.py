@@ -30,6 +30,7 @@ class Fake:
     reads: int = 0
     ends: int = 0
     refusal: Exception | None = None
+    held: int = 0
 
     def progress(self) -> Progress:
         self.reads += 1
@@ -38,6 +39,9 @@ class Fake:
         if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
+
+    def is_held(self, attempt: int) -> bool:
+        return attempt == self.held
 
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
         self.ends += 1
@@ -79,6 +83,23 @@ async def test_a_new_commit_requeues_the_job_and_an_unchanged_log_does_not() -> 
         await until(lambda: len(woken) == 2)
         logs.read_now(("ns", "a"))
         await until(lambda: fake.reads == 5)
+
+
+async def test_a_report_of_a_held_standby_requeues_the_job() -> None:
+    fake, woken, clock = Fake(Progress(step=1)), list[JobKey](), SteppedClock()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
+        key = ("ns", "a")
+        logs.follow(key, address("a"), 10)
+        await until(lambda: len(woken) == 1)
+        assert logs.follow(key, address("a"), 2, standby=3).held == 0
+        await until(lambda: fake.reads == 2)
+        fake.held = 3
+        await clock.advance(2.1)
+        await until(lambda: len(woken) == 2)
+        assert logs.follow(key, address("a"), 2, standby=3) == Reading(True, Progress(step=1), held=3)
+        assert logs.follow(key, address("a"), 10).held == 3
+        await until(lambda: len(woken) == 3)
+        assert logs.follow(key, address("a"), 10).held == 0
 
 
 BELONGS = (

@@ -249,6 +249,11 @@ class JobState:
         return PHASE_OF[self.stage]
 
     @property
+    def number(self) -> int:
+        """The number of the live attempt, or else the highest that was planned."""
+        return self.last_number if self.attempt is None else self.attempt.number
+
+    @property
     def spent_usd(self) -> float:
         """USD paid for nodes so far, over all tiers."""
         return sum(tier.cost for tier in self.tiers)

@@ -144,6 +144,10 @@ def _updated(here: Situation) -> ConditionUpdate:
         return ConditionUpdate("True", "UpToDate")
     if here.attempt.end_reason is not None:
         return ConditionUpdate("False", "Replacing", f"{pending}: the next attempt starts with the new pods")
+    standby = here.state.standby
+    if standby is not None and here.state.standby_reason is Reason.SPEC_UPDATED:
+        effect = f"attempt {standby.number} with the new pods starts beside attempt {here.attempt.number}"
+        return ConditionUpdate("False", "Replacing", f"{pending}: {effect}")
     effect = f"the next attempt starts with the new pods (updateStrategy {here.spec.update_strategy})"
     return ConditionUpdate("False", "PendingNextAttempt", f"{pending}: {effect}")
 

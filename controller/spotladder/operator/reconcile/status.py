@@ -67,7 +67,7 @@ def of_state(
     return TieredJobStatus(
         phase=state.phase,
         message=one_line(state.message),
-        attempt=state.last_number,
+        attempt=state.number,
         tier=state.tier,
         cluster=clusters.get(state.tier, ""),
         failures=state.failures,

@@ -1,0 +1,136 @@
+"""Standby attempts on a real API server: a changed workload, with `spec.overlap`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.standby import report_held
+from spotladder.clusters.transport import Object
+from spotladder.core.contract import NoticeKind, Variable
+from spotladder.workloads import names
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import World, eventually, ray_spec, world
+
+STOPPED = "Job failed due to an application error, Job entrypoint command failed with exit code 75"
+
+
+def other_image() -> Object:
+    spec = ray_spec()
+    spec["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] = "ray:other"
+    return {"ray": {"template": {"spec": spec}}}
+
+
+def variables(rayjob: Object) -> dict[str, str]:
+    """The environment of the first worker container."""
+    group = rayjob["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    env = group["template"]["spec"]["containers"][0]["env"]
+    return {entry["name"]: entry.get("value", "") for entry in env}
+
+
+async def notices(here: World, attempt: int) -> list[str]:
+    pods = await here.pods(attempt)
+    return [(pod["metadata"].get("annotations") or {}).get(names.NOTICE, "") for pod in pods]
+
+
+def log_of(here: World) -> CommitLog:
+    return CommitLog(here.bucket.store, "digits", namespace=here.namespace)
+
+
+async def training(here: World, **spec: Any) -> None:
+    """Attempt 1 trains, with a library that can hold a standby attempt."""
+    await here.submit(overlap={"maxDuration": "20m"}, **spec)
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+    log_of(here).start(1, "spot-a", stands_by=True)
+    await here.pass_time(60)  # The controller reads the log.
+
+
+async def standby_of(here: World) -> Object:
+    return (await here.status()).get("standby") or {}
+
+
+async def test_a_changed_image_starts_the_next_attempt_beside_the_running_one(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await training(here)
+        await here.patch(workload=other_image())
+        await eventually(lambda: here.rayjob(2))
+        found = await standby_of(here)
+        assert (found["number"], found["tier"], found["reason"]) == (2, "spot-a", "SpecUpdated")
+        status = await here.status()
+        assert (status["phase"], status["attempt"]) == ("Running", 1)
+        assert (await here.condition("Updated"))["reason"] == "Replacing"
+        assert variables(await here.rayjob(2))[Variable.STANDBY] == "true"
+        assert Variable.STANDBY not in variables(await here.rayjob(1))
+
+        await here.run(2)  # its pods are ready, its program is not
+        await here.pass_time(30)
+        assert await here.has_phase("Running")
+        assert notices_are_empty(await notices(here, 1))
+
+        report_held(log_of(here).store, 2)
+
+        async def drained() -> bool:
+            await here.pass_time(3)
+            return await here.has_phase("Draining")
+
+        await eventually(drained)
+        assert notices_are_empty(await notices(here, 2)), "it waits until attempt 1 has ended"
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
+        await eventually(lambda: here.is_on("spot-a", 2))
+        await eventually(lambda: here.has_phase("Running"))
+
+        async def let_go() -> bool:
+            return all(NoticeKind.TAKE_OVER in text for text in await notices(here, 2))
+
+        await eventually(let_go)
+        status = await here.status()
+        assert "standby" not in status
+        assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "SpecUpdated")
+        assert float(status["cost"]["overlap"]) > 0
+        assert await here.rayjobs() == [names.attempt_name("digits", 2)]
+        assert {"StandbyStarted", "Relieved"} <= set(await here.events())
+
+
+def notices_are_empty(texts: list[str]) -> bool:
+    return bool(texts) and not any(texts)
+
+
+async def test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await training(here)
+            await here.patch(workload=other_image())
+            await eventually(lambda: here.rayjob(2))
+            await here.run(2)
+        async with here.operator():
+            await here.pass_time(30)
+            assert (await standby_of(here))["number"] == 2
+            report_held(log_of(here).store, 2)
+
+            async def drained() -> bool:
+                await here.pass_time(3)
+                return await here.has_phase("Draining")
+
+            await eventually(drained)
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
+        async with here.operator():
+            await eventually(lambda: here.is_on("spot-a", 2))
+            await eventually(lambda: here.has_phase("Running"))
+            assert (await here.status())["failures"] == 0
+            assert await here.rayjobs() == [names.attempt_name("digits", 2)]
+
+
+async def test_a_standby_without_capacity_costs_no_training(api_server: ApiServer) -> None:
+    async with world(api_server) as here, here.operator():
+        await training(here, updateStrategy="Now")
+        await here.patch(workload=other_image())
+        await eventually(lambda: here.rayjob(2))
+        await here.pass_time(601)
+
+        async def gone() -> bool:
+            return await here.rayjobs() == [names.attempt_name("digits", 1)] or await here.has_phase("Draining")
+
+        await eventually(gone)
+        assert "StandbyEnded" in await here.events()
+        assert (await here.status())["failures"] == 0

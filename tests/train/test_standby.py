@@ -1,0 +1,169 @@
+"""A standby attempt: its program boots, waits at `resume`, writes nothing, and takes over at the controller's notice."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.progress import progress
+from spotladder.checkpoints.standby import is_held
+from spotladder.core.contract import Notice
+from spotladder.core.reasons import Reason
+from spotladder.errors import Fenced
+from spotladder.train.environment import Environment
+from spotladder.train.interruption import Interrupted
+from spotladder.train.membership import join
+from spotladder.train.ranks import ProcessRank
+from spotladder.train.session import Job
+from tests.train.builders import Clock, job, log_of, train, variables
+
+
+@pytest.fixture
+def pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(4)
+
+
+def until(met: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < deadline, "the condition was never met"
+        time.sleep(0.02)
+
+
+class Standby:
+    """Attempt 2, launched as a standby: as `train.current()` joins, or with `at_join` as Ray Train's workers do."""
+
+    def __init__(self, folder: Path, world: ProcessRank | None = None, *, at_join: bool = False) -> None:
+        self.folder, self.notice = folder, folder / "notice.json"
+        self.heartbeat, self.world, self.at_join = folder / "heartbeat.json", world or ProcessRank(), at_join
+        self.left: list[int] = []
+
+    def join(self) -> Job:
+        given = {"attempt": 2, "tier": "spot", "standby": "true", "notice": self.notice, "heartbeat": self.heartbeat}
+        environment = Environment(variables(self.folder, **given))
+        return Job(join(environment, self.world, leave=self.left.append, holds_later=not self.at_join), Clock())
+
+    def train(self, total: int = 30) -> list[int]:
+        done: list[int] = []
+        train(self.join(), total, on_step=done.append)
+        return done
+
+    def waits(self) -> bool:
+        return self.heartbeat.exists() and json.loads(self.heartbeat.read_text()).get("phase") == "standby"
+
+    def ask(self, notice: Notice) -> None:
+        draft = self.notice.with_suffix(".draft")
+        draft.write_text(notice.encode())
+        draft.replace(self.notice)
+
+
+def still_waits(running: Future[list[int]]) -> bool:
+    time.sleep(0.3)
+    return not running.done()
+
+
+@pytest.mark.parametrize("at_join", [False, True], ids=["at resume", "at join"])
+def test_a_standby_writes_nothing_until_it_takes_over_and_resumes_from_the_last_commit(
+    tmp_path: Path, pool: ThreadPoolExecutor, at_join: bool
+) -> None:
+    first, standby = job(tmp_path), Standby(tmp_path, at_join=at_join)
+    assert progress(log_of(tmp_path)).stands_by
+    running = pool.submit(standby.train)
+    until(standby.waits)
+    assert is_held(log_of(tmp_path).store, 2)
+    for step in first.steps(0, 20):
+        if first.should_commit(step):
+            with first.commit(step) as folder:
+                (folder / "sum").write_text("0")
+            first.flush()
+    assert still_waits(running)
+    assert progress(log_of(tmp_path)).attempt == 1
+    standby.ask(Notice.of_takeover())
+    assert running.result(20) == list(range(21, 31))
+    commits = log_of(tmp_path).commits()
+    assert [(commit.attempt, commit.step) for commit in commits][-1] == (2, 30)
+
+
+def test_the_attempt_before_it_is_fenced_from_then_on(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    left: list[int] = []
+    first, standby = job(tmp_path, left=left), Standby(tmp_path)
+    running = pool.submit(standby.train)
+    until(standby.waits)
+    standby.ask(Notice.of_takeover())
+    running.result(20)
+    with pytest.raises(Fenced):
+        train(first, 10, flush=True)
+    assert left == [76]
+
+
+def test_a_drain_before_the_start_commits_and_stops_at_once(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    """The attempt is the live one then: only that one is drained."""
+    standby = Standby(tmp_path)
+    running = pool.submit(standby.train)
+    until(standby.waits)
+    standby.ask(Notice.of(Reason.SUSPEND_REQUESTED, time.time() + 60))
+    with pytest.raises(Interrupted) as interrupted:
+        running.result(20)
+    assert interrupted.value.step in (1, 2)
+
+
+def test_a_drain_after_the_takeover_is_noticed(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    standby = Standby(tmp_path)
+    standby.ask(Notice.of_takeover())
+    running = standby.join()
+    with running.resume() as found:
+        assert found is None
+    done = []
+    with pytest.raises(Interrupted):
+        for step in running.steps(0, 10_000):
+            done.append(step)
+            if step == 3:
+                standby.ask(Notice.of(Reason.POLICY, time.time() + 60))
+            time.sleep(0.06)
+            if running.should_commit(step):
+                with running.commit(step):
+                    pass
+    assert 3 < len(done) < 12
+
+
+def test_after_an_in_place_restart_the_attempt_does_not_wait_again(tmp_path: Path) -> None:
+    standby = Standby(tmp_path)
+    standby.ask(Notice.of_takeover())
+    with standby.join().resume():
+        pass
+    standby.notice.unlink()
+    with standby.join().resume():
+        pass
+    start = log_of(tmp_path).read().start
+    assert start is not None
+    assert (start.attempt, start.restart) == (2, 1)
+
+
+def test_a_standby_that_restarts_while_it_waits_is_found_by_its_ranks(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    """The log has no new entry, so both starts would publish their address under the same number."""
+    job(tmp_path)
+    for restart in range(2):
+        ranks = [Standby(tmp_path, ProcessRank(rank, 2, "test")) for rank in range(2)]
+        joined = [pool.submit(each.join) for each in ranks]
+        jobs = [each.result(20) for each in joined]
+        if not restart:
+            for each in jobs:
+                each.close()
+    resumed = [pool.submit(lambda each=each: each.resume().__enter__()) for each in jobs]
+    time.sleep(0.3)
+    assert not any(each.done() for each in resumed)
+    ranks[0].ask(Notice.of_takeover())
+    assert [each.result(20) for each in resumed] == [None, None]
+    assert progress(log_of(tmp_path)).attempt == 2
+
+
+def test_without_a_notice_file_nothing_could_end_the_wait(tmp_path: Path) -> None:
+    environment = Environment(variables(tmp_path, attempt=2, standby="true"))
+    with Job(join(environment, ProcessRank(), holds_later=True), Clock()).resume() as found:
+        assert found is None
+    assert progress(log_of(tmp_path)).attempt == 2
