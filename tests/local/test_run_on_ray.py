@@ -18,7 +18,7 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState, Stage
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import Began, Committed, Moved, Record, read
+from spotladder.display.timeline import Beat, Began, Committed, Moved, Record, read
 from spotladder.local.reaper import members
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
@@ -224,6 +224,48 @@ def test_a_failing_job_does_not_affect_a_job_that_runs_at_the_same_time(site: Ca
     assert "there is nothing to resume" in said
     assert not [record for record in good.records() if isinstance(record, Moved) and record.move.reason == "HeadLost"]
     assert len(good.saved().history) == 1, "without a world no node is ever lost"
+
+
+RETURNING = """\
+from spotladder.core.model import TierChoice
+
+class Returning:
+    def choose(self, view):
+        back = [outlook.name for outlook in view.outlooks if outlook.overlaps]
+        return TierChoice(back[0] if back else view.current or "on-demand", why="spot is cheaper")
+"""
+
+
+def test_a_move_to_a_cheaper_tier_trains_until_the_next_attempt_stands_by(
+    site: Callable[[str], Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = site("overlap")
+    job.lay_out(total=900)
+    info = job.folder / "returning-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: returning\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[spotladder.policies]\nreturning = returning:Returning\n")
+    (job.folder / "returning.py").write_text(RETURNING)
+    monkeypatch.setenv("PYTHONPATH", str(job.folder))
+    text = (job.folder / "job.yaml").read_text()
+    bounds = "  grace: 20s\n  policy: {name: returning}\n  overlap: {maxDuration: 3m}\n"
+    (job.folder / "job.yaml").write_text(text.replace("  grace: 20s\n", bounds))
+    (job.folder / "world.yaml").write_text(WORLD.replace("b: {", 'b: {price: {perNodeHour: "0.42"}, '))
+    code, said = job.end(job.start())
+    assert code == 0, said
+    assert "attempt 2 on spot-a starts beside attempt 1" in said
+    state, records = job.saved(), job.records()
+    ended, last = state.history
+    assert (ended.tier, ended.reason, last.tier, state.failures) == ("on-demand", Reason.POLICY, "spot-a", 0)
+    assert last.start_step == ended.end_step, "no step was done twice"
+    assert state.overlap_usd > 0
+    beats = [record for record in records if isinstance(record, Beat)]
+    stopped = max(beat.at for beat in beats if beat.attempt == 1)
+    went_on = min(beat.at for beat in beats if beat.attempt == 2)
+    print(f"last step before to first step after the move: {went_on - stopped:.1f} s")
+    assert went_on - stopped < 15
+    assert "all steps in their order" in (job.state / "attempts" / "0002" / "driver.log").read_text()
+    assert members(job.mark(), set()) == []
 
 
 PLAIN = """\

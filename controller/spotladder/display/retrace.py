@@ -45,7 +45,8 @@ def retraced(
 ) -> Recorded:
     """The timeline until `now`, or until the job ended. With `commits` None, the commit log could not be read."""
     attempts = _attempts(state, now)
-    missing = sum(tier.attempts for tier in state.tiers) - len(attempts)
+    planned = sum(tier.attempts for tier in state.tiers)
+    missing = planned - len(state.history) - (state.attempt is not None) - (state.standby is not None)
     began = attempts[0].started_at if missing > 0 and attempts else spec.submitted_at
     records: list[Record] = []
     before = ""

@@ -61,14 +61,23 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 
 def message(status: Mapping[str, Any], now: float) -> str:
-    """Why the job does not train, or what is wrong with it: `status.waiting`, else the condition `Degraded`; "" if
-    neither applies or the job has ended."""
+    """Why the job does not train, or what is wrong with it: `status.waiting`, else the condition `Degraded`, else that
+    a standby attempt starts; "" if none applies or the job has ended."""
     if status.get("phase") in ("Succeeded", "Failed"):
         return ""
     degraded = condition({"status": status}, "Degraded")
     if status.get("waiting") or degraded.get("status") != "True":
-        return waits(status.get("waiting"), now)
+        return waits(status.get("waiting"), now) or _standby(status.get("standby"), now)
     return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
+
+
+def _standby(standby: Mapping[str, Any] | None, now: float) -> str:
+    if not standby:
+        return ""
+    since = age(standby.get("since"), now)
+    return (
+        f"attempt {standby.get('number')} on {standby.get('tier')} starts as standby ({standby.get('reason')}, {since})"
+    )
 
 
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
