@@ -355,7 +355,7 @@ class LocalBackend:
 
     def _start_spare(self, attempt: _Attempt, now: Instant) -> None:
         started = attempt.program.started_at
-        if len(self._attempts) > 1 or attempt.standby > attempt.taken_over:
+        if len(self._attempts) > 1 or (attempt.standby and not attempt.taken_over):
             return  # A standby attempt has the place of the spare head.
         if self._spare is None and started is not None and (attempt.beat or now - started >= SPARE_AFTER):
             self._spare = self._new_head()
