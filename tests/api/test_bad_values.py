@@ -44,6 +44,19 @@ CASES = [
         "job.yaml:10:18: spec.tiers[0].maxFailures: must be at least -1, not -2",
     ),
     Case(
+        "overlap without the fence",
+        "handover: Fenced",
+        "handover: WhenGone\n  overlap: {maxDuration: 30m}",
+        "job.yaml:18:3: spec.overlap: needs handover: Fenced, because two attempts run at once: remove overlap, or set "
+        "handover: Fenced if the program uses spotladder.train",
+    ),
+    Case(
+        "overlap of no duration",
+        "handover: Fenced",
+        "overlap: {maxDuration: 0s}",
+        "job.yaml:17:26: spec.overlap.maxDuration: must be more than 0s",
+    ),
+    Case(
         "queue with capitals",
         "maxFailures: 3",
         "queue: Team_A",

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.api.read import read_job, read_job_and_world, read_world
 from spotladder.api.resolve import capacity_of, job_spec, local_program
-from spotladder.core.model import CapacityType, Exhausted, FailureUnit, Handover, JobSpec, Price, Tier
+from spotladder.core.model import CapacityType, Exhausted, FailureUnit, Handover, JobSpec, Overlap, Price, Tier
 from spotladder.errors import InvalidSpec
 from tests.api.builders import JOB, WORLD, changed, written
 
@@ -16,6 +16,10 @@ from tests.api.builders import JOB, WORLD, changed, written
 def resolved(folder: Path, job: str = JOB, world: str = WORLD) -> JobSpec:
     capacity = capacity_of(read_world(written(folder, "world.yaml", world)))
     return job_spec(read_job(written(folder, "job.yaml", job)), capacity, submitted_at=7.0)
+
+
+def test_a_program_without_the_library_waits_until_the_last_attempt_is_gone(tmp_path: Path) -> None:
+    assert resolved(tmp_path, changed(JOB, ("Fenced", "WhenGone"))).handover is Handover.WHEN_GONE
 
 
 def test_tiers_have_the_capacity_type_and_price_of_their_pools(tmp_path: Path) -> None:
@@ -33,6 +37,7 @@ def test_unset_fields_have_the_documented_defaults(tmp_path: Path) -> None:
     assert (spec.handover, spec.failure_unit, spec.exhausted) == (Handover.FENCED, FailureUnit.POD, Exhausted.FAIL)
     assert (spec.backoff_limit, spec.application_failures) == (None, 0)
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (None, None, None, False)
+    assert spec.overlap is None
 
 
 def test_all_fields_are_converted(tmp_path: Path) -> None:
@@ -45,15 +50,17 @@ def test_all_fields_are_converted(tmp_path: Path) -> None:
   restartPolicy: {backoffLimit: 5}
   applicationFailures: {limit: 2}
   exhausted: Wait
+  overlap: {maxDuration: 30m, budget: "2.5"}
   deadline: 2026-12-01T01:00:00+01:00
   maxDuration: 6h
   budget: "250.50"
 """
-    text = changed(JOB, ("  grace: 90s\n", f"  grace: 20s\n{more}"), ("Fenced", "WhenGone"), ("false", "true"))
+    text = changed(JOB, ("  grace: 90s\n", f"  grace: 20s\n{more}"), ("false", "true"))
     spec = resolved(tmp_path, text)
+    assert spec.overlap == Overlap(1800.0, 2.5)
     assert (spec.recovery_timeout, spec.stall_timeout, spec.grace) == (45.0, 300.0, 20.0)
     assert (spec.start_timeout, spec.contact_timeout) == (900.0, 0.0)
-    assert (spec.handover, spec.failure_unit) == (Handover.WHEN_GONE, FailureUnit.INTERRUPTION)
+    assert (spec.handover, spec.failure_unit) == (Handover.FENCED, FailureUnit.INTERRUPTION)
     assert (spec.backoff_limit, spec.application_failures, spec.exhausted) == (5, 2, Exhausted.WAIT)
     assert (spec.deadline, spec.max_duration, spec.budget, spec.suspend) == (1796083200.0, 21600.0, 250.5, True)
 

@@ -64,6 +64,16 @@ def test_a_pool_smaller_than_the_job_is_reported(tmp_path: Path) -> None:
     )
 
 
+def test_an_overlap_without_bound_on_a_tier_without_price_is_reported(tmp_path: Path) -> None:
+    world = changed(WORLD, ('    price: {perNodeHour: "0.42", onDemandPerNodeHour: 1.41}\n', ""))
+    job = changed(JOB, ("  grace: 90s\n", '  grace: 90s\n  overlap: {budget: "5"}\n'))
+    assert said(tmp_path, world, job) == [
+        "1.yaml:17:3: spec.overlap: has no bound, because no price is known for tier spot-a: set maxDuration"
+    ]
+    assert said(tmp_path, world, changed(job, ('{budget: "5"}', "{maxDuration: 30m}"))) == []
+    assert said(tmp_path, WORLD, job) == []
+
+
 def test_an_invalid_world_adds_no_errors_to_the_job(tmp_path: Path) -> None:
     lines = said(tmp_path, WORLD.replace("notice", "notise"), JOB)
     assert lines == ["0.yaml:7:5: pools.g5-spot-use1a.notise: is not a known field; did you mean notice?"]

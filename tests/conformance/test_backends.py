@@ -36,6 +36,7 @@ from spotladder.core.model import (
     Progress,
     Replace,
     Stage,
+    TakeOver,
     Tier,
 )
 from spotladder.core.policies.ordered import Ordered
@@ -105,7 +106,8 @@ PROGRAM = """\
 import os, pathlib, time
 folder = pathlib.Path(os.environ["SPOTLADDER_NOTICE"]).parent
 while not (folder / "end").exists():
-    if (folder / "notice.json").exists():
+    notice = folder / "notice.json"
+    if notice.exists() and "takeover" not in notice.read_text():
         raise SystemExit(75)
     if (folder / "crash").exists():
         raise SystemExit(3)
@@ -254,6 +256,19 @@ def test_a_launched_attempt_is_in_the_next_observation(rig: Rig, number: int) ->
     assert seen is not None
     assert seen.exit is None
     assert len(workers_of(seen)) == WORKERS
+
+
+def test_letting_an_attempt_take_over_is_idempotent_and_no_request_to_stop(rig: Rig, number: int) -> None:
+    if isinstance(rig, SimRig):
+        pytest.skip("simulated jobs have no overlap")
+    rig.backend.take_over(TakeOver(number))
+    rig.backend.launch(Launch(number, "spot-a", standby=True))
+    rig.bring_up(number)
+    for _ in range(2):
+        rig.backend.take_over(TakeOver(number))
+    seen = rig.backend.observe().attempt(number)
+    assert seen is not None
+    assert seen.exit is None
 
 
 def test_launching_twice_creates_one_attempt(rig: Rig, number: int) -> None:
