@@ -25,7 +25,6 @@ from spotladder.core.losses import head_lost, with_record
 from spotladder.core.model import (
     TERMINAL,
     Attempt,
-    AttemptRecord,
     AttemptSeen,
     JobState,
     OnInsufficientCapacity,
@@ -34,7 +33,7 @@ from spotladder.core.model import (
     Stage,
     StandbyChange,
 )
-from spotladder.core.moving import HISTORY, launch_reason, launched_with, next_number
+from spotladder.core.moving import launch_reason, launched_with, next_number
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 
@@ -81,23 +80,19 @@ def take_in_standby(draft: Draft) -> None:
     if why := _unwanted(draft.here, standby):
         give_up(draft, why)
     elif why := _failed(draft.here, standby, seen) or _expired(draft.here, seen):
-        if not draft.here.standby_placed:
+        if _lacks_capacity(seen) and standby.tier != draft.state.tier:
             draft.state = with_sightings(draft.state, {standby.tier: False}, draft.now)
         draft.state = replace(draft.state, standby_after=draft.now + STANDBY_RETRY_INTERVAL)
         give_up(draft, why)
 
 
 def give_up(draft: Draft, why: str) -> None:
-    """Remove the standby attempt. Its objects are deleted, since they belong to no attempt of the state."""
+    """Remove the standby attempt. Its objects are deleted, since they belong to no attempt of the state. It was never
+    the job's attempt, so the history does not have it."""
     standby = draft.state.standby
     if standby is None:
         return
-    step = draft.seen.progress.step
-    record = AttemptRecord(
-        standby.number, standby.tier, standby.created_at, None, draft.now, Reason.STANDBY_ENDED, 0, step, step
-    )
-    history = (*draft.state.history, record)[-HISTORY:]
-    draft.state = replace(draft.state, standby=None, standby_nodes=0, history=history)
+    draft.state = replace(draft.state, standby=None, standby_nodes=0)
     draft.standby_changes.append(StandbyChange(standby.number, standby.tier, Reason.STANDBY_ENDED, why))
     draft.replanned = True
 
@@ -117,8 +112,9 @@ def adopted(here: Situation) -> tuple[JobState, Reason, str]:
     )
     reason = launch_reason(here.spec, state.tier, standby.tier)
     message = f"attempt {standby.number} on {standby.tier} takes over; it was standing by"
+    record = state.record(standby.tier)
     adopting = replace(
-        state,
+        with_record(state, replace(record, attempts=record.attempts + 1)),
         attempt=attempt,
         nodes=state.standby_nodes,
         tier=standby.tier,
@@ -135,9 +131,8 @@ def _plan(draft: Draft, move: PlannedMove) -> None:
     state, here = draft.state, draft.here
     number = next_number(here)
     attempt = Attempt(number, move.tier, draft.now, start_step=here.seen.progress.step, standby=True)
-    record = state.record(move.tier)
     draft.state = replace(
-        with_record(state, replace(record, attempts=record.attempts + 1)),
+        state,
         standby=launched_with(attempt, draft.spec),
         standby_reason=move.reason,
         last_number=number,
@@ -189,6 +184,10 @@ def _failed(here: Situation, standby: Attempt, seen: AttemptSeen | None) -> str:
     tier = here.spec.tier(standby.tier)
     refused = tier is not None and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK and seen.refused
     return "the provisioner has no capacity" if refused else ""
+
+
+def _lacks_capacity(seen: AttemptSeen | None) -> bool:
+    return seen is not None and (seen.refused or any(pod.unschedulable for pod in seen.pods))
 
 
 def _expired(here: Situation, seen: AttemptSeen | None) -> str:

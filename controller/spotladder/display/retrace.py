@@ -45,8 +45,7 @@ def retraced(
 ) -> Recorded:
     """The timeline until `now`, or until the job ended. With `commits` None, the commit log could not be read."""
     attempts = _attempts(state, now)
-    planned = sum(tier.attempts for tier in state.tiers)
-    missing = planned - len(state.history) - (state.attempt is not None) - (state.standby is not None)
+    missing = sum(tier.attempts for tier in state.tiers) - len(attempts)
     began = attempts[0].started_at if missing > 0 and attempts else spec.submitted_at
     records: list[Record] = []
     before = ""
@@ -67,16 +66,16 @@ def retraced(
 
 
 def _attempts(state: JobState, now: Instant) -> list[AttemptRecord]:
-    """The attempts in the state that were live; the live one ends now."""
-    live, ended = state.attempt, [record for record in state.history if record.reason is not Reason.STANDBY_ENDED]
+    """The attempts in the state; a live one ends now."""
+    live = state.attempt
     if live is None:
-        return ended
+        return list(state.history)
     ends = max(now, live.created_at, live.running_at or 0.0)
     reason, step = live.end_reason or state.reason, max(live.start_step, state.progress.step)
     running = AttemptRecord(
         live.number, live.tier, live.created_at, live.running_at, ends, reason, live.failures, live.start_step, step
     )
-    return [*ended, running]
+    return [*state.history, running]
 
 
 def _moves(attempt: AttemptRecord, before: str, spec: JobSpec, state: JobState) -> Iterator[Moved]:
