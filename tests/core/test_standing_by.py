@@ -184,22 +184,25 @@ def test_a_lost_head_ends_the_standby() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overlap", "after", "why"),
+    ("overlap", "after", "why", "stage"),
     [
-        (Overlap(max_duration=100.0), 100.0, "spec.overlap.maxDuration of 1m40s has passed"),
-        (Overlap(budget=0.01), 20.0, "spec.overlap.budget of 0.01 USD is spent"),
+        (Overlap(max_duration=100.0), 100.0, "spec.overlap.maxDuration of 1m40s has passed", Stage.RUNNING),
+        (Overlap(budget=0.01), 20.0, "spec.overlap.budget of 0.01 USD is spent", Stage.DRAINING),
     ],
-    ids=["maxDuration", "budget"],
+    ids=["maxDuration: the policy tries again later", "budget: the policy moves without a standby"],
 )
-def test_the_bounds_of_an_overlap(overlap: Overlap, after: float, why: str) -> None:
+def test_the_bounds_of_an_overlap(overlap: Overlap, after: float, why: str, stage: Stage) -> None:
     job = standing_by(tiers(overlap=overlap))
     boots = all_ready(2, held=False)
     job.see(all_ready(1), boots, after=1)
     assert job.last.wake_at is not None
     assert job.last.wake_at <= job.now + after
-    job.see(all_ready(1), boots, after=after)
-    assert job.last.standby_changes[0].message == why
-    assert job.state.stage is Stage.RUNNING
+    job.now += after
+    job.revision += 1
+    seen = replace(job.last_seen, revision=job.revision)
+    changes = decide(job.spec, job.state, seen, job.now, job.policy)
+    assert [change.message for change in changes.standby_changes] == [why]
+    assert (changes.state.stage, changes.state.standby) == (stage, None)
 
 
 def test_no_bound_applies_once_the_live_attempt_is_being_ended() -> None:
@@ -220,7 +223,7 @@ def test_a_used_up_budget_means_no_further_standby() -> None:
 
 
 def test_the_nodes_of_both_attempts_are_paid() -> None:
-    job = standing_by()
+    job = standing_by(tiers(stall_timeout=1e6, start_timeout=1e6))
     job.see(all_ready(1), all_ready(2, held=False), after=1)
     before = job.state
     job.see(all_ready(1), all_ready(2, held=False), after=3600)
@@ -405,6 +408,7 @@ def test_a_finished_job_removes_its_standby() -> None:
     job = standing_by()
     job.see(all_ready(1, exit=Exit.SUCCEEDED), all_ready(2, held=False), after=1)
     assert (job.state.stage, job.state.standby) == (Stage.SUCCEEDED, None)
+    job.see(all_ready(1, exit=Exit.SUCCEEDED), all_ready(2, held=False), after=1)
     assert Delete(2, Reason.COMPLETED) in job.last.actions
 
 

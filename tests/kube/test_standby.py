@@ -7,6 +7,7 @@ from typing import Any
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.standby import report_held
 from spotladder.clusters.transport import Object
+from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind, Variable
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
@@ -43,7 +44,12 @@ async def training(here: World, **spec: Any) -> None:
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
     log_of(here).start(1, "spot-a", stands_by=True)
-    await here.pass_time(60)  # The controller reads the log.
+
+    async def read() -> bool:
+        await here.pass_time(20)
+        return load_state((await here.status())["state"]).progress.stands_by
+
+    await eventually(read)
 
 
 async def standby_of(here: World) -> Object:
@@ -88,7 +94,11 @@ async def test_a_changed_image_starts_the_next_attempt_beside_the_running_one(ap
         assert "standby" not in status
         assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "SpecUpdated")
         assert float(status["cost"]["overlap"]) > 0
-        assert await here.rayjobs() == [names.attempt_name("digits", 2)]
+
+        async def alone() -> bool:
+            return await here.rayjobs() == [names.attempt_name("digits", 2)]
+
+        await eventually(alone)
         assert {"StandbyStarted", "Relieved"} <= set(await here.events())
 
 
@@ -118,7 +128,11 @@ async def test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it(a
             await eventually(lambda: here.is_on("spot-a", 2))
             await eventually(lambda: here.has_phase("Running"))
             assert (await here.status())["failures"] == 0
-            assert await here.rayjobs() == [names.attempt_name("digits", 2)]
+
+            async def alone() -> bool:
+                return await here.rayjobs() == [names.attempt_name("digits", 2)]
+
+            await eventually(alone)
 
 
 async def test_a_standby_without_capacity_costs_no_training(api_server: ApiServer) -> None:
