@@ -52,7 +52,7 @@ class Wish:
 def tiers(**more: Any) -> JobSpec:
     """A cheap spot tier and an on-demand tier, with standby attempts."""
     chosen = (priced("spot", 1.0, 3.0, max_failures=2), priced("on-demand", 3.0, 3.0, max_failures=-1))
-    return spec(*chosen, **{"overlap": Overlap(), **more})
+    return replace(spec(*chosen, overlap=Overlap()), **more)
 
 
 def training(made: JobSpec | None = None, **progress: Any) -> Job:
@@ -408,7 +408,6 @@ def test_a_finished_job_removes_its_standby() -> None:
     job = standing_by()
     job.see(all_ready(1, exit=Exit.SUCCEEDED), all_ready(2, held=False), after=1)
     assert (job.state.stage, job.state.standby) == (Stage.SUCCEEDED, None)
-    job.see(all_ready(1, exit=Exit.SUCCEEDED), all_ready(2, held=False), after=1)
     assert Delete(2, Reason.COMPLETED) in job.last.actions
 
 

@@ -158,7 +158,7 @@ def unwanted(draft: Draft) -> bool:
         planned = _planned_move(draft)
         if waits_for_standby(draft, planned):
             return False
-        wish = planned and (planned.reason, planned.message)
+        wish = None if planned is None else (planned.reason, planned.message)
     if wish is not None:
         draft.move(*wish)
     return wish is not None

@@ -41,6 +41,8 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
     state = replace(state, stage=following, attempt=attempt, reason=reason, message=message)
     if attempt is not None and following not in _WITH_ATTEMPT:
         state = _closed(state, attempt, here)
+    if following in TERMINAL or following is Stage.SUSPENDED:
+        state = replace(state, standby=None, standby_nodes=0)
     if following in TERMINAL:
         state = replace(state, ended_at=now, waiting_since=None)
     return state, Move(source, following, reason, number, tier, message)

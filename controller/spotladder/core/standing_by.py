@@ -23,14 +23,12 @@ from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.losses import head_lost, with_record
 from spotladder.core.model import (
-    TERMINAL,
     Attempt,
     AttemptSeen,
     JobState,
     OnInsufficientCapacity,
     PodPhase,
     Seconds,
-    Stage,
     StandbyChange,
 )
 from spotladder.core.moving import launch_reason, launched_with, next_number
@@ -155,8 +153,6 @@ def _possible(here: Situation, move: PlannedMove) -> bool:
 def _unwanted(here: Situation, standby: Attempt) -> str:
     """Why the job needs no standby attempt, or not this one; "" if it does."""
     tier = here.spec.tier(standby.tier)
-    if here.state.stage in TERMINAL or here.state.stage is Stage.SUSPENDED:
-        return f"the job is {here.state.stage}"
     if here.spec.suspend or here.limit is not None or here.over_backoff_limit:
         return "the job stops"
     if here.spec.overlap is None:
