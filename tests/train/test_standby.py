@@ -97,7 +97,7 @@ def test_the_attempt_before_it_is_fenced_from_then_on(tmp_path: Path, pool: Thre
     standby.ask(Notice.of_takeover())
     running.result(20)
     with pytest.raises(Fenced):
-        train(first, 10, flush=True)
+        train(first, 40, flush=True)
     assert left == [76]
 
 

@@ -170,8 +170,8 @@ def _meet(
     if world.launcher == "ray" and world.size > 1:
         return _meet_by_ray(world, agreement, heard, start=start)
     if world.rank > 0:
-        timeout = math.inf if environment.standby else rendezvous.RENDEZVOUS_TIMEOUT
-        return None, rendezvous.seek(log.store, environment.attempt, world, agreement, retry=retry, timeout=timeout), -1
+        seek = partial(rendezvous.seek, log.store, environment.attempt, world, agreement, retry=retry)
+        return None, seek(timeout=math.inf) if environment.standby else seek(), -1
     writer = None if later else start()
     started = -1 if writer is None else writer.start.seq
     if world.size == 1:
