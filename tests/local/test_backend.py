@@ -461,7 +461,7 @@ def standing_by(rig: Rig) -> None:
     rig.start_all()
     rig.backend.launch(Launch(2, "spot-b", standby=True))
     rig.backend.observe()
-    rig.up("h2", "a2-w1-1", "a2-w2-1")
+    rig.up("h2")
     rig.backend.observe()
     rig.up("a2-w1-1", "a2-w2-1")
     rig.backend.observe()
