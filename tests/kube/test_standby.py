@@ -137,7 +137,7 @@ async def test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it(a
 
 async def test_a_standby_without_capacity_costs_no_training(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
-        await training(here, updateStrategy="Now")
+        await training(here, stallTimeout="2h")
         await here.patch(workload=other_image())
         await eventually(lambda: here.rayjob(2))
         await here.pass_time(601)
