@@ -104,6 +104,8 @@ SILENT = {
     *(rule.reason for rule in RULES if not any(rule.reason in row for row in TRANSITIONS.values())),
     Reason.STEADY,
     Reason.STALE_OBSERVATION,
+    Reason.STANDBY_STARTED,  # no change of the stage: the runner notes it
+    Reason.STANDBY_ENDED,
 }
 
 
