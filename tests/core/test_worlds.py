@@ -161,8 +161,8 @@ def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: f
     world = world_with_overlap(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
     dice = world.random
     decider = Decider(world, crashes, Returning())
-    for _ in range(10):
-        decider.run(6)
+    for _ in range(15):
+        decider.run(4)
         suspend(world, dice.random() < 0.1)
         edit(world)
     identities = [loss.pod for loss in decider.losses]
@@ -181,11 +181,11 @@ def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: f
 def test_many_worlds_with_overlap_contain_a_takeover() -> None:
     """Otherwise the previous test would not cover takeovers."""
     taken_over = 0
-    for seed in range(60):
+    for seed in range(120):
         world = world_with_overlap(seed)
         decider = Decider(world, 0.0, Returning())
-        for _ in range(10):
-            decider.run(6)
+        for _ in range(15):
+            decider.run(4)
             edit(world)
         taken_over += world.takeovers > 0
     assert taken_over > 10
