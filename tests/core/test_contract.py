@@ -43,7 +43,9 @@ def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
         "deadline": 12.5,
         "reason": "EvictionNotice",
     }
-    names = "JOB NAMESPACE UID ATTEMPT TIER URI INTERVAL GRACE KEEP NOTICE NOTICE_URL HEARTBEAT CACHE CACHE_SIZE"
+    names = (
+        "JOB NAMESPACE UID ATTEMPT TIER URI INTERVAL GRACE KEEP NOTICE NOTICE_URL HEARTBEAT STANDBY CACHE CACHE_SIZE"
+    )
     assert {f"SPOTLADDER_{name}" for name in names.split()} == VARIABLES
     assert Variable.NOTICE == "SPOTLADDER_NOTICE"
 
