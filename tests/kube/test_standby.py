@@ -106,6 +106,19 @@ def notices_are_empty(texts: list[str]) -> bool:
     return bool(texts) and not any(texts)
 
 
+async def test_a_change_right_after_the_start_waits_until_the_start_entry_is_read(api_server: ApiServer) -> None:
+    """Regression: the controller had not read the log since the program started, and the attempt was drained first."""
+    async with world(api_server) as here, here.operator():
+        await here.submit(overlap={"maxDuration": "20m"})
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        log_of(here).start(1, "spot-a", stands_by=True)
+        await here.patch(workload=other_image())
+        await eventually(lambda: here.rayjob(2))
+        assert (await here.status())["attempt"] == 1
+        assert "StandbyStarted" in await here.events()
+
+
 async def test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         async with here.operator():

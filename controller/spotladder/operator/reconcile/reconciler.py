@@ -31,6 +31,8 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.policies import Policy
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import Specs
 from spotladder.custom_resources.stored_state import status_of
@@ -307,7 +309,8 @@ class Reconciler:
 
     def _time_until_log_read(self, loaded: Loaded) -> Seconds:
         """Maximum time to wait for a read of the log, because a program's end is judged with its last commit, and the
-        first notice with the start entry, which says whether the program can hand over.
+        first notice and, with `overlap`, a changed template with the start entry, which says whether the program can
+        hand over and stand by.
 
         If the workload's operator gave up the job, there is no last commit to wait for, and the next attempt reads the
         log anyway.
@@ -321,6 +324,10 @@ class Reconciler:
         replaceable = loaded.state.stage is Stage.RUNNING and seen.surplus is not None and not reading.unreadable
         if replaceable and reading.progress.attempt < seen.number and any(pod.noticed for pod in seen.pods):
             return self._logs.time_until_read(loaded.record.key, (seen.number, Stage.REPLACING))
+        if loaded.spec.overlap is not None and reading.progress.attempt < seen.number and not reading.unreadable:
+            here = Situation(loaded.spec, loaded.state, loaded.seen, self._clock.now())
+            if loaded.state.stage is Stage.RUNNING and here.pending_update:
+                return self._logs.time_until_read(loaded.record.key, (seen.number, Reason.SPEC_UPDATED))
         return 0.0
 
     def _wake(
