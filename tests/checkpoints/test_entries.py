@@ -16,6 +16,7 @@ from spotladder.checkpoints.entries import (
     Entry,
     FileEntry,
     Owner,
+    Skipped,
     Snapshot,
     Start,
     decode,
@@ -33,8 +34,9 @@ owners = st.builds(Owner, names, names, st.just("") | names)
 starts = st.builds(Start, counts, names, times, owners, counts, names, counts)
 files = st.builds(FileEntry, names, counts, names)
 metrics = st.dictionaries(names, st.none() | st.booleans() | counts | names | times)
+skipped = st.tuples(st.builds(Skipped, counts, names))
 commits = st.builds(
-    Commit, counts, names, times, names, counts, names, counts, counts, names, st.tuples(files, files), metrics
+    Commit, counts, names, times, names, counts, names, counts, counts, names, st.tuples(files, files), metrics, skipped
 )
 ends = st.builds(End, counts, names, times, names, counts, names, names)
 snapshots = st.builds(

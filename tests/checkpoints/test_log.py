@@ -32,6 +32,7 @@ def test_a_job_from_start_to_end(log: CommitLog, store: MemoryStore) -> None:
     assert [entry.kind for entry in log.tail()] == ["start", "commit", "end"]
     assert log.tail(after=0) == [commit, end]
     assert log.newest() == commit
+    assert commit.metrics == {"loss": 0.5}
     assert (commit.path, commit.attempt, commit.tier, commit.at) == ("attempts/0001/ckpt-000010", 1, "spot-a", AT)
     assert progress(log) == Progress(step=10, total=100, committed_at=AT, attempt=1)
     assert log.read().end == end

@@ -73,7 +73,7 @@ def test_an_attempt_that_becomes_ready_resets_the_crash_count() -> None:
         crash(one)
     one.see(after=LONGEST_BACKOFF)
     one.see(all_ready(one.number), after=5)
-    assert (one.state.stage, one.state.crashes, one.state.unready) == (Stage.RUNNING, 0, 0)
+    assert (one.state.stage, one.state.crashes, one.state.crash, one.state.unready) == (Stage.RUNNING, 0, "", 0)
 
 
 def test_a_crash_after_the_attempt_was_ready_counts_as_a_failure() -> None:
