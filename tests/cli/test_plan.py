@@ -140,6 +140,14 @@ def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) 
     assert len(found["advice"]["commitIntervalByAge"]) == 7
 
 
+def test_the_runs_use_the_policy_of_the_job(capsys: Capture, tmp_path: Path) -> None:
+    job = changed(JOB, ("  suspend: false", "  suspend: false\n  policy: {name: greedy}\n  maxDuration: 12h"))
+    answer = planned(capsys, tmp_path, *RATE, job=job)
+    assert (answer.code, answer.err) == (0, "")
+    assert "assumed: the policy greedy chooses the tiers of the simulated runs; the closed formulas" in answer.out
+    assert "assumed: the policy ordered chooses the tiers\n" in planned(capsys, tmp_path, *RATE).out
+
+
 def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "0.2", "--runs", "0", "-o", "json")
     assert json.loads(answer.out)["simulation"] is None

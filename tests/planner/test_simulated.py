@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +59,26 @@ def test_a_higher_max_failures_keeps_the_job_on_spot_for_longer() -> None:
     none, five = (forecast(with_tier(question(), "spot", max_failures=number), Assumptions(), FEW) for number in (0, 5))
     assert none.tiers[0].hours < five.tiers[0].hours
     assert none.cost.mean > five.cost.mean
+
+
+def test_the_runs_use_the_policy_of_the_job() -> None:
+    """Spot capacity is often away: `ordered` stays on demand after provisionTimeout, `greedy` returns to spot while the
+    deadline allows it, and `on-demand` never uses spot."""
+    tier = Tier("spot", -1, 600.0, CapacityType.SPOT, Price(0.1, 1.0))
+    asked = question(TierFacts(tier, "a", evictions=0.3, availability=0.4), BACKUP, max_duration=12 * 3600.0)
+    ordered, greedy, dear = (
+        forecast(replace(asked, policy=name), Assumptions(), FEW) for name in ("ordered", "greedy", "on-demand")
+    )
+    assert greedy.success == dear.success == 1.0
+    assert greedy.cost.mean < 0.9 * ordered.cost.mean
+    assert ordered.cost.mean < dear.cost.mean
+    assert dear.tiers[0].used == 0.0
+
+
+@pytest.mark.parametrize("name", ["uniform-progress", "adaptive"])
+def test_a_deadline_policy_meets_a_deadline_with_slack(name: str) -> None:
+    asked = replace(question(max_duration=9 * 3600.0), policy=name)
+    assert forecast(asked, Assumptions(), 10).success == 1.0
 
 
 def test_the_estimate_has_the_probability_of_meeting_the_deadline() -> None:

@@ -228,7 +228,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
         f"the program restarts in {restart}; it commits every {interval}, and a commit takes {commit}",
         "losses come at the tier's rate, and less often on older capacity, as in public spot traces",
         f"a request that is not met waits {format_duration(OUTAGE)} beyond provisionTimeout on average",
-        "tiers are chosen as by the policy ordered",
+        _chosen_by(question.policy),
     ]
     if guessed := [facts.tier.name for facts in question.tiers if facts.ready_after is None]:
         sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
@@ -236,6 +236,12 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     if unknown:
         sentences.append(f"requests for nodes on {', '.join(unknown)} are always met: nothing is known of them")
     return sentences
+
+
+def _chosen_by(policy: str) -> str:
+    """Which policy the runs and the closed formulas describe."""
+    runs = f"the policy {policy} chooses the tiers"
+    return runs if policy == "ordered" else f"{runs} of the simulated runs; the closed formulas describe ordered"
 
 
 def plain(found: Simulated, question: Question) -> dict[str, Any]:

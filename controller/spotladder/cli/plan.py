@@ -119,7 +119,7 @@ def plan(
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
     commit = 0.0 if commit_time is None else _seconds("--commit-time", commit_time)
-    question = Question(spec, facts, hours, overhead, interval, commit)
+    question = Question(spec, facts, hours, overhead, interval, commit, job.spec.policy.name)
     variants = [forecast.what_if(text, [tier.tier.name for tier in facts]) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None

@@ -42,6 +42,9 @@ MOST_LOSSES = 500
 
 PERCENTS = (50, 90, 99)
 
+WITHOUT_PROGRESS = frozenset({"ordered", "on-demand"})
+"""Policies that do not look at the progress of the job, so that the runs need no decision after each commit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
@@ -111,14 +114,14 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         assumptions.restart,
         assumptions.commit_interval,
         assumptions.commit_time,
-        commits_wake=False,
+        commits_wake=question.policy not in WITHOUT_PROGRESS,
     )
     _check_losses(question, horizon)
     tiers = {tier.name: tier.name for tier in spec.tiers}
 
     def run(seed: int) -> SimulationOutcome:
         zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
-        return simulate(Scenario(spec, program, zones, tiers), "ordered", seed)
+        return simulate(Scenario(spec, program, zones, tiers), question.policy, seed)
 
     return [run(seed) for seed in seeds]
 
