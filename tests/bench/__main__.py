@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 OUT = ROOT / ".bench"
 PAGE = ROOT / "docs" / "benchmarks.md"
+IMAGES = PAGE.parent / "images"
 
 HEAD = """# Benchmarks
 
@@ -38,15 +40,31 @@ def main() -> int:
         command = [sys.executable, "-m", f"tests.bench.{script.stem}", "--json", str(OUT / f"{name}.json")]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             failed.append(name)
-    sections = []
+    sections = kept(PAGE.read_text()) if PAGE.exists() else {}
     for result in sorted(OUT.glob("*.json")):
         found = json.loads(result.read_text())
-        sections.append(f"## {found['title']}\n\n{table([Row(**row) for row in found['rows']])}")
+        picture = result.with_suffix(".svg")
+        shown = f"{_shown(picture, found['title'])}\n\n" if picture.exists() else ""
+        sections[found["title"]] = f"{shown}{table([Row(**row) for row in found['rows']])}"
     system = f"{platform.system()} {platform.machine()} with {os.cpu_count()} processors"
     machine = f"Measured with Python {platform.python_version()} on {system}.\n"
-    PAGE.write_text("\n".join([HEAD, machine, *sections]))
+    texts = [f"## {title}\n\n{text}" for title, text in sections.items()]
+    PAGE.write_text("\n".join([HEAD, machine, *texts]))
     print(f"written to {PAGE.relative_to(ROOT)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
+
+
+def kept(page: str) -> dict[str, str]:
+    """The sections of the page by their titles, without those titles."""
+    parts = [part.split("\n", 1) for part in f"\n{page}".split("\n## ")[1:]]
+    return {title: text.strip("\n") + "\n" for title, text in parts}
+
+
+def _shown(picture: Path, title: str) -> str:
+    """The picture, copied beside the page, in Markdown."""
+    copy = IMAGES / f"bench-{picture.name}"
+    shutil.copy(picture, copy)
+    return f"![{title}]({copy.relative_to(PAGE.parent)})"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.errors import SpotladderError
 from spotladder.policies import registry
+from spotladder.sim.plots import COLOURS, new_figure, save
 from spotladder.sim.ticks import drive, oracle
 from tests.bench import fit_adaptive, published, rows
 from tests.bench.rows import Row
@@ -22,6 +23,8 @@ PUBLISHED = {"greedy": 30.98, "uniform-progress": 41.67, "adaptive": 45.15, "ora
 
 LIMITED = frozenset({"ordered"})
 """Policies that ignore the deadline: on a tier without maxFailures they wait for spot capacity without a limit."""
+
+VARIANTS = tuple(str(variant) for variant in published.VARIANTS)
 
 FASTEST = 1_000_000
 """The goal for ticks per second of one thread."""
@@ -84,8 +87,30 @@ def _decided(starts: published.Starts) -> Row:
     return Row("decide: speed", result.ticks / (time.process_time() - began), "ticks/s", "–")
 
 
+def draw(found: Sequence[Row], file: Path) -> None:
+    """The score of each policy on each variant, and the published mean scores as lines."""
+    scores: dict[str, dict[str, float]] = {}
+    for row in found:
+        policy, _, variant = row.name.partition(": ")
+        if variant in VARIANTS:
+            scores.setdefault(policy, {})[variant] = row.measured
+    figure = new_figure((10, 4.6), "--json")
+    axes = figure.add_subplot()
+    width = 0.8 / max(1, len(scores))
+    for place, (policy, values) in enumerate(scores.items()):
+        at = [index + place * width for index in range(len(VARIANTS))]
+        axes.bar(at, [values[variant] for variant in VARIANTS], width, color=COLOURS[place], label=policy, align="edge")
+    axes.axhline(PUBLISHED["uniform-progress"], color="grey", linestyle=":", label="uniform-progress, published mean")
+    axes.axhline(PUBLISHED["adaptive"], color="grey", linestyle="--", label="best published policy, mean")
+    axes.set_xticks([index + 0.4 for index in range(len(VARIANTS))], [name.replace(", ", "\n") for name in VARIANTS])
+    axes.set(ylabel="score (100: spot without restarts, 0: on-demand)")
+    axes.tick_params(axis="x", labelsize=8)
+    axes.legend(ncols=2, fontsize=8)
+    save(figure, file, "--json")
+
+
 if __name__ == "__main__":
     if published.folder() is None:
         print("skipped: there are no traces; set SPOTLADDER_TRACES")
         sys.exit(0)
-    rows.main(measure, "Policies on the published 12-variant benchmark", every=1)
+    rows.main(measure, "Policies on the published 12-variant benchmark", draw=draw, every=1)

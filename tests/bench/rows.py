@@ -46,9 +46,13 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines + ["| " + " | ".join(cells(row)) + " |" for row in rows]) + "\n"
 
 
-def main(measure: Callable[..., Sequence[Row]], title: str, **numbers: int) -> None:
-    """The command line of every `bench_*.py`: prints the table, and writes it as JSON with `--json OUT`. `numbers` are
-    the arguments of `measure` that have a flag, with their defaults."""
+Draw = Callable[[Sequence[Row], Path], None]
+"""Draws rows into an .svg file."""
+
+
+def main(measure: Callable[..., Sequence[Row]], title: str, *, draw: Draw | None = None, **numbers: int) -> None:
+    """The command line of every `bench_*.py`: prints the table, and writes it as JSON with `--json OUT`, and the
+    picture of `draw` beside it. `numbers` are the arguments of `measure` that have a flag, with their defaults."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     for name, default in numbers.items():
@@ -57,4 +61,6 @@ def main(measure: Callable[..., Sequence[Row]], title: str, **numbers: int) -> N
     rows = measure(**{name: getattr(arguments, name) for name in numbers})
     print(f"## {title}\n\n{table(rows)}")
     if arguments.json:
+        if draw is not None:
+            draw(rows, arguments.json.with_suffix(".svg"))
         arguments.json.write_text(json.dumps({"title": title, "rows": [asdict(row) for row in rows]}, indent=1))

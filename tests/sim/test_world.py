@@ -143,6 +143,34 @@ def test_policies_meet_the_deadline_when_all_spot_capacity_is_lost(name: str, pr
     assert (found.node_hours["spot"] > 3 * 59 / 60 - 0.1) == (name != "on-demand")
 
 
+@settings(max_examples=30, phases=(Phase.explicit, Phase.generate))
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(["greedy", "uniform-progress", "adaptive"]))
+def test_no_deadline_is_missed_that_on_demand_can_meet(seed: int, name: str) -> None:
+    """Through `decide`, with capacity that comes and goes, provisioning delays, notices, and uncommitted work that is
+    lost. The deadline leaves time for one start on on-demand, the grace period and one decision interval."""
+    dice = Random(seed)
+    delay, work = dice.choice([0.0, 90.0, 600.0]), dice.choice([0.5, 2.0, 5.0]) * HOUR
+    plans = [
+        zone(f"spot-{index}", *changes(dice), notice=dice.choice([0.0, 5.0, 120.0]), provision_delay=delay)
+        for index in range(dice.choice([1, 2]))
+    ]
+    here = market(*plans, zone("on-demand", price=3.0, provision_delay=delay), seed=seed)
+    start, grace, interval = delay + 60.0 + 10.0, 90.0, 60.0
+    deadline = work + start + grace + interval + dice.choice([1.0, 600.0, 7200.0])
+    limits = {
+        "max_duration": deadline,
+        "work": work,
+        "overhead": start,
+        "grace": grace,
+        "decision_interval": interval,
+    }
+    job = runner(here, workers=dice.randint(1, 3), work=int(work), policy=registry.by_name(name), spec=limits)
+    job.backend.atomic, job.backend.probed = dice.random() < 0.5, dice.random() < 0.5
+    found = outcome(job)
+    assert found.succeeded, found.path
+    assert found.finished <= deadline
+
+
 def test_a_deadline_ends_the_job() -> None:
     found = outcome(runner(market(zone("spot", (0, 0))), spec={"max_duration": 600.0}))
     assert (found.succeeded, found.reason, found.finished, found.cost) == (False, Reason.DEADLINE_EXCEEDED, 600.0, 0.0)
