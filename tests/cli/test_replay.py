@@ -44,6 +44,20 @@ def test_a_table_with_the_recorded_run_and_the_replays(capsys: Capture, states: 
     assert "assumed: the run did not observe all of the time what capacity spot-a, spot-c had" in answer.out
 
 
+def test_the_policy_of_the_job_and_its_shadow_policy_are_the_default(capsys: Capture, states: Path) -> None:
+    file = states / "default" / NAME / "timeline.jsonl"
+    first, _, rest = file.read_text().partition("\n")
+    began = json.loads(first) | {"policy": "ordered", "shadow": "on-demand"}
+    file.write_text(f"{json.dumps(began)}\n{rest}")
+    answer = replayed(capsys, states)
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert [line.split()[0] for line in lines[3:5]] == ["ordered", "on-demand"]
+    (told,) = [line for line in lines if line.startswith("compared: ")]
+    assert told.startswith("compared: on-demand instead of ordered: $")
+    assert told.endswith(" more")
+
+
 def test_json_with_what_ifs(capsys: Capture, states: Path) -> None:
     found = json.loads(replayed(capsys, states, "--what-if", "spot-a.maxFailures=0,3", "-o", "json").out)
     assert found["recorded"]["costUsd"] == pytest.approx(0.0413, abs=1e-4)

@@ -135,6 +135,13 @@ class PolicyChoice(Record):
             "installed policy."
         ),
     )
+    shadow: PolicyName | None = Field(
+        default=None,
+        description=(
+            "A second policy that is asked and never followed. The condition Shadow has the tier that it would use; "
+            "`spotladder replay` shows what the job would have cost with it."
+        ),
+    )
 
 
 class CheckpointCredentials(Record):

@@ -49,7 +49,10 @@ def replay(
     ],
     *,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A policy to replay with; repeat it. Default: ordered.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A policy to replay with; repeat it. Default: the job's policy and its shadow policy."
+        ),
     ] = None,
     change: Annotated[
         list[str] | None,
@@ -105,7 +108,7 @@ def replay(
         return _check(Path(job))
     recorded, state = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
     found = history(recorded.records, state, hours)
-    replays = _replays(found, list(dict.fromkeys(policy or ["ordered"])), change or [])
+    replays = _replays(found, list(dict.fromkeys(policy or found.policies)), change or [])
     if to is not None:
         _write(to, found, replays[0])
     if output is not Format.TABLE:
@@ -193,8 +196,19 @@ def _print(found: History, replays: Sequence[Replayed]) -> None:
     ]
     print_table(COLUMNS, rows, found.job)
     typer.echo()
+    for one in replays[1:]:
+        if not one.change:
+            typer.echo(f"compared: {one.policy} instead of {replays[0].policy}: {_saving(replays[0], one)}")
     for sentence in found.assumptions:
         typer.echo(f"assumed: {sentence}")
+
+
+def _saving(first: Replayed, other: Replayed) -> str:
+    """What the other replay costs less or more than the first one."""
+    from spotladder.display.figures import money
+
+    saved = first.low.cost - other.low.cost, first.high.cost - other.high.cost
+    return " – ".join(dict.fromkeys(f"{money(abs(usd))} {'less' if usd >= 0 else 'more'}" for usd in saved))
 
 
 def _row(one: Replayed) -> tuple[str, ...]:

@@ -41,9 +41,11 @@ def retraced(
     *,
     commits: Sequence[Committed] | None,
     noted: Iterable[Lost | Noted] = (),
+    policies: tuple[str, str] = ("ordered", ""),
     now: Instant,
 ) -> Recorded:
-    """The timeline until `now`, or until the job ended. With `commits` None, the commit log could not be read."""
+    """The timeline until `now`, or until the job ended. With `commits` None, the commit log could not be read.
+    `policies` are the names of the policy and of the shadow policy."""
     attempts = _attempts(state, now)
     missing = sum(tier.attempts for tier in state.tiers) - len(attempts)
     began = attempts[0].started_at if missing > 0 and attempts else spec.submitted_at
@@ -61,7 +63,7 @@ def retraced(
     last = max([began, *(record.at for record in records)])
     if state.stage not in TERMINAL:
         records.append(Looked(max(last, now)))
-    opening = Began(min([began, *(record.at for record in records)]), job, namespace, spec)
+    opening = Began(min([began, *(record.at for record in records)]), job, namespace, spec, False, *policies)
     return Recorded((opening, *records), gaps=tuple(_gaps(attempts, missing, known=commits is not None)))
 
 

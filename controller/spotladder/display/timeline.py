@@ -45,13 +45,16 @@ class NodeChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A runner started or resumed (`resumed`) the job. `spec` applies from here on."""
+    """A runner started or resumed (`resumed`) the job. `spec` applies from here on, and so do the names of the policy
+    and of the shadow policy, "" without one."""
 
     at: Instant
     job: str
     namespace: str
     spec: JobSpec
     resumed: bool = False
+    policy: str = "ordered"
+    shadow: str = ""
 
 
 @dataclass(frozen=True, slots=True)

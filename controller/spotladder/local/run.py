@@ -105,7 +105,9 @@ def run_locally(
                 for move in moves:
                     emit(move)
                 meta = request.job.metadata
-                emit(timeline.Began(time.time(), meta.name, meta.namespace, spec, start.resumed))
+                policy = request.job.spec.policy
+                names = policy.name, policy.shadow or ""
+                emit(timeline.Began(time.time(), meta.name, meta.namespace, spec, start.resumed, *names))
                 for text in (*plan.warnings, *_nothing_to_resume(request, start)):
                     emit(timeline.Noted(time.time(), text))
                 return _run(replace(plan, spec=spec), start, folder, watch, (emit, view), stopping=stopping)

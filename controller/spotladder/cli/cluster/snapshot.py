@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class JobSnapshot:
     """A job on a cluster. `uri` is the address of the commit log; `unseen` are tiers whose CapacityTier does not exist
-    or cannot be read."""
+    or cannot be read; `policies` are the names of the policy and of the shadow policy."""
 
     job: JobRecord
     spec: JobSpec
@@ -26,6 +26,7 @@ class JobSnapshot:
     uri: str
     unseen: tuple[str, ...]
     noted: tuple[Lost | Noted, ...]
+    policies: tuple[str, str]
 
     def timeline(self, now: Instant) -> tuple[Recorded, list[str]]:
         """The timeline, and warnings about missing data for the user. Reads the commit log, which may block: do not
@@ -35,7 +36,16 @@ class JobSnapshot:
         commits, why = self._commits()
         job, missing = self.job, [f"commits are missing: {why}"] if why else []
         printed = () if why else self._printed()
-        found = retraced(job.name, job.namespace, self.spec, self.state, commits=commits, noted=self.noted, now=now)
+        found = retraced(
+            job.name,
+            job.namespace,
+            self.spec,
+            self.state,
+            commits=commits,
+            noted=self.noted,
+            policies=self.policies,
+            now=now,
+        )
         if self.unseen:
             gap = f"the CapacityTiers of {', '.join(self.unseen)} cannot be read: the tiers are shown as on-demand"
             found = replace(found, gaps=(*found.gaps, f"{gap[0].upper()}{gap[1:]}."))
@@ -94,7 +104,9 @@ async def snapshot_of(cluster: ConnectedCluster, job: Object) -> JobSnapshot:
     state = state_of(status_of(record))
     uri = job["spec"]["checkpoints"]["uri"]
     unseen = tuple(tier for tier, named in record.tiers if named not in capacity)
-    return JobSnapshot(record, spec, state, uri, unseen, tuple(_noted(await events.of_job(cluster, job))))
+    chosen = job["spec"].get("policy") or {}
+    policies = chosen.get("name") or "ordered", chosen.get("shadow") or ""
+    return JobSnapshot(record, spec, state, uri, unseen, tuple(_noted(await events.of_job(cluster, job))), policies)
 
 
 def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:

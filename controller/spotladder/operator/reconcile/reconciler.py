@@ -53,6 +53,7 @@ from spotladder.operator.reconcile.memory import JobMemory, Memories
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
+from spotladder.operator.reconcile.shadow import of_shadow
 from spotladder.operator.storage import credentials
 from spotladder.operator.storage.logs import Logs
 from spotladder.operator.storage.outages import Outages
@@ -210,7 +211,8 @@ class Reconciler:
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
                 problems.append(Diagnosis(ConditionReason.BLOCKED, str(error)))
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        updates = {**result.updates, **self._preflight_updates(loaded)}
+        shadow = of_shadow(loaded, decision.state, self._policy)
+        updates = {**result.updates, **self._preflight_updates(loaded), **shadow}
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
         before = loaded.before if persisted is loaded.status else decision.state
         memory.persisted, memory.before, memory.state = persisted.state, before, decision.state

@@ -44,7 +44,8 @@ class RecordedResult:
 @dataclass(frozen=True, slots=True)
 class History:
     """A recorded run. `low` and `high` are the scenarios without and with the capacity that the run did not observe, on
-    the tiers `uncertain`. `assumptions` are sentences about what the replay takes from the record."""
+    the tiers `uncertain`. `assumptions` are sentences about what the replay takes from the record. `policies` are the
+    names of the job's policy and, if it has one, of its shadow policy."""
 
     job: str
     result: RecordedResult
@@ -52,6 +53,7 @@ class History:
     high: Scenario
     uncertain: tuple[str, ...]
     assumptions: tuple[str, ...]
+    policies: tuple[str, ...]
 
     def with_tier(self, name: str, **changes: object) -> History:
         """The same history with other fields of one tier of the job."""
@@ -72,7 +74,8 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
     opening = [record for record in records if isinstance(record, Began)]
     if not opening:
         raise InvalidSpec("has no recorded run: run it first, or name another job")
-    first, spec = opening[0], opening[-1].spec
+    first, newest = opening[0], opening[-1]
+    spec = newest.spec
     pace = _pace(records, state)
     work = _work(state, pace, hours)
     restarts = _restarts(records, pace)
@@ -97,7 +100,13 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
     )
     uncertain = tuple(one.name for one in tiers if one.uncertain)
     return History(
-        first.job, _result(records, state, first.at), low, high, uncertain, _assumptions(program, tiers, uncertain)
+        first.job,
+        _result(records, state, first.at),
+        low,
+        high,
+        uncertain,
+        _assumptions(program, tiers, uncertain),
+        tuple(name for name in (newest.policy, newest.shadow) if name),
     )
 
 
