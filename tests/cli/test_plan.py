@@ -9,6 +9,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from spotladder.api.read import read_job
+from spotladder.core.codec import dump
+from spotladder.core.model import JobState
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call
 
@@ -146,6 +148,26 @@ def test_the_runs_use_the_policy_of_the_job(capsys: Capture, tmp_path: Path) -> 
     assert (answer.code, answer.err) == (0, "")
     assert "assumed: the policy greedy chooses the tiers of the simulated runs; the closed formulas" in answer.out
     assert "assumed: the policy ordered chooses the tiers\n" in planned(capsys, tmp_path, *RATE).out
+
+
+def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The world's spot pool gives 5 s of notice."""
+    folder = tmp_path / "states" / "team-a" / "digits"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+    (folder / "state.json").write_text(dump(JobState(commit_seconds=93.4)))
+    monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
+    told = "a commit takes 1m34s, the longest that a run of the job measured"
+    risk = "risk: spec.tiers[0] (spot-a): a commit takes 1m34s, the tier gives 5s notice"
+    found = planned(capsys, tmp_path, *RATE).out
+    assert told in found
+    assert risk in found
+    given = planned(capsys, tmp_path, *RATE, "--commit-time", "2s").out
+    assert "a commit takes 2s\n" in given
+    (folder / "state.json").write_text("damaged")
+    assert "a commit takes 10s\n" in planned(capsys, tmp_path, *RATE).out
 
 
 def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:

@@ -224,8 +224,9 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
 
     restart = format_duration(assumptions.restart)
     interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
+    takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
     sentences = [
-        f"the program restarts in {restart}; it commits every {interval}, and a commit takes {commit}",
+        f"the program restarts in {restart}; it commits every {interval}, and {takes}",
         "losses come at the tier's rate, and less often on older capacity, as in public spot traces",
         f"a request that is not met waits {format_duration(OUTAGE)} beyond provisionTimeout on average",
         _chosen_by(question.policy),

@@ -78,7 +78,11 @@ def plan(
         str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
     ] = "3m",
     commit_time: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Duration of a commit. Default: 10s in the simulated runs.")
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Duration of a commit. Default: the longest that a run of the job measured, else 10s.",
+        ),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -114,13 +118,14 @@ def plan(
         raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: give a job file")
     forecast.check_plot(plot)
     job = read_job(source)
-    facts, spec = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
+    known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
-    commit = 0.0 if commit_time is None else _seconds("--commit-time", commit_time)
-    question = Question(spec, facts, hours, overhead, interval, commit, job.spec.policy.name)
-    variants = [forecast.what_if(text, [tier.tier.name for tier in facts]) for text in what_if or []]
+    commit = math.ceil(known.commit_time) if commit_time is None else _seconds("--commit-time", commit_time)
+    measured = commit_time is None and commit > 0
+    question = Question(known.spec, known.tiers, hours, overhead, interval, commit, measured, job.spec.policy.name)
+    variants = [forecast.what_if(text, [tier.tier.name for tier in known.tiers]) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None
     installed = find_spec("numpy") is not None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
+from spotladder.cli.local.selection import DEFAULT_NAMESPACE, state_folder
 from spotladder.cli.target import ClusterTarget
-from spotladder.errors import InvalidSpec
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
@@ -19,21 +20,30 @@ if TYPE_CHECKING:
     from spotladder.planner.plan import TierFacts
 
 
-def tier_facts(
-    job: TieredJob, world: Path | None, target: ClusterTarget, evictions: float | None
-) -> tuple[tuple[TierFacts, ...], JobSpec]:
-    """The tiers, from the world file or else from the cluster, and the job's spec. `evictions` replaces the rates of
-    the spot tiers."""
+@dataclass(frozen=True, slots=True)
+class KnownFacts:
+    """The tiers of a job, its spec, and the longest duration of a commit in seconds that its newest run measured; 0 if
+    there is none."""
+
+    tiers: tuple[TierFacts, ...]
+    spec: JobSpec
+    commit_time: float = 0.0
+
+
+def tier_facts(job: TieredJob, world: Path | None, target: ClusterTarget, evictions: float | None) -> KnownFacts:
+    """What is known of the job, from the world file and this machine, or else from the cluster. `evictions` replaces
+    the rates of the spot tiers."""
     if world is not None:
-        facts, spec = _of_world(job, world)
+        found = _of_world(job, world)
     else:
-        facts, spec = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
-    if evictions is not None:
-        facts = tuple(replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in facts)
-    return facts, spec
+        found = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
+    if evictions is None:
+        return found
+    tiers = (replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in found.tiers)
+    return replace(found, tiers=tuple(tiers))
 
 
-def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], JobSpec]:
+def _of_world(job: TieredJob, file: Path) -> KnownFacts:
     from spotladder.api.read import read_world
     from spotladder.api.resolve import capacity_of, job_spec
     from spotladder.planner.plan import TierFacts
@@ -47,10 +57,36 @@ def _of_world(job: TieredJob, file: Path) -> tuple[tuple[TierFacts, ...], JobSpe
         facts.append(
             TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes, ready_after=pool.provision_delay)
         )
-    return tuple(facts), spec
+    return KnownFacts(tuple(facts), spec, _measured_here(job))
 
 
-async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> tuple[tuple[TierFacts, ...], JobSpec]:
+def _measured_here(job: TieredJob) -> float:
+    """What the job's run on this machine measured; 0 without one, or if its state cannot be read."""
+    from spotladder.local.local_run import local_run
+
+    run = local_run(state_folder(None), job.metadata.namespace or DEFAULT_NAMESPACE, job.metadata.name)
+    try:
+        return 0.0 if run is None else run.state().commit_seconds
+    except EnvironmentFailure:
+        return 0.0
+
+
+async def _measured_there(cluster: ConnectedCluster, job: TieredJob) -> float:
+    """What the job of this name in the cluster measured; 0 without one, or if it cannot be read."""
+    from spotladder.clusters.errors import Forbidden, NotFound
+    from spotladder.custom_resources import JobRecord
+    from spotladder.custom_resources.stored_state import state_of, status_of
+    from spotladder.resources import TIEREDJOBS
+
+    namespace = job.metadata.namespace or cluster.namespace
+    try:
+        found = await cluster.client.get(TIEREDJOBS, job.metadata.name, namespace)
+        return state_of(status_of(JobRecord.of(found))).commit_seconds
+    except (NotFound, Forbidden, InvalidSpec):
+        return 0.0
+
+
+async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     from spotladder.api.resolve import Capacity, job_spec
     from spotladder.cli.cluster.capacity import price_in
     from spotladder.custom_resources import CapacityRecord
@@ -93,7 +129,7 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> tuple[tuple[
                 _share(status.get("availability")),
             )
         )
-    return tuple(facts), spec
+    return KnownFacts(tuple(facts), spec, await _measured_there(cluster, job))
 
 
 def _share(text: str | None) -> float | None:

@@ -48,8 +48,8 @@ class TierFacts:
 class Question:
     """The input of an estimate. `hours` is the duration on demand only, `overhead` the cost of a failure in hours, and
     `interval` the seconds between commits, None if commits are counted in steps. `commit_time` is the duration of a
-    commit in seconds, 0 if unknown. `policy` is the name of the policy that chooses the tiers in simulated runs; the
-    closed formulas describe `ordered`."""
+    commit in seconds, 0 if unknown; `measured`: a run of the job measured it. `policy` is the name of the policy that
+    chooses the tiers in simulated runs; the closed formulas describe `ordered`."""
 
     spec: JobSpec
     tiers: tuple[TierFacts, ...]
@@ -57,6 +57,7 @@ class Question:
     overhead: float
     interval: Seconds | None = None
     commit_time: Seconds = 0.0
+    measured: bool = False
     policy: str = "ordered"
 
     @property
