@@ -31,12 +31,11 @@ LIMITED = frozenset({"ordered"})
 
 def measure(seeds: int) -> Sequence[Row]:
     alone, all_zones = ([job(seed, zones) for seed in range(seeds)] for zones in (1, len(PRICES)))
-    found = []
+    found: list[Row] = []
     for place, jobs in (("1 zone", alone), (f"{len(PRICES)} zones", all_zones)):
         least = fmean(oracle.run(one).cost for one in jobs)
-        for name in registry.names():
-            if name not in LIMITED:
-                found.append(_row(f"{name}: {place}", registry.by_name(name), jobs, least))
+        names = [name for name in registry.names() if name not in LIMITED]
+        found += [_row(f"{name}: {place}", registry.by_name(name), jobs, least) for name in names]
         found.append(Row(f"oracle: {place}", least, "USD", "–"))
     return found
 

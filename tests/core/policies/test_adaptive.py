@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.model import Spell
+from spotladder.core.model import CapacityType, Price, Progress, Spell, Tier, TierOutlook, TierRecord, TierView
 from spotladder.core.policies.adaptive import Adaptive, explains, weights
 from spotladder.core.policies.adaptive_tables import (
     AGES,
@@ -17,11 +17,14 @@ from spotladder.core.policies.adaptive_tables import (
     WORK,
     Model,
     ending,
+    expected_life,
     least_slack,
     survival,
 )
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
+from spotladder.sim.ticks import drive, fast
+from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
 from tests.core.policies.ticks import ON_DEMAND, SPOT, Job, run
 
 HOUR = 3600.0
@@ -36,6 +39,13 @@ def spells(*lengths: int, available: bool = True) -> tuple[Spell, ...]:
         found.append(Spell(available, start, start + (ticks - 1) * TICK))
         start, available = start + ticks * TICK, not available
     return tuple(found)
+
+
+def zone(name: str, price: float) -> Tier:
+    return Tier(name, -1, NEVER, CapacityType.SPOT, Price(price, 3.0))
+
+
+BACKUP = Tier(ON_DEMAND, -1, NEVER, CapacityType.ON_DEMAND, Price(3.0, 3.0))
 
 
 def test_the_shipped_model_is_complete() -> None:
@@ -92,6 +102,55 @@ def test_the_model_is_not_trusted_when_no_zone_explains_the_observed_spells() ->
     assert explains(shipped(), ())
     assert explains(shipped(), often)
     assert not explains(misfit(), often)
+
+
+def test_the_expected_life_of_capacity_grows_with_its_age() -> None:
+    """It is the sum of the probabilities to survive each further tick."""
+    model = shipped()
+    assert 2 * expected_life(model, EVEN, 0.0) < expected_life(model, EVEN, 40 * TICK)
+    for zone in model.zones:
+        alone = tuple(float(one == zone) for one in model.zones)
+        summed = sum(math.exp(survival(model, zone, True, ticks)) for ticks in range(1, 20_000))
+        assert expected_life(model, alone, 0.0) == pytest.approx(TICK * summed, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("dear", "work", "attempts"),
+    [(2.0, 20, 2), (1.002, 20, 1), (2.0, 2, 1)],
+    ids=["a cheaper zone", "a zone that is hardly cheaper", "a job that is nearly done"],
+)
+def test_the_job_moves_to_a_cheaper_spot_tier_if_that_pays(dear: float, work: int, attempts: int) -> None:
+    """The cheap zone gets its capacity after two hours, and keeps it."""
+    ticks = 12 * work
+    late = tuple(tick >= 12 for tick in range(ticks))
+    tiers = (TickTier(zone("cheap", 1.0), late), TickTier(zone("dear", dear), (True,) * ticks), TickTier(BACKUP))
+    job = TickJob(tiers, work * 3600, 180, 2 * work * 3600)
+    found = fast.run(job, Adaptive(shipped()))
+    assert (found.met, found.attempts, found.evictions) == (True, attempts, 0)
+    assert found == drive.run(job, Adaptive(shipped()))
+
+
+@pytest.mark.parametrize(("overhead", "chosen"), [(0.0, "young"), (5400.0, "old")])
+def test_a_start_prefers_capacity_that_lasts_if_it_takes_long(overhead: float, chosen: str) -> None:
+    """One zone is cheaper and has just got capacity, the other has had it for long."""
+    tiers = (zone("young", 1.0), zone("old", 1.05), BACKUP)
+    seen = {"young": spells(40, 1, available=False), "old": spells(1, 40, available=False), ON_DEMAND: ()}
+    view = TierView(
+        now=40 * TICK,
+        current="",
+        tiers=tiers,
+        records=tuple(TierRecord(name, spells=found) for name, found in seen.items()),
+        open=frozenset(seen),
+        available=frozenset(seen),
+        live=False,
+        progress=Progress(),
+        deadline=200 * HOUR,
+        spent_usd=0.0,
+        outlooks=tuple(TierOutlook(name, True, overhead) for name in seen),
+        work=20 * HOUR,
+        remaining=20 * HOUR,
+    )
+    assert Adaptive(shipped()).choose(view).tier == chosen
 
 
 def test_an_untrusted_model_falls_back_to_uniform_progress() -> None:

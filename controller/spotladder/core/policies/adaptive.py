@@ -7,7 +7,9 @@ on-demand for it. Slack is the remaining time minus the remaining work.
 
 Rules
  1. Safety net: use only the fallback once no other tier can meet the deadline.
- 2. Use available spot capacity until it is lost.
+ 2. Use the available spot capacity with the lowest price of useful time, until it is lost. Move to a cheaper spot tier
+    that is known to have capacity if the lower price, over the time for which the model expects that capacity to last,
+    saves more than the overheads of two starts, and if there is slack for one start and for another wait.
  3. Without spot capacity, wait while the slack is at least `wait`; else on-demand.
  4. From on-demand, move to spot capacity that is known to be available while the slack is at least `leave`. If the job
     trains until the spot attempt is ready, the capacity need not be known.
@@ -24,8 +26,16 @@ from typing import NamedTuple
 
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Seconds, Spell, Tier, TierChoice, TierView
-from spotladder.core.policies.adaptive_tables import TICK, Model, Slack, ending, least_slack, survival
-from spotladder.core.policies.safety_net import EXACT, SafetyNet
+from spotladder.core.policies.adaptive_tables import (
+    TICK,
+    Model,
+    Slack,
+    ending,
+    expected_life,
+    least_slack,
+    survival,
+)
+from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
 from spotladder.core.policies.uniform_progress import UniformProgress
 
 DISTRUST = 18.0
@@ -55,9 +65,10 @@ class Adaptive:
         if net.on_fallback:
             return self._from_fallback(net, slack)
         if net.has_capacity:
-            return net.kept("the job stays on spot until it is lost")
-        if net.usable_spot is not None:
-            return net.choice(net.usable_spot.name, "spot capacity may be available")
+            return self._from_spot(net, slack)
+        if usable := [tier for tier in net.spot if net.may_start(tier)]:
+            best = usable[0] if len(usable) == 1 else min(usable, key=lambda tier: self._useful_price(net, tier))
+            return net.choice(best.name, "spot capacity may be available")
         if not self._trusted(net):
             return replace(UniformProgress().choose(view), holds_until=None)
         needed = min(self._least_slack(net, tier).wait for tier in net.spot)
@@ -69,6 +80,38 @@ class Adaptive:
             waiting, f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
         )
         return replace(choice, review_at=min(view.now + slack - needed, choice.review_at or math.inf))
+
+    def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
+        """Keep the spot tier of the live attempt, or move to a cheaper one if that pays."""
+        view, kept = net.view, net.kept("the job stays on spot until it is lost")
+        price = next((price_of(tier) for tier in net.spot if tier.name == view.current), 0.0)
+        cheaper = [tier for tier in net.spot if price_of(tier) < price]
+        if not cheaper:
+            return kept
+        kept = replace(kept, regardless_of_spot=False)
+        there = [tier for tier in cheaper if net.may_start(tier) and view.outlook(tier.name).capacity]
+        if not there:
+            return kept
+        if self._trusted(net):
+            best = min(there, key=lambda tier: self._useful_price(net, tier))
+            start = view.outlook(best.name).overhead
+            lasts = min(self._life(net, best), view.remaining or 0.0)
+            saves = (price - price_of(best)) * lasts > (price + price_of(best)) * start
+            if saves and slack - start >= self._least_slack(net, best).wait:
+                return net.choice(best.name, f"{best.name} is cheaper, and is expected to last for {_rounded(lasts)}")
+        return replace(kept, holds_until=None)  # The expected life grows with the age of the capacity.
+
+    def _useful_price(self, net: SafetyNet, tier: Tier) -> tuple[float, float]:
+        """USD per node and hour of training on this tier, with the overhead of a start spread over the expected life of
+        the capacity; then its price."""
+        price, start = price_of(tier), net.view.outlook(tier.name).overhead
+        useful = self._life(net, tier) - start
+        return price * (useful + start) / useful if useful > 0 else math.inf, price
+
+    def _life(self, net: SafetyNet, tier: Tier) -> Seconds:
+        """The expected life of the tier's capacity from now on."""
+        view = net.view
+        return expected_life(self._model, weights(self._model, view.spells(tier.name)), _age(view, tier))
 
     def _from_fallback(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, if the slack covers the risk of
@@ -93,12 +136,17 @@ class Adaptive:
 
     def _least_slack(self, net: SafetyNet, tier: Tier) -> Slack:
         """The minimum slack for waiting for this tier, and for leaving on-demand for it, now."""
-        view, spells = net.view, net.view.spells(tier.name)
-        newest = spells[-1] if spells else None
-        under_way = newest is not None and newest.available is (view.outlook(tier.name).capacity is not False)
-        age = view.now - newest.since if newest is not None and under_way else 0.0
-        terms = (net.overhead, _ratio(net.fallback, tier))
-        return least_slack(self._model, weights(self._model, spells), terms, age, view.remaining or 0.0)
+        view = net.view
+        terms, zones = (net.overhead, _ratio(net.fallback, tier)), weights(self._model, view.spells(tier.name))
+        return least_slack(self._model, zones, terms, _age(view, tier), view.remaining or 0.0)
+
+
+def _age(view: TierView, tier: Tier) -> Seconds:
+    """The age of the tier's current availability spell; 0 if that is unknown."""
+    spells = view.spells(tier.name)
+    newest = spells[-1] if spells else None
+    under_way = newest is not None and newest.available is (view.outlook(tier.name).capacity is not False)
+    return view.now - newest.since if newest is not None and under_way else 0.0
 
 
 def _ratio(fallback: Tier | None, tier: Tier) -> float:

@@ -72,6 +72,28 @@ def ending(model: Model, zone: int, available: bool, ticks: int) -> float:
     return survival(model, zone, available, ticks) + math.log(model.hazards[zone][available][age_class(ticks)])
 
 
+def expected_life(model: Model, weights: tuple[float, ...], age: Seconds) -> Seconds:
+    """The mean time until capacity of at least this age is lost. `weights` are those of the zones of the traces."""
+    place = _place(age)
+    return TICK * sum(weight * _lives(model, zone)[place] for zone, weight in enumerate(weights))
+
+
+@lru_cache(maxsize=256)
+def _lives(model: Model, zone: int) -> tuple[float, ...]:
+    """The mean remaining life in ticks of capacity at the first age of each age class."""
+    hazards = model.hazards[zone][True]
+    found = [1.0 / hazards[-1]]
+    for index in range(len(AGES) - 2, -1, -1):
+        survives = (1.0 - hazards[index]) ** (AGES[index + 1] - AGES[index])
+        found.append((1.0 - survives) / hazards[index] + survives * found[-1])
+    return tuple(reversed(found))
+
+
+def _place(age: Seconds) -> int:
+    """The index of the age class of a spell that began so long ago."""
+    return age_class(1 + int(age / TICK + 1e-6))
+
+
 def least_slack(
     model: Model, weights: tuple[float, ...], terms: tuple[Seconds, float], age: Seconds, remaining: Seconds
 ) -> Slack:
@@ -82,7 +104,7 @@ def least_slack(
     grows in proportion to the work.
     """
     overhead, ratio = terms
-    place, work = age_class(1 + int(age / TICK + 1e-6)), remaining / TICK
+    place, work = _place(age), remaining / TICK
     wait = leave = 0.0
     for weight, (waits, leaves) in zip(weights, _rows(model, overhead / TICK, ratio, place), strict=True):
         wait += weight * _between(waits, work)

@@ -37,7 +37,7 @@ class SafetyNet:
         self.view = view
         tiers = [tier for tier in view.tiers if tier.name in view.open]
         self.fallback = self._fallback(tiers)
-        self.spot = tuple(sorted([tier for tier in tiers if tier != self.fallback], key=_price))
+        self.spot = tuple(sorted([tier for tier in tiers if tier != self.fallback], key=price_of))
         self.overhead: Seconds = view.outlook(self.fallback.name).overhead if self.fallback else 0.0
         self.slack: Seconds | None = None
         self.latest: Instant | None = None
@@ -48,7 +48,7 @@ class SafetyNet:
     def _fallback(self, tiers: Sequence[Tier]) -> Tier | None:
         steady = [tier for tier in tiers if tier.capacity_type is not CapacityType.SPOT]
         if len(steady) > 1:
-            return min(steady, key=lambda tier: (self._failed_recently(tier), _price(tier)))
+            return min(steady, key=lambda tier: (self._failed_recently(tier), price_of(tier)))
         return next(iter(steady or tiers[-1:]), None)
 
     @property
@@ -121,5 +121,6 @@ EXACT: Seconds = 1e-6
 """Tolerance for the rounding of sums of times."""
 
 
-def _price(tier: Tier) -> float:
+def price_of(tier: Tier) -> float:
+    """USD per node-hour; infinity if unknown."""
     return tier.price.per_node_hour if tier.price.known else float("inf")
