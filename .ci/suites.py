@@ -78,6 +78,7 @@ FORECASTS = (
     "controller/spotladder/cli/simulate.py",
     "controller/spotladder/cli/simulation.py",
     "controller/spotladder/cli/tier_facts.py",
+    "controller/spotladder/cli/what_if.py",
     "controller/spotladder/planner",
     "controller/spotladder/sim",
 )

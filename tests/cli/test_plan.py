@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from ruamel.yaml import YAML
 
 from spotladder.api.read import read_job
 from spotladder.core.codec import dump
-from spotladder.core.model import JobState
+from spotladder.core.model import JobState, Stage, TierRecord
+from spotladder.core.reasons import Reason
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call
 
@@ -168,6 +170,31 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
     assert "a commit takes 2s\n" in given
     (folder / "state.json").write_text("damaged")
     assert "a commit takes 10s\n" in planned(capsys, tmp_path, *RATE).out
+
+
+def test_the_last_run_of_the_job_is_compared_with_the_simulated_ones(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "states" / "team-a" / "digits"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+    ended = JobState(
+        stage=Stage.SUCCEEDED,
+        reason=Reason.COMPLETED,
+        started_at=1000.0,
+        ended_at=1000.0 + 90 * 3600,
+        tiers=(TierRecord("spot-a", cost=0.25),),
+    )
+    (folder / "state.json").write_text(dump(ended))
+    monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
+    told = (
+        "compared: the job has run before: $0.25 in 90.00 h (Completed); 0 % of the simulated runs cost less, 100 % end"
+    )
+    assert told in planned(capsys, tmp_path, *RATE).out
+    last = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]["lastRun"]
+    assert (last["costUsd"], last["hours"], last["cheaperRunsShare"]) == (0.25, 90.0, 0.0)
+    (folder / "state.json").write_text(dump(replace(ended, stage=Stage.RUNNING, ended_at=None)))
+    assert "compared: " not in planned(capsys, tmp_path, *RATE).out
 
 
 def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def test_the_report_is_one_file_that_loads_nothing(capsys: Capture, tmp_path: Pa
     assert (answer.code, answer.out.splitlines()[-1]) == (0, f"Report: {page}")
     text = page.read_text()
     assert "Simulated policies" in text
-    assert text.count("<circle") == 2
+    assert "<h2>Cost and finish time</h2>" in text
+    assert text.count("<circle") == 4, "both runs in two charts"
     assert "<h2>Work and cost over time, seed 0</h2>" in text
     assert "ordered" in text
     assert not [word for word in ("<script", "src=", "href=", "@import", "url(") if word in text]

@@ -137,6 +137,31 @@ def test_a_trace_without_any_capacity_is_rejected_with_a_hint_to_polarity(tmp_pa
     assert [trace.zone for trace in read_traces([tmp_path])] == ["dry", "other"]
 
 
+def prices(*entries: tuple[str, str], **more: Any) -> str:
+    """The output of aws for these times and prices."""
+    usual = {"AvailabilityZone": "us-east-1a", "InstanceType": "g5.xlarge", "ProductDescription": "Linux/UNIX", **more}
+    listed = [{**usual, "Timestamp": time, "SpotPrice": price} for time, price in entries]
+    return json.dumps({"SpotPriceHistory": listed})
+
+
+def test_the_spot_price_history_of_aws_is_read(tmp_path: Path) -> None:
+    """The newest price comes first, as aws prints it."""
+    newest, oldest = ("2026-01-01T02:00:00+00:00", "0.5"), ("2026-01-01T00:30:00+00:00", "0.4000")
+    found = read_trace(written(tmp_path, "t.json", prices(newest, oldest)))
+    assert (found.zone, found.end, found.prices) == ("us-east-1a", 5400.0, pytest.approx([0.4, 0.5]))
+    assert steps(found) == [(0.0, UNLIMITED), (5400.0, UNLIMITED)]
+
+
+def test_a_price_history_of_two_zones_is_rejected(tmp_path: Path) -> None:
+    first, second = (json.loads(prices(NOON, AvailabilityZone=zone)) for zone in ("us-east-1a", "us-east-1b"))
+    text = json.dumps({"SpotPriceHistory": [*first["SpotPriceHistory"], *second["SpotPriceHistory"]]})
+    with pytest.raises(InvalidSpec, match="expected one AvailabilityZone, got us-east-1a, us-east-1b: give --avail"):
+        read_trace(written(tmp_path, "t.json", text.replace("12:00", "13:00", 1)))
+
+
+NOON = ("2026-01-01T12:00:00+00:00", "0.4")
+
+
 def test_egress_prices_are_read(tmp_path: Path) -> None:
     file = written(tmp_path, "egress.csv", "from_region,to_region,price_usd_per_gb\na,b,0.02\nb,a,0.05\n")
     assert egress.read(file) == {("a", "b"): 0.02, ("b", "a"): 0.05}
@@ -160,6 +185,14 @@ def test_egress_prices_are_read(tmp_path: Path) -> None:
         ("t.json", window([0], metadata=ZONE, prices=[-1]), 'prices[0]: expected USD per hour, 0 or more, got "-1"'),
         ("t.json", window([0], metadata=ZONE, prices=[float("nan")]), "prices[0]: expected USD per hour"),
         ("t.json", window([0], metadata=ZONE, prices=[1, 2]), "prices: expected one price for each of the 1 samples"),
+        ("t.json", prices(), "has fewer than two prices in SpotPriceHistory"),
+        (
+            "t.json",
+            prices(("2026-01-01T00:00:00Z", "-1")),
+            "SpotPriceHistory[0].SpotPrice: expected USD per hour, 0 or",
+        ),
+        ("t.json", prices(("2026-01-01T00:00:00Z", "nan")), "SpotPriceHistory[0].SpotPrice: expected USD per hour, 0"),
+        ("t.json", prices(("noon", "1")), "SpotPriceHistory[0].Timestamp: expected a time as in 2026-01-01T00:00:00Z"),
         ("t.json", events(), "has no time between events of nodes (expected RegisteredNode and RemovingNode)"),
         ("t.json", events(event(0, "RegisteredNode", "")), "items[0].involvedObject.name: expected the name of a node"),
         (

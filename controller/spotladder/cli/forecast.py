@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from spotladder.cli.output import print_table
-from spotladder.core.durations import format_duration, parse_duration
+from spotladder.cli.what_if import FIELDS, WhatIf
+from spotladder.core.accounting import HOUR
+from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
+    from spotladder.core.model import JobState
     from spotladder.planner.advice import IntervalAdvice
     from spotladder.planner.plan import Question
     from spotladder.planner.search import Proposal
     from spotladder.planner.simulated import Assumptions, Distribution, Forecast
-
-MOST_VALUES = 50
-"""Values of one --what-if."""
 
 LEAST_WAITING = 0.01
 """Share of the cost from which the cost of waiting nodes is shown."""
@@ -31,55 +29,6 @@ PLOTS = (".png", ".svg")
 """File names of pictures end with one of these."""
 
 COLUMNS = ("Of the runs", "Mean", "p50", "p90", "p99")
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """One field of one tier with other values: text for people, and the value of `Tier`'s field."""
-
-    option: str
-    tier: str
-    field: str
-    values: tuple[tuple[str, float], ...]
-
-
-FIELDS = {"maxFailures": "max_failures", "provisionTimeout": "provision_timeout"}
-"""Fields of `core.model.Tier` by the names of the job's fields."""
-
-
-def what_if(text: str, tiers: Sequence[str]) -> WhatIf:
-    """Parse `TIER.maxFailures=0..10` or `TIER.provisionTimeout=5m,10m`, for a job with these tiers. Raises
-    InvalidSpec."""
-    target, given, values = text.partition("=")
-    tier, _, field = target.rpartition(".")
-    if not given or field not in FIELDS:
-        raise InvalidSpec(
-            f"expected TIER.maxFailures=0..10 or TIER.provisionTimeout=5m,10m, got {text!r}", path="--what-if"
-        )
-    if tier not in tiers:
-        raise InvalidSpec(f"the job has no tier {tier!r} (expected one of {', '.join(tiers)})", path="--what-if")
-    parse = _numbers if field == "maxFailures" else _durations
-    found = parse(values)
-    if not 0 < len(found) <= MOST_VALUES:
-        raise InvalidSpec(f"expected 1 to {MOST_VALUES} values, got {len(found)}: {text!r}", path="--what-if")
-    return WhatIf(text, tier, field, tuple(found))
-
-
-def _numbers(text: str) -> list[tuple[str, float]]:
-    span = re.fullmatch(r"(\d{1,6})\.\.(\d{1,6})", text)
-    if span is not None:
-        return [(str(number), number) for number in range(int(span[1]), int(span[2]) + 1)]
-    parts = text.split(",")
-    if not all(re.fullmatch(r"-1|\d{1,6}", part) for part in parts):
-        raise InvalidSpec(f"expected 0..10, or numbers from -1 like 0,3,5, got {text!r}", path="--what-if")
-    return [(part, int(part)) for part in parts]
-
-
-def _durations(text: str) -> list[tuple[str, float]]:
-    try:
-        return [(part, parse_duration(part)) for part in text.split(",")]
-    except ValueError as error:
-        raise InvalidSpec(f"{text!r}: {error}", path="--what-if") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +70,36 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
     return Simulated(assumptions, seed, summed(question, own), variants, found, best)
 
 
-def print_forecast(found: Simulated, question: Question) -> None:
-    """The tables of the terminal."""
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A run of the job that has ended, in USD and hours, beside the simulated runs: the shares of them that cost less,
+    and that ended sooner."""
+
+    reason: str
+    cost: float
+    hours: float
+    cheaper: float
+    faster: float
+
+    def __str__(self) -> str:
+        return (
+            f"the job has run before: ${self.cost:.2f} in {self.hours:.2f} h ({self.reason}); "
+            f"{100 * self.cheaper:.0f} % of the simulated runs cost less, {100 * self.faster:.0f} % end sooner"
+        )
+
+
+def compared(found: Simulated, run: JobState | None) -> Compared | None:
+    """The job's last run beside the simulated ones; None if it has not ended, or if it has no price or start."""
+    if run is None or run.ended_at is None or run.started_at is None or any(tier.unpriced for tier in run.tiers):
+        return None
+    hours, costs = (run.ended_at - run.started_at) / HOUR, found.own.cost.values
+    ends = found.own.hours.values if found.own.hours is not None else ()
+    cheaper, faster = sum(cost < run.spent_usd for cost in costs), sum(end < hours for end in ends)
+    return Compared(str(run.reason), run.spent_usd, hours, cheaper / found.own.runs, faster / found.own.runs)
+
+
+def print_forecast(found: Simulated, question: Question, run: JobState | None) -> None:
+    """The tables of the terminal. `run` is the state of the job's last run."""
     own = found.own
     share = f"{100 * own.success:.0f} % ({100 * own.success_range[0]:.0f}–{100 * own.success_range[1]:.0f} %)"
     limited = question.spec.deadline is not None or question.spec.max_duration is not None
@@ -143,6 +120,8 @@ def print_forecast(found: Simulated, question: Question) -> None:
     if (on_demand := _on_demand(question)) and own.success:
         saved = f"{100 * (1 - own.cost.mean / on_demand):.1f} %".replace("-", "−")
         typer.echo(f"on demand without interruptions: ${on_demand:.2f}; the mean saves {saved}")
+    if (last := compared(found, run)) is not None:
+        typer.echo(f"compared: {last}")
     for one, results in found.variants:
         typer.echo()
         headings = (one.field, "Succeed", "Cost", "p90", "Ends after", "Losses")
@@ -245,12 +224,22 @@ def _chosen_by(policy: str) -> str:
     return runs if policy == "ordered" else f"{runs} of the simulated runs; the closed formulas describe ordered"
 
 
-def plain(found: Simulated, question: Question) -> dict[str, Any]:
-    """The forecast as data for JSON and YAML."""
+def plain(found: Simulated, question: Question, run: JobState | None) -> dict[str, Any]:
+    """The forecast as data for JSON and YAML. `run` is the state of the job's last run."""
+    last = compared(found, run)
     return {
         "seed": found.seed,
         **_plain(found.own),
         "onDemandUsd": _on_demand(question),
+        "lastRun": None
+        if last is None
+        else {
+            "reason": last.reason,
+            "costUsd": round(last.cost, 4),
+            "hours": round(last.hours, 4),
+            "cheaperRunsShare": round(last.cheaper, 4),
+            "fasterRunsShare": round(last.faster, 4),
+        },
         "whatIf": [
             {
                 "tier": one.tier,

@@ -14,6 +14,7 @@ from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.tier_facts import tier_facts
+from spotladder.cli.what_if import parsed
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
 from spotladder.errors import EnvironmentFailure, InvalidSpec
@@ -122,10 +123,11 @@ def plan(
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
-    commit = math.ceil(known.commit_time) if commit_time is None else _seconds("--commit-time", commit_time)
+    longest = 0.0 if known.run is None else known.run.commit_seconds
+    commit = math.ceil(longest) if commit_time is None else _seconds("--commit-time", commit_time)
     measured = commit_time is None and commit > 0
     question = Question(known.spec, known.tiers, hours, overhead, interval, commit, measured, job.spec.policy.name)
-    variants = [forecast.what_if(text, [tier.tier.name for tier in known.tiers]) for text in what_if or []]
+    variants = [parsed(text, [tier.tier.name for tier in known.tiers]) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None
     installed = find_spec("numpy") is not None
@@ -139,11 +141,11 @@ def plan(
     if simulated is not None:
         _write_files(plot, write, source, question, simulated)
     if output is not Format.TABLE:
-        data = None if simulated is None else forecast.plain(simulated, question)
+        data = None if simulated is None else forecast.plain(simulated, question, known.run)
         return print_data({**formulas, "simulation": data}, output)
     _print(question, accounting)
     if simulated is not None:
-        forecast.print_forecast(simulated, question)
+        forecast.print_forecast(simulated, question, known.run)
     elif runs and formulas["choices"]:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in formulas["risks"]:

@@ -12,10 +12,10 @@ import typer
 from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
-from spotladder.cli.forecast import FIELDS, what_if
 from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
+from spotladder.cli.what_if import FIELDS, parsed
 from spotladder.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _replays(found: History, policies: Sequence[str], changes: Sequence[str]) ->
         installed(name)
     tiers = [tier.name for tier in found.low.spec.tiers]
     variants = [("", found)]
-    for one in [what_if(text, tiers) for text in changes]:
+    for one in [parsed(text, tiers) for text in changes]:
         variants += [
             (f"{one.tier}.{one.field}={text}", found.with_tier(one.tier, **{FIELDS[one.field]: value}))
             for text, value in one.values

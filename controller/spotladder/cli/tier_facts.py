@@ -16,18 +16,17 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.core.model import JobSpec
+    from spotladder.core.model import JobSpec, JobState
     from spotladder.planner.plan import TierFacts
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFacts:
-    """The tiers of a job, its spec, and the longest duration of a commit in seconds that its newest run measured; 0 if
-    there is none."""
+    """The tiers of a job, its spec, and the state of its newest run, if it has run."""
 
     tiers: tuple[TierFacts, ...]
     spec: JobSpec
-    commit_time: float = 0.0
+    run: JobState | None
 
 
 def tier_facts(job: TieredJob, world: Path | None, target: ClusterTarget, evictions: float | None) -> KnownFacts:
@@ -57,22 +56,22 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
         facts.append(
             TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes, ready_after=pool.provision_delay)
         )
-    return KnownFacts(tuple(facts), spec, _measured_here(job))
+    return KnownFacts(tuple(facts), spec, _run_here(job))
 
 
-def _measured_here(job: TieredJob) -> float:
-    """What the job's run on this machine measured; 0 without one, or if its state cannot be read."""
+def _run_here(job: TieredJob) -> JobState | None:
+    """The state of the job's run on this machine; None without one, or if it cannot be read."""
     from spotladder.local.local_run import local_run
 
     run = local_run(state_folder(None), job.metadata.namespace or DEFAULT_NAMESPACE, job.metadata.name)
     try:
-        return 0.0 if run is None else run.state().commit_seconds
+        return None if run is None else run.state()
     except EnvironmentFailure:
-        return 0.0
+        return None
 
 
-async def _measured_there(cluster: ConnectedCluster, job: TieredJob) -> float:
-    """What the job of this name in the cluster measured; 0 without one, or if it cannot be read."""
+async def _run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | None:
+    """The state of the job of this name in the cluster; None without one, or if it cannot be read."""
     from spotladder.clusters.errors import Forbidden, NotFound
     from spotladder.custom_resources import JobRecord
     from spotladder.custom_resources.stored_state import state_of, status_of
@@ -81,9 +80,9 @@ async def _measured_there(cluster: ConnectedCluster, job: TieredJob) -> float:
     namespace = job.metadata.namespace or cluster.namespace
     try:
         found = await cluster.client.get(TIEREDJOBS, job.metadata.name, namespace)
-        return state_of(status_of(JobRecord.of(found))).commit_seconds
+        return state_of(status_of(JobRecord.of(found)))
     except (NotFound, Forbidden, InvalidSpec):
-        return 0.0
+        return None
 
 
 async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
@@ -129,7 +128,7 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
                 _share(status.get("availability")),
             )
         )
-    return KnownFacts(tuple(facts), spec, await _measured_there(cluster, job))
+    return KnownFacts(tuple(facts), spec, await _run_there(cluster, job))
 
 
 def _share(text: str | None) -> float | None:

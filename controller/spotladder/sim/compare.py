@@ -107,6 +107,22 @@ class Summary:
         return costs[0] if len(costs) == 1 else quantiles(costs, n=100, method="inclusive")[percent - 1]
 
 
+def frontier(summaries: Sequence[Summary]) -> list[Summary]:
+    """The policies that no other one beats, by mean finish time: none is successful at least as often, as cheap and as
+    fast, and better in one of these."""
+
+    def figures(one: Summary) -> tuple[float, float, float]:
+        return -one.succeeded, one.cost, math.inf if one.hours is None else one.hours
+
+    def beaten(one: Summary) -> bool:
+        own = figures(one)
+        rivals = (figures(other) for other in summaries)
+        return any(rival != own and all(a <= b for a, b in zip(rival, own, strict=True)) for rival in rivals)
+
+    found = [one for one in summaries if one.hours is not None and not beaten(one)]
+    return sorted(found, key=lambda one: one.hours or 0.0)
+
+
 def compare(
     scenario: Scenario,
     policies: Sequence[str],

@@ -9,7 +9,7 @@ from typing import Any
 
 from spotladder.core.accounting import HOUR
 from spotladder.errors import EnvironmentFailure
-from spotladder.sim.compare import Summary
+from spotladder.sim.compare import Summary, frontier
 from spotladder.sim.synthetic import fit, generate, survival
 from spotladder.sim.trace import Trace
 
@@ -96,12 +96,17 @@ def _costs(axes: Any, summaries: Sequence[Summary]) -> None:
 
 
 def _ends(axes: Any, summaries: Sequence[Summary]) -> None:
-    """One point for each run; a cross is a run without success."""
+    """One point for each run; a cross is a run without success. A line connects the means of the policies that no
+    other one beats."""
     for summary, colour in zip(summaries, _colours(summaries), strict=True):
         for succeeded, marker in ((True, "o"), (False, "x")):
             runs = [outcome for outcome in summary.outcomes if outcome.succeeded is succeeded]
             hours, costs = [run.finished / HOUR for run in runs], [run.cost for run in runs]
             axes.plot(hours, costs, marker, color=colour, alpha=0.7, markersize=5)
+    best = frontier(summaries)
+    means = [one.hours for one in best], [one.cost for one in best]
+    axes.plot(*means, "D-", color="black", linewidth=0.8, markersize=4, label="means that no other policy beats")
+    axes.legend(fontsize="small")
     axes.set(xlabel="ends after (h)", ylabel="cost (USD)", title="Cost and finish time (× without success)")
     axes.grid(visible=True, alpha=0.3)
 

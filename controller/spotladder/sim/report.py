@@ -11,7 +11,7 @@ from spotladder.core.model import CapacityType
 from spotladder.display.report.axes import Scale, ticks
 from spotladder.display.report.markup import Markup, element, join, trusted
 from spotladder.errors import EnvironmentFailure
-from spotladder.sim.compare import Scenario, Summary, availability
+from spotladder.sim.compare import Scenario, Summary, availability, frontier
 from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
 from spotladder.sim.world.run import Sample
 
@@ -19,6 +19,7 @@ WIDTH, LEFT, ROW = 900, 150, 34
 """Width and height of the charts, in pixels."""
 
 COSTS = "A hollow dot is a run without success. The line is the work on demand without interruptions."
+ENDS = "One dot for each successful run. The line connects the means of the policies that no other one beats."
 TIMELINE = "Blue is spot capacity, orange on-demand. Pale: the attempt waits or starts, and nothing trains."
 
 CURVES = "Upper chart: finished work in hours; a drop is work that was lost. Lower chart: the cost in USD."
@@ -79,6 +80,7 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         element("section", element("h2", "Policies"), _table(COLUMNS, rows(summaries, scenario))),
         *[element("p", sentence, class_="note") for sentence in failures(summaries)],
         element("section", element("h2", "Cost of each run"), _note(COSTS), _costs(summaries, least)),
+        element("section", element("h2", "Cost and finish time"), _note(ENDS), _ends(summaries)),
         element("section", element("h2", "The run with seed 0"), _note(TIMELINE), _timeline(summaries, scenario)),
         element("section", element("h2", "Work and cost over time, seed 0"), _note(CURVES), *_curves(summaries)),
         *_availability(scenario, len(summaries[0].outcomes)),
@@ -111,6 +113,34 @@ def _costs(summaries: Sequence[Summary], on_demand: float) -> Markup:
             fill = "var(--spot)" if one.succeeded else "none"
             parts.append(element("circle", label, cx=x(one.cost), cy=y, r=4, fill=fill, stroke="var(--spot)"))
     return _drawing(parts, x, [(value, f"${value:g}") for value in ticks(1.05 * highest)], ROW * len(summaries))
+
+
+def _ends(summaries: Sequence[Summary]) -> Markup:
+    """Cost over finish time: a dot for each successful run, and the Pareto front of the means."""
+    runs = [
+        (index, summary.policy, one)
+        for index, summary in enumerate(summaries)
+        for one in summary.outcomes
+        if one.succeeded
+    ]
+    x = Scale(0, 1.05 * max((one.finished / HOUR for _index, _name, one in runs), default=1.0), LEFT, WIDTH - 10)
+    highest = 1.05 * (max((one.cost for _index, _name, one in runs), default=0.0) or 1.0)
+    y = Scale(0, highest, 2 * CURVE, 6)
+    parts: list[Markup] = []
+    for value in ticks(highest, 4):
+        parts.append(_label(f"${value:g}", y(value)))
+        parts.append(element("line", x1=LEFT, x2=WIDTH - 10, y1=y(value), y2=y(value), stroke="var(--line)"))
+    for index, name, one in runs:
+        label = element("title", f"{name}: ${one.cost:.2f}, {one.finished / HOUR:.2f} h")
+        colour = STROKES[index % len(STROKES)]
+        parts.append(element("circle", label, cx=x(one.finished / HOUR), cy=y(one.cost), r=4, fill=colour, opacity=0.6))
+    means = [(summary.policy, x(summary.hours or 0.0), y(summary.cost)) for summary in frontier(summaries)]
+    path = " ".join(f"{'L' if place else 'M'}{at:.1f},{up:.1f}" for place, (_name, at, up) in enumerate(means))
+    if path:
+        parts.append(element("path", d=path, fill="none", stroke="var(--ink)"))
+    for name, at, up in means:
+        parts.append(element("text", name, x=at + 6, y=up - 6, fill="var(--ink)"))
+    return _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(x.high)], 2 * CURVE)
 
 
 def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> Markup:

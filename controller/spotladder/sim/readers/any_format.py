@@ -9,7 +9,15 @@ from pathlib import Path
 
 from spotladder.api.trace import read_document
 from spotladder.errors import InvalidSpec
-from spotladder.sim.readers import availability, kubernetes_events, node_counts, node_events, region, windows
+from spotladder.sim.readers import (
+    availability,
+    kubernetes_events,
+    node_counts,
+    node_events,
+    price_history,
+    region,
+    windows,
+)
 from spotladder.sim.readers.text import rows
 from spotladder.sim.trace import Trace
 
@@ -59,6 +67,8 @@ def _read(path: Path, *, sort: bool) -> tuple[Trace, Polarity]:
         document = read_document(path)
         if kubernetes_events.fits(document):
             return kubernetes_events.parse(document, path), Polarity.AVAILABLE
+        if price_history.fits(document):
+            return price_history.parse(document, path), Polarity.AVAILABLE
         metadata = document.get("metadata") if isinstance(document, dict) else None
         priced = isinstance(metadata, dict) and ("price_info" in metadata or "zone" in metadata)
         priced = priced or (isinstance(document, dict) and "prices" in document)

@@ -1,0 +1,62 @@
+"""The option --what-if of `spotladder plan` and `spotladder replay`: one field of a tier with other values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spotladder.core.durations import parse_duration
+from spotladder.errors import InvalidSpec
+
+MOST_VALUES = 50
+"""Values of one --what-if."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """One field of one tier with other values: text for people, and the value of `Tier`'s field."""
+
+    option: str
+    tier: str
+    field: str
+    values: tuple[tuple[str, float], ...]
+
+
+FIELDS = {"maxFailures": "max_failures", "provisionTimeout": "provision_timeout"}
+"""Fields of `core.model.Tier` by the names of the job's fields."""
+
+
+def parsed(text: str, tiers: Sequence[str]) -> WhatIf:
+    """Parse `TIER.maxFailures=0..10` or `TIER.provisionTimeout=5m,10m`, for a job with these tiers. Raises
+    InvalidSpec."""
+    target, given, values = text.partition("=")
+    tier, _, field = target.rpartition(".")
+    if not given or field not in FIELDS:
+        raise InvalidSpec(
+            f"expected TIER.maxFailures=0..10 or TIER.provisionTimeout=5m,10m, got {text!r}", path="--what-if"
+        )
+    if tier not in tiers:
+        raise InvalidSpec(f"the job has no tier {tier!r} (expected one of {', '.join(tiers)})", path="--what-if")
+    parse = _numbers if field == "maxFailures" else _durations
+    found = parse(values)
+    if not 0 < len(found) <= MOST_VALUES:
+        raise InvalidSpec(f"expected 1 to {MOST_VALUES} values, got {len(found)}: {text!r}", path="--what-if")
+    return WhatIf(text, tier, field, tuple(found))
+
+
+def _numbers(text: str) -> list[tuple[str, float]]:
+    span = re.fullmatch(r"(\d{1,6})\.\.(\d{1,6})", text)
+    if span is not None:
+        return [(str(number), number) for number in range(int(span[1]), int(span[2]) + 1)]
+    parts = text.split(",")
+    if not all(re.fullmatch(r"-1|\d{1,6}", part) for part in parts):
+        raise InvalidSpec(f"expected 0..10, or numbers from -1 like 0,3,5, got {text!r}", path="--what-if")
+    return [(part, int(part)) for part in parts]
+
+
+def _durations(text: str) -> list[tuple[str, float]]:
+    try:
+        return [(part, parse_duration(part)) for part in text.split(",")]
+    except ValueError as error:
+        raise InvalidSpec(f"{text!r}: {error}", path="--what-if") from None

@@ -1,0 +1,96 @@
+"""The spot price history of AWS: the output of `aws ec2 describe-spot-price-history` for one zone and instance type.
+
+It has prices and says nothing about capacity, so the zone always has capacity, at these prices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spotladder.api.problems import quoted
+from spotladder.core.model import Instant
+from spotladder.errors import InvalidSpec
+from spotladder.sim.trace import UNLIMITED, Trace
+
+LIST = "SpotPriceHistory"
+
+ONE_OF_EACH = {
+    "AvailabilityZone": "--availability-zone",
+    "InstanceType": "--instance-types",
+    "ProductDescription": "--product-descriptions",
+}
+"""Fields that have the same value in all entries, and the options of aws that select one."""
+
+
+def fits(document: Any) -> bool:
+    """Whether this parsed JSON is a spot price history."""
+    return isinstance(document, dict) and isinstance(document.get(LIST), list)
+
+
+def parse(document: Any, path: Path) -> Trace:
+    """The prices from the first change to the last one, in any order in the file. Raises InvalidSpec, located at the
+    field."""
+    prices = dict(sorted(_changes(document, path)))
+    if len(prices) < 2:
+        raise InvalidSpec(f"has fewer than two prices in {LIST}: take a longer --start-time", where=str(path))
+    times = np.array(list(prices))
+    return Trace(
+        _zone(document, path),
+        times - times[0],
+        np.full(len(times), UNLIMITED, dtype=np.int64),
+        float(times[-1] - times[0]),
+        prices=np.array(list(prices.values())),
+        origin=float(times[0]),
+        source=str(path),
+    )
+
+
+def _zone(document: Any, path: Path) -> str:
+    """The zone of all entries. Raises InvalidSpec for several zones, instance types or products."""
+    for field, option in ONE_OF_EACH.items():
+        found = sorted({str(entry.get(field) or "") for entry in document[LIST]})
+        if len(found) > 1:
+            raise InvalidSpec(f"expected one {field}, got {', '.join(found)}: give {option} to aws", where=str(path))
+    return str(document[LIST][0].get("AvailabilityZone") or path.stem)
+
+
+def _changes(document: Any, path: Path) -> Iterator[tuple[Instant, float]]:
+    for index, entry in enumerate(document[LIST]):
+        if not isinstance(entry, dict):
+            raise InvalidSpec(f"expected an object, got {quoted(entry)}", path=f"{LIST}[{index}]", where=str(path))
+        yield _instant(entry, index, path), _price(entry, index, path)
+
+
+def _price(entry: dict[str, Any], index: int, path: Path) -> float:
+    try:
+        price = float(entry.get("SpotPrice") or "nan")
+    except (TypeError, ValueError):
+        price = math.nan
+    if not 0 <= price < math.inf:
+        raise InvalidSpec(
+            f"expected USD per hour, 0 or more, got {quoted(entry.get('SpotPrice'))}: correct it",
+            path=f"{LIST}[{index}].SpotPrice",
+            where=str(path),
+        )
+    return price
+
+
+def _instant(entry: dict[str, Any], index: int, path: Path) -> Instant:
+    text = entry.get("Timestamp")
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidSpec(
+            f"expected a time as in 2026-01-01T00:00:00Z, got {quoted(text)}: correct it",
+            path=f"{LIST}[{index}].Timestamp",
+            where=str(path),
+        )
+    return moment.timestamp()
