@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -141,6 +142,28 @@ def test_policies_meet_the_deadline_when_all_spot_capacity_is_lost(name: str, pr
     assert found.succeeded
     assert found.finished <= 12 * HOUR
     assert (found.node_hours["spot"] > 3 * 59 / 60 - 0.1) == (name != "on-demand")
+
+
+def test_adaptive_returns_to_spot_capacity_that_it_cannot_see() -> None:
+    """Spot capacity comes after 6 h, and no probe tells. The job waits, goes to on-demand once, and tries spot again at
+    most every half hour; a policy that needs to know of the capacity stays on on-demand."""
+
+    def outcome_of(name: str) -> SimulationOutcome:
+        plans = zone("spot", (0, 0), (6 * HOUR, 1), provision_delay=60.0), zone("on-demand", price=3.0)
+        limits = {"max_duration": 24.0 * HOUR, "work": 20.0 * HOUR, "overhead": 130.0}
+        return outcome(runner(market(*plans), work=20 * HOUR, policy=registry.by_name(name), spec=limits))
+
+    adaptive, other = outcome_of("adaptive"), outcome_of("uniform-progress")
+    assert adaptive.succeeded
+    assert adaptive.node_hours["spot"] > 12
+    assert other.node_hours["spot"] == 0
+    assert adaptive.cost < 0.6 * other.cost
+    left = [step.at for step in adaptive.path if step.move.target is Stage.DRAINING]
+    assert 1 < len(left) < 8
+    assert all(after - before >= 1800 for before, after in pairwise(left))
+    first = next(step.at for step in adaptive.path if step.move.tier == "on-demand")
+    early = [step for step in adaptive.path if step.move.target is Stage.STARTING and step.at < first]
+    assert len(early) <= first / 900 + 1, "a spot attempt for each provisionTimeout, not for each minute"
 
 
 @settings(max_examples=30, phases=(Phase.explicit, Phase.generate))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spotladder.core.model import CapacityType, Price, Progress, Spell, Tier, TierOutlook, TierRecord, TierView
-from spotladder.core.policies.adaptive import Adaptive, explains, weights
+from spotladder.core.policies.adaptive import RETURN_INTERVAL, Adaptive, explains, weights
 from spotladder.core.policies.adaptive_tables import (
     AGES,
     OVERHEADS,
@@ -128,6 +128,43 @@ def test_the_job_moves_to_a_cheaper_spot_tier_if_that_pays(dear: float, work: in
     found = fast.run(job, Adaptive(shipped()))
     assert (found.met, found.attempts, found.evictions) == (True, attempts, 0)
     assert found == drive.run(job, Adaptive(shipped()))
+
+
+@pytest.mark.parametrize(
+    ("ago", "slack", "price", "chosen"),
+    [
+        (12 * HOUR, 20 * HOUR, 1.0, "spot"),
+        (1200.0, 20 * HOUR, 1.0, ON_DEMAND),
+        (12 * HOUR, 2000.0, 1.0, ON_DEMAND),
+        (12 * HOUR, 20 * HOUR, 3.0, ON_DEMAND),
+    ],
+    ids=["it may be back", "it has just gone", "too little slack for a failed try", "it saves nothing"],
+)
+def test_a_try_to_return_to_capacity_that_is_not_known(ago: float, slack: float, price: float, chosen: str) -> None:
+    """Spot has had no capacity for an hour when it was last asked, and nothing is known since."""
+    now, work = HOUR + ago, 20 * HOUR
+    spot = replace(zone("spot", price), provision_timeout=600.0)
+    view = TierView(
+        now=now,
+        current=ON_DEMAND,
+        tiers=(spot, BACKUP),
+        records=(TierRecord("spot", spells=(Spell(False, 0.0, HOUR),)), TierRecord(ON_DEMAND)),
+        open=frozenset({"spot", ON_DEMAND}),
+        available=frozenset({"spot", ON_DEMAND}),
+        live=True,
+        progress=Progress(),
+        deadline=now + work + slack,
+        spent_usd=0.0,
+        outlooks=(TierOutlook("spot", None, 180.0), TierOutlook(ON_DEMAND, True, 180.0)),
+        work=work,
+        remaining=work,
+    )
+    choice = Adaptive(shipped()).choose(view)
+    assert choice.tier == chosen
+    if chosen == ON_DEMAND:
+        assert choice.review_at == now + RETURN_INTERVAL
+    else:
+        assert choice.why.startswith("spot capacity is back with a probability of ")
 
 
 @pytest.mark.parametrize(("overhead", "chosen"), [(0.0, "young"), (5400.0, "old")])

@@ -12,7 +12,9 @@ Rules
     saves more than the overheads of two starts, and if there is slack for one start and for another wait.
  3. Without spot capacity, wait while the slack is at least `wait`; else on-demand.
  4. From on-demand, move to spot capacity that is known to be available while the slack is at least `leave`. If the job
-    trains until the spot attempt is ready, the capacity need not be known.
+    trains until the spot attempt is ready, the capacity need not be known. Otherwise, try a spot tier whose capacity is
+    unknown when the probability that it is back makes the try pay, at most every RETURN_INTERVAL, and while the slack
+    also covers a try that fails.
  5. The zones of the model are weighted by the likelihood of the spells that the job observed on the tier. If a
     memoryless model explains these spells clearly better than every zone, the choice is that of `uniform-progress`.
 """
@@ -22,6 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 from spotladder.core.durations import format_duration
@@ -41,6 +44,12 @@ from spotladder.core.policies.uniform_progress import UniformProgress
 DISTRUST = 18.0
 """Minimum difference in log-likelihood by which constant hazard rates, fitted to the same spells, must explain them
 better before the model is not used. On a zone that was excluded from the fit, the 32 newest spells had at most 16."""
+
+START: Seconds = 180.0
+"""Duration of a start that a move must pay for if the overhead of a start is unknown."""
+
+RETURN_INTERVAL: Seconds = 1800.0
+"""Minimum time between the newest observation of a tier without capacity and a try to return to it from on-demand."""
 
 USUAL_RATIO = 3.145
 """Ratio of the on-demand price to the spot price if one of them is unknown."""
@@ -94,7 +103,7 @@ class Adaptive:
             return kept
         if self._trusted(net):
             best = min(there, key=lambda tier: self._useful_price(net, tier))
-            start = view.outlook(best.name).overhead
+            start = _start(view, best)
             lasts = min(self._life(net, best), view.remaining or 0.0)
             saves = (price - price_of(best)) * lasts > (price + price_of(best)) * start
             if saves and slack - start >= self._least_slack(net, best).wait:
@@ -120,7 +129,7 @@ class Adaptive:
         known = [tier for tier in net.spot if view.outlook(tier.name).overlaps or view.outlook(tier.name).capacity]
         there = [tier for tier in known if net.may_start(tier)]
         if not there:
-            return net.choice(view.current, "no spot capacity is known to be available", math.inf)
+            return self._without_known_capacity(net, slack)
         if not self._trusted(net):
             return replace(UniformProgress().choose(view), holds_until=None)
         best = min(there, key=lambda tier: self._least_slack(net, tier).leave)
@@ -130,6 +139,51 @@ class Adaptive:
             return net.choice(view.current, why)
         found = "is available" if view.outlook(best.name).capacity else "may be available"
         return net.choice(best.name, f"spot capacity {found} and {_rounded(slack)} of slack are left")
+
+    def _without_known_capacity(self, net: SafetyNet, slack: Seconds) -> TierChoice:
+        """Stay on on-demand, or try a spot tier whose capacity is unknown."""
+        view = net.view
+        stays = net.choice(view.current, "no spot capacity is known to be available", math.inf)
+        if net.certain or not self._trusted(net):
+            return stays
+        stays = replace(stays, review_at=view.now + RETURN_INTERVAL)
+        hidden = [tier for tier in net.spot if net.may_start(tier) and _seen_ago(view, tier) >= RETURN_INTERVAL]
+        tries = [(gain, tier) for tier in hidden if (gain := self._gain_of_try(net, tier)) > 0]
+        if not tries:
+            return stays
+        _gain, best = max(tries, key=itemgetter(0))
+        takes = _start(view, best) + _start(view, net.fallback or best) + best.provision_timeout
+        if slack - takes < self._least_slack(net, best).leave:
+            return stays
+        chance = self._chance(view, best)
+        return net.choice(best.name, f"spot capacity is back with a probability of {100 * chance:.0f} %")
+
+    def _gain_of_try(self, net: SafetyNet, tier: Tier) -> float:
+        """The expected saving, in USD per node times 3600, of a try to return to this tier, beyond one more start on
+        the fallback as hysteresis. Not above 0 if a price is unknown."""
+        view, fallback = net.view, net.fallback
+        if fallback is None or not (tier.price.known and fallback.price.known):
+            return 0.0
+        chance, again = self._chance(view, tier), _start(view, fallback) * price_of(fallback)
+        zones = weights(self._model, view.spells(tier.name))
+        lasts = min(expected_life(self._model, zones, 0.0), view.remaining or 0.0)
+        saves = (price_of(fallback) - price_of(tier)) * lasts - price_of(tier) * _start(view, tier)
+        return chance * saves - (1.0 - chance) * again - again
+
+    def _chance(self, view: TierView, tier: Tier) -> float:
+        """The probability that the tier has capacity now, at most its long-run share."""
+        model, spells = self._model, view.spells(tier.name)
+        zones = weights(model, spells)
+        share = sum(weight * share for weight, share in zip(zones, model.shares, strict=True))
+        if not spells or spells[-1].available:
+            return share
+        seen = _ticks(spells[-1])
+        now = seen + int(_seen_ago(view, tier) / TICK)
+        lasts = sum(
+            weight * math.exp(survival(model, zone, False, now) - survival(model, zone, False, seen))
+            for zone, weight in enumerate(zones)
+        )
+        return share * (1.0 - lasts)
 
     def _trusted(self, net: SafetyNet) -> bool:
         return all(explains(self._model, net.view.spells(tier.name)) for tier in net.spot)
@@ -142,11 +196,24 @@ class Adaptive:
 
 
 def _age(view: TierView, tier: Tier) -> Seconds:
-    """The age of the tier's current availability spell; 0 if that is unknown."""
+    """The age of the tier's current availability spell; 0 if that is unknown. An attempt that has just failed leaves
+    the capacity unknown: then the newest spell counts as current for RETURN_INTERVAL."""
+    spells, capacity = view.spells(tier.name), view.outlook(tier.name).capacity
+    if not spells:
+        return 0.0
+    current = _seen_ago(view, tier) < RETURN_INTERVAL if capacity is None else spells[-1].available is capacity
+    return view.now - spells[-1].since if current else 0.0
+
+
+def _seen_ago(view: TierView, tier: Tier) -> Seconds:
+    """The time since the newest observation of the tier's availability; infinity without one."""
     spells = view.spells(tier.name)
-    newest = spells[-1] if spells else None
-    under_way = newest is not None and newest.available is (view.outlook(tier.name).capacity is not False)
-    return view.now - newest.since if newest is not None and under_way else 0.0
+    return view.now - spells[-1].until if spells else math.inf
+
+
+def _start(view: TierView, tier: Tier) -> Seconds:
+    """The duration of a start on this tier."""
+    return view.outlook(tier.name).overhead or START
 
 
 def _ratio(fallback: Tier | None, tier: Tier) -> float:
