@@ -206,9 +206,10 @@ def _age(view: TierView, tier: Tier) -> Seconds:
 
 
 def _seen_ago(view: TierView, tier: Tier) -> Seconds:
-    """The time since the newest observation of the tier's availability; infinity without one."""
+    """The time since the newest observation of the tier's availability; 0 without one, so that a tier of which nothing
+    is known is not tried at the cost of training."""
     spells = view.spells(tier.name)
-    return view.now - spells[-1].until if spells else math.inf
+    return view.now - spells[-1].until if spells else 0.0
 
 
 def _start(view: TierView, tier: Tier) -> Seconds:
