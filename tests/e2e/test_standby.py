@@ -6,7 +6,7 @@ from tests.e2e.losses import SPOT, handover
 from tests.e2e.world import E2eCluster
 
 LIMIT = 40.0
-"""Seconds without a step, on a machine with other things to do. docs/benchmarks.md has the figure."""
+"""Seconds without a step, on a machine with other things to do."""
 
 STEPS = 100_000
 
