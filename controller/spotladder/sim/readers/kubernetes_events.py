@@ -8,15 +8,14 @@ Remove the events of other nodes from the file to get the trace of one pool.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spotladder.api.problems import quoted
 from spotladder.core.model import Instant
 from spotladder.errors import InvalidSpec
+from spotladder.sim.readers.times import instant
 from spotladder.sim.trace import Trace
 
 KINDS = frozenset({"List", "EventList"})
@@ -70,19 +69,5 @@ def _changes(document: Any, path: Path) -> Iterator[tuple[Instant, str, bool]]:
             raise InvalidSpec(
                 "expected the name of a node", path=f"items[{index}].involvedObject.name", where=str(path)
             )
-        yield _instant(item, index, path), name, item["reason"] == REGISTERED
-
-
-def _instant(item: dict[str, Any], index: int, path: Path) -> Instant:
-    text = next((item[key] for key in _TIMES if item.get(key)), None)
-    try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvalidSpec(
-            f"expected a time as in 2026-01-01T00:00:00Z, got {quoted(text)}",
-            path=f"items[{index}].lastTimestamp",
-            where=str(path),
-        )
-    return moment.timestamp()
+        time = next((item[key] for key in _TIMES if item.get(key)), None)
+        yield instant(time, f"items[{index}].lastTimestamp", path), name, item["reason"] == REGISTERED

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from spotladder.api.problems import quoted
 from spotladder.core.model import Instant
 from spotladder.errors import InvalidSpec
+from spotladder.sim.readers.times import instant
 from spotladder.sim.trace import UNLIMITED, Trace
 
 LIST = "SpotPriceHistory"
@@ -64,7 +64,7 @@ def _changes(document: Any, path: Path) -> Iterator[tuple[Instant, float]]:
     for index, entry in enumerate(document[LIST]):
         if not isinstance(entry, dict):
             raise InvalidSpec(f"expected an object, got {quoted(entry)}", path=f"{LIST}[{index}]", where=str(path))
-        yield _instant(entry, index, path), _price(entry, index, path)
+        yield instant(entry.get("Timestamp"), f"{LIST}[{index}].Timestamp", path), _price(entry, index, path)
 
 
 def _price(entry: dict[str, Any], index: int, path: Path) -> float:
@@ -79,18 +79,3 @@ def _price(entry: dict[str, Any], index: int, path: Path) -> float:
             where=str(path),
         )
     return price
-
-
-def _instant(entry: dict[str, Any], index: int, path: Path) -> Instant:
-    text = entry.get("Timestamp")
-    try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvalidSpec(
-            f"expected a time as in 2026-01-01T00:00:00Z, got {quoted(text)}: correct it",
-            path=f"{LIST}[{index}].Timestamp",
-            where=str(path),
-        )
-    return moment.timestamp()
