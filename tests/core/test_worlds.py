@@ -58,6 +58,12 @@ def specs(dice: Random, **fixed: object) -> JobSpec:
     return spec(*tiers, **{**chosen, **fixed})
 
 
+def no_loss_is_counted_twice(decider: Decider) -> None:
+    identities = [loss.pod for loss in decider.losses]
+    note(f"{decider.state}")
+    assert len(identities) == len(set(identities)), "a failure was counted twice"
+
+
 @many
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
 def test_the_decider_keeps_its_invariants_in_any_world(seed: int, crashes: float) -> None:
@@ -70,9 +76,7 @@ def test_the_decider_keeps_its_invariants_in_any_world(seed: int, crashes: float
         decider.run(15)
         suspend(world, dice.random() < 0.2)
         edit(world)
-    identities = [loss.pod for loss in decider.losses]
-    note(f"{decider.state}")
-    assert len(identities) == len(set(identities)), "a failure was counted twice"
+    no_loss_is_counted_twice(decider)
     if world.spec.failure_unit is FailureUnit.POD:
         counted = [loss for loss in decider.losses if loss.cause not in UNCOUNTED]
         assert decider.state.failures == len(counted)
@@ -110,10 +114,8 @@ def test_a_job_finishes_when_nodes_are_only_reclaimed_with_notice_or_suspected(
     world = world_of_notices(seed, suspicions)
     decider = Decider(world, crashes)
     decider.run(120)
-    identities = [loss.pod for loss in decider.losses]
-    note(f"{decider.state}")
-    assert len(identities) == len(set(identities)), "a failure was counted twice"
-    assert decider.state.failures == len(identities)
+    no_loss_is_counted_twice(decider)
+    assert decider.state.failures == len(decider.losses)
     world.calm_down("spot-a")
     decider.crashes = 0.0
     decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now
@@ -165,9 +167,7 @@ def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: f
         decider.run(4)
         suspend(world, dice.random() < 0.1)
         edit(world)
-    identities = [loss.pod for loss in decider.losses]
-    note(f"{decider.state}")
-    assert len(identities) == len(set(identities)), "a failure was counted twice"
+    no_loss_is_counted_twice(decider)
     suspend(world, False)
     world.calm_down(dice.choice(world.spec.tiers).name)
     decider.crashes = 0.0
