@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -114,6 +115,21 @@ def use_s3(environment: pytest.MonkeyPatch, endpoint: str, key: str, secret: str
     environment.setenv("AWS_REGION", "us-east-1")
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
         environment.delenv(name, raising=False)
+
+
+def use_profile(environment: pytest.MonkeyPatch, endpoint: str, file: Path, key: str, secret: str) -> None:
+    """Use the profile `team` of this credentials file, with this key."""
+    use_s3(environment, endpoint, key, secret)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        environment.delenv(name)
+    environment.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    environment.setenv("AWS_PROFILE", "team")
+    write_profile(file, key, secret)
+
+
+def write_profile(file: Path, key: str, secret: str) -> None:
+    """Replace the key of the profile `team`."""
+    file.write_text(f"[team]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n")
 
 
 def new_bucket(endpoint: str) -> str:

@@ -20,7 +20,7 @@ from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
-from tests.checkpoints.servers import Outage, checked_keys, moto, new_bucket, use_s3
+from tests.checkpoints.servers import Outage, checked_keys, moto, new_bucket, use_profile, use_s3, write_profile
 from tests.train.builders import variables
 
 AWAY = 3.0
@@ -127,23 +127,14 @@ def test_replaced_keys_of_a_credentials_file_are_read_again(
     server: str, uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "credentials"
-
-    def write(key: str, secret: str) -> None:
-        file.write_text(f"[team]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n")
-
     with checked_keys(server) as keys:
         old, new = keys.take(), keys.take()
-        write(*old)
-        use_s3(monkeypatch, server, *old)
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.delenv(name)
-        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
-        monkeypatch.setenv("AWS_PROFILE", "team")
+        use_profile(monkeypatch, server, file, *old)
         monkeypatch.setattr(store_retry, "FIRST_RETRY_INTERVAL", 0.1)
         job = Job(join(Environment(variables(Path(), uri=uri, interval="1steps")), ProcessRank()))
         _commit(job, 1)
         keys.revoke(*old)
-        replaced = threading.Timer(1.0, write, new)
+        replaced = threading.Timer(1.0, write_profile, (file, *new))
         replaced.start()
         _commit(job, 2)
         assert replaced.finished.is_set()
