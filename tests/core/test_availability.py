@@ -12,13 +12,14 @@ from spotladder.core.policies.greedy import Greedy
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
+from spotladder.core.tier_view import view_of
 from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, spec, tier
 
 HOUR = 3600.0
 
 
 def view(job: Job, *, live: bool = True) -> TierView:
-    return Situation(job.spec, job.state, job.last_seen, job.now).view(live=live)
+    return view_of(Situation(job.spec, job.state, job.last_seen, job.now), live=live)
 
 
 def test_an_observation_of_the_same_availability_extends_the_spell() -> None:

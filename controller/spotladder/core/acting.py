@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spotladder.core import limits
 from spotladder.core.accounting import HOUR
 from spotladder.core.impediment import Timer, timer_of
 from spotladder.core.model import (
@@ -92,7 +93,7 @@ def wake_at(here: Situation, *, acted: bool, review_at: Instant | None = None) -
 def _limits(here: Situation) -> list[Instant | None]:
     if here.state.stage is Stage.SUSPENDED:
         return []
-    return [here.deadline, _budget_ends_at(here)]
+    return [limits.deadline(here.spec), _budget_ends_at(here)]
 
 
 def _timers(here: Situation) -> list[Instant | None]:

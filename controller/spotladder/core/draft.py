@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.core import limits
 from spotladder.core.accounting import account, rewound
 from spotladder.core.impediment import impeded
 from spotladder.core.losses import count, exhaust
@@ -24,6 +25,7 @@ from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
+from spotladder.core.tier_view import view_of
 
 
 class Draft:
@@ -60,7 +62,7 @@ class Draft:
 
     def choose(self, *, live: bool) -> TierChoice:
         """Ask the policy for its choice."""
-        self.choice = self.policy.choose(self.here.view(live=live))
+        self.choice = self.policy.choose(view_of(self.here, live=live))
         return self.choice
 
     def move(self, reason: Reason, message: str = "") -> None:
@@ -77,16 +79,16 @@ class Draft:
 
     def exhaust_if_exceeded(self) -> None:
         """Mark the tier as exhausted if it has had more failures than allowed."""
-        if self.here.over_limit:
+        if limits.over_tier_limit(self.here):
             self.state = exhaust(self.state, self.here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
 
     def end_if_exceeded(self) -> bool:
         """End the attempt if its tier or the job has had more failures than allowed. Returns whether it ended."""
-        if self.here.over_backoff_limit:
-            self.move(Reason.BACKOFF_LIMIT_EXCEEDED, self.here.failures_in_all)
-        elif self.here.over_limit:
+        if limits.over_backoff_limit(self.here):
+            self.move(Reason.BACKOFF_LIMIT_EXCEEDED, limits.all_failures(self.here))
+        elif limits.over_tier_limit(self.here):
             self.exhaust_if_exceeded()
-            self.move(Reason.MAX_FAILURES_EXCEEDED, self.here.failures_here)
+            self.move(Reason.MAX_FAILURES_EXCEEDED, limits.tier_failures(self.here))
         else:
             return False
         return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.core import limits
 from spotladder.core.availability import with_sightings
 from spotladder.core.bad_nodes import avoids, with_node_failures, without_node_failures
 from spotladder.core.crashes import CRASH_LIMIT, crash_message, crash_of, crashed_pods, with_denial, with_failed_start
@@ -29,6 +30,7 @@ from spotladder.core.pacing import paced
 from spotladder.core.queueing import end_by_queue, taken_back
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.standing_by import PlannedMove, waits_for_standby
+from spotladder.core.tier_view import view_of
 
 # --- the attempt ended by itself ---
 
@@ -149,7 +151,7 @@ def moves_off(draft: Draft, notices: list[PodSeen]) -> bool:
 
 def unwanted(draft: Draft) -> bool:
     """End the attempt if a limit of the job, the user or the policy requires it."""
-    wish: tuple[Reason, str] | None = draft.here.limit
+    wish: tuple[Reason, str] | None = limits.reached(draft.here)
     if wish is None and draft.spec.suspend:
         wish = (draft.spec.suspend_reason, "")
     if wish is None and draft.here.tier is None:
@@ -263,6 +265,6 @@ def _impediment_message(draft: Draft) -> str:
 
 def _has_other_tier(draft: Draft) -> bool:
     """Whether the policy chooses another available tier for an attempt that cannot be launched on its own."""
-    view = draft.here.view(live=False)
+    view = view_of(draft.here, live=False)
     choice = draft.policy.choose(view)
     return choice.tier in view.available and choice.tier != draft.state.tier

@@ -12,6 +12,7 @@ from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Sta
 from spotladder.core.pacing import pause_message
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import LIVE, Situation
+from spotladder.core.tier_view import view_of
 
 MANY_NODES = 3
 MOST_OF_A_CLUSTER = 0.55
@@ -170,7 +171,9 @@ def no_capacity(here: Situation) -> str:
         waits = here.now < here.state.paused_until and not here.state.tier
         return "every tier was exhausted; the job restarts after a pause" if waits else ""
     if here.state.stage is Stage.IDLE:
-        return "; ".join(here.seen.unavailable.values()) if here.open and not here.view(live=False).available else ""
+        return (
+            "; ".join(here.seen.unavailable.values()) if here.open and not view_of(here, live=False).available else ""
+        )
     if here.state.stage not in (Stage.STARTING, Stage.RECOVERING):
         return ""
     seen = here.attempt_seen

@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from spotladder.core import limits
 from spotladder.core.acting import ACTION_RETRY_INTERVAL, actions, steady_reason, wake_at
 from spotladder.core.crashes import corrected, forgotten
 from spotladder.core.draft import Draft
@@ -116,7 +117,7 @@ def _step(draft: Draft) -> bool:
 
 
 def _idle(draft: Draft) -> None:
-    if (limit := draft.here.limit) is not None:
+    if (limit := limits.reached(draft.here)) is not None:
         return draft.move(*limit)
     if draft.spec.suspend:
         return draft.move(draft.spec.suspend_reason)

@@ -15,6 +15,7 @@ from spotladder.core.reasons import Reason
 from spotladder.core.replacing import forget_finished, replace_suspects
 from spotladder.core.situation import LIVE, READY
 from spotladder.core.standing_by import take_in_standby
+from spotladder.core.tier_view import sightings
 
 
 def take_in(draft: Draft) -> None:
@@ -25,7 +26,7 @@ def take_in(draft: Draft) -> None:
     replace_suspects(draft)
     forget_finished(draft)
     take_in_standby(draft)
-    draft.state = with_sightings(draft.state, draft.here.sightings, draft.now)
+    draft.state = with_sightings(draft.state, sightings(draft.here), draft.now)
 
 
 def _take_in_attempt(draft: Draft) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.core import limits
 from spotladder.core.draft import Draft
 from spotladder.core.losses import suspect_pods
 from spotladder.core.model import (
@@ -129,7 +130,11 @@ def _possible(here: Situation, pods: list[PodSeen]) -> bool:
         return False
     if not progress.hands_over or progress.attempt != attempt.number:
         return False
-    if here.over_limit or here.over_backoff_limit or any(pod.role is not PodRole.WORKER for pod in pods):
+    if (
+        limits.over_tier_limit(here)
+        or limits.over_backoff_limit(here)
+        or any(pod.role is not PodRole.WORKER for pod in pods)
+    ):
         return False
     going = {pod.uid for pod in (*here.leaving, *pods)}
     return here.seen.surge_room is None or len(going) <= here.seen.surge_room

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spotladder.core.availability import start_overhead, work_left
-from spotladder.core.durations import format_duration
-from spotladder.core.losses import exceeded, head_lost
+from spotladder.core.gang import gang_placed, gang_ready
+from spotladder.core.losses import head_lost
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -24,8 +23,6 @@ from spotladder.core.model import (
     Seconds,
     Stage,
     Tier,
-    TierOutlook,
-    TierView,
 )
 from spotladder.core.reasons import Cause, Reason
 
@@ -333,57 +330,6 @@ class Situation:
         return self.seen.progress.attempt > max(self.attempt.number, self.state.last_number)
 
     @property
-    def over_limit(self) -> bool:
-        """Whether the job's tier has had more failures than allowed."""
-        tier = self.tier
-        return tier is not None and exceeded(self.state.record(tier.name), tier.max_failures)
-
-    @property
-    def over_backoff_limit(self) -> bool:
-        """Whether the job has had more failures than allowed over all tiers."""
-        return self.spec.backoff_limit is not None and self.state.failures > self.spec.backoff_limit
-
-    @property
-    def failures_here(self) -> str:
-        """The number of failures of the job's tier, for a message."""
-        name = self.state.tier
-        allowed = self.tier.max_failures if self.tier else 0
-        return f"{_times(self.state.record(name).failures)} on {name}, {allowed} tolerated"
-
-    @property
-    def failures_in_all(self) -> str:
-        """The number of failures of the job, for a message."""
-        return f"{_times(self.state.failures)} over all tiers, {self.spec.backoff_limit} tolerated"
-
-    @property
-    def deadline(self) -> Instant | None:
-        """The job's deadline: the limit that applies first."""
-        ends = [] if self.spec.deadline is None else [self.spec.deadline]
-        if self.spec.max_duration is not None:
-            ends.append(self.spec.submitted_at + self.spec.max_duration)
-        return min(ends, default=None)
-
-    @property
-    def _deadline_field(self) -> str:
-        """The field of the spec with the deadline."""
-        if self.spec.max_duration is None or self.deadline == self.spec.deadline:
-            return "spec.deadline"
-        return f"spec.maxDuration ({format_duration(self.spec.max_duration)} from the job's creation)"
-
-    @property
-    def limit(self) -> tuple[Reason, str] | None:
-        """The reached limit of the whole job, as a reason with its message."""
-        if self.state.stage is Stage.IDLE and self.over_backoff_limit:
-            return Reason.BACKOFF_LIMIT_EXCEEDED, self.failures_in_all
-        deadline, progress = self.deadline, self.seen.progress
-        if deadline is not None and self.now >= deadline:
-            steps = f"{progress.step} of {progress.total} steps" if progress.total else f"{progress.step} steps"
-            return Reason.DEADLINE_EXCEEDED, f"{self._deadline_field} has passed: {steps} are committed"
-        if self.spec.budget is not None and self.state.spent_usd >= self.spec.budget:
-            return Reason.BUDGET_EXCEEDED, f"{_spent_of(self.state.spent_usd, self.spec.budget)} are spent"
-        return None
-
-    @property
     def open(self) -> frozenset[str]:
         """Names of the tiers that are not exhausted."""
         return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).exhausted_by is None)
@@ -392,77 +338,3 @@ class Situation:
     def exhausted_tiers(self) -> str:
         """Why each tier is exhausted, for a message."""
         return ", ".join(f"{tier.name} ({self.state.record(tier.name).exhausted_by})" for tier in self.spec.tiers)
-
-    @property
-    def sightings(self) -> dict[str, bool]:
-        """For each tier whose availability is known now: whether it has capacity for the whole job."""
-        found = dict.fromkeys(self.seen.offered, True)
-        found.update(dict.fromkeys(self.seen.unavailable, False))
-        attempt = self.attempt_seen
-        if self.state.stage in LIVE and attempt is not None and attempt.reachable:
-            if self.all_pods_ready:
-                found[self.state.tier] = True
-            elif attempt.refused:
-                found[self.state.tier] = False
-        return {tier.name: found[tier.name] for tier in self.spec.tiers if tier.name in found}
-
-    def view(self, *, live: bool) -> TierView:
-        """The input of the policy."""
-        spec, state = self.spec, self.state
-        work, remaining = work_left(spec, state, self.seen.progress)
-        sightings = self.sightings
-        return TierView(
-            now=self.now,
-            current=state.tier,
-            tiers=spec.tiers,
-            records=tuple(state.record(tier.name) for tier in spec.tiers),
-            open=self.open,
-            available=self.open - self.seen.unavailable.keys(),
-            live=live,
-            progress=self.seen.progress,
-            deadline=self.deadline,
-            spent_usd=state.spent_usd,
-            outlooks=tuple(
-                TierOutlook(
-                    tier.name,
-                    sightings.get(tier.name),
-                    start_overhead(spec, state, tier),
-                    overlaps=live and self.returns_beside(tier),
-                )
-                for tier in spec.tiers
-            ),
-            work=work,
-            remaining=remaining,
-            submitted_at=spec.submitted_at,
-            interval=spec.decision_interval,
-            grace=spec.grace,
-        )
-
-
-def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:
-    """Whether the head and this number of workers of the attempt are running and ready."""
-    if seen is None or not seen.reachable:
-        return False
-    ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
-    heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
-    enough = sum(1 for pod in ready if pod.role is PodRole.WORKER) >= workers
-    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
-
-
-def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
-    """Whether the head and this number of workers of the attempt have a node with their image."""
-    if seen is None or not seen.reachable:
-        return False
-    present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
-    enough = sum(1 for pod in present if pod.role is PodRole.WORKER and pod.placed) >= workers
-    return enough and all(pod.placed for pod in present if pod.role is PodRole.HEAD)
-
-
-def _times(failures: int) -> str:
-    return f"{failures} failure" if failures == 1 else f"{failures} failures"
-
-
-def _spent_of(spent: float, budget: float) -> str:
-    """`12.40 of 12.00 USD`, with more decimals if two would show 0.00 of 0.00."""
-    decimals = next((places for places in (2, 4, 6) if budget >= 10 ** (1 - places)), 8)
-    return f"{spent:.{decimals}f} of {budget:.{decimals}f} USD"

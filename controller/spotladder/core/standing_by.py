@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_sightings
 from spotladder.core.crashes import crash_of, crashed_pods
@@ -153,7 +154,7 @@ def _possible(here: Situation, move: PlannedMove) -> bool:
 def _unwanted(here: Situation, standby: Attempt) -> str:
     """Why the job needs no standby attempt, or not this one; "" if it does."""
     tier = here.spec.tier(standby.tier)
-    if here.spec.suspend or here.limit is not None or here.over_backoff_limit:
+    if here.spec.suspend or limits.reached(here) is not None or limits.over_backoff_limit(here):
         return "the job stops"
     if here.spec.overlap is None:
         return "spec.overlap was removed"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from spotladder.core.model import JobState
 from spotladder.core.policies import Policy
 from spotladder.core.situation import LIVE, Situation
+from spotladder.core.tier_view import view_of
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates
 from spotladder.operator.loaded import Loaded
 
@@ -28,7 +29,7 @@ def of_shadow(loaded: Loaded, state: JobState, policy: Callable[[str], Policy]) 
         return {} if before is None else {ConditionType.SHADOW: ConditionUpdate("False", NOT_SET)}
     if state.stage not in LIVE:
         return {}
-    view = Situation(loaded.spec, state, loaded.seen, state.clock).view(live=True)
+    view = view_of(Situation(loaded.spec, state, loaded.seen, state.clock), live=True)
     try:
         choice = policy(name).choose(view)
     except Exception as error:  # noqa: BLE001 – the policy may be a user's, and must not stop the job

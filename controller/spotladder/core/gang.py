@@ -1,0 +1,24 @@
+"""Whether all pods of an attempt are placed or ready."""
+
+from __future__ import annotations
+
+from spotladder.core.model import AttemptSeen, PodPhase, PodRole
+
+
+def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:
+    """Whether the head and this number of workers of the attempt are running and ready."""
+    if seen is None or not seen.reachable:
+        return False
+    ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
+    heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
+    enough = sum(1 for pod in ready if pod.role is PodRole.WORKER) >= workers
+    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
+
+
+def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
+    """Whether the head and this number of workers of the attempt have a node with their image."""
+    if seen is None or not seen.reachable:
+        return False
+    present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
+    enough = sum(1 for pod in present if pod.role is PodRole.WORKER and pod.placed) >= workers
+    return enough and all(pod.placed for pod in present if pod.role is PodRole.HEAD)

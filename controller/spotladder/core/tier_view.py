@@ -1,0 +1,54 @@
+"""The input of a policy: the tiers as they are now."""
+
+from __future__ import annotations
+
+from spotladder.core import limits
+from spotladder.core.availability import start_overhead, work_left
+from spotladder.core.model import TierOutlook, TierView
+from spotladder.core.situation import LIVE, Situation
+
+
+def sightings(here: Situation) -> dict[str, bool]:
+    """For each tier whose availability is known now: whether it has capacity for the whole job."""
+    found = dict.fromkeys(here.seen.offered, True)
+    found.update(dict.fromkeys(here.seen.unavailable, False))
+    attempt = here.attempt_seen
+    if here.state.stage in LIVE and attempt is not None and attempt.reachable:
+        if here.all_pods_ready:
+            found[here.state.tier] = True
+        elif attempt.refused:
+            found[here.state.tier] = False
+    return {tier.name: found[tier.name] for tier in here.spec.tiers if tier.name in found}
+
+
+def view_of(here: Situation, *, live: bool) -> TierView:
+    """The input of the policy."""
+    spec, state, seen = here.spec, here.state, here.seen
+    work, remaining = work_left(spec, state, seen.progress)
+    available = sightings(here)
+    return TierView(
+        now=here.now,
+        current=state.tier,
+        tiers=spec.tiers,
+        records=tuple(state.record(tier.name) for tier in spec.tiers),
+        open=here.open,
+        available=here.open - seen.unavailable.keys(),
+        live=live,
+        progress=seen.progress,
+        deadline=limits.deadline(spec),
+        spent_usd=state.spent_usd,
+        outlooks=tuple(
+            TierOutlook(
+                tier.name,
+                available.get(tier.name),
+                start_overhead(spec, state, tier),
+                overlaps=live and here.returns_beside(tier),
+            )
+            for tier in spec.tiers
+        ),
+        work=work,
+        remaining=remaining,
+        submitted_at=spec.submitted_at,
+        interval=spec.decision_interval,
+        grace=spec.grace,
+    )
