@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from spotladder.api.record import Record
 from spotladder.errors import EnvironmentFailure
+from spotladder_infra import names
+from spotladder_infra.topology.cluster import Cloud, Cluster
+from spotladder_infra.topology.fleet import Fleet
 
 VERSION = 1
 """Grows when a field is removed or changes its meaning; new fields are optional and do not change it."""
@@ -49,18 +53,63 @@ def written(outputs: ClusterOutputs) -> dict[str, object]:
 
 
 def read(value: object, cluster: str) -> ClusterOutputs:
-    """The outputs of an applied stack. Raises EnvironmentFailure for those of another version or none."""
+    """The outputs of an applied stack. Raises EnvironmentFailure for another version, a missing or a wrong field."""
     version = value.get("version") if isinstance(value, dict) else None
     if version != VERSION:
         found = "none" if version is None else f"version {version}"
-        raise EnvironmentFailure(
-            f"outputs of cluster {cluster}: expected version {VERSION}, got {found}: apply its stack with this release"
-        )
+        raise _refused(cluster, f"expected version {VERSION}, got {found}")
     try:
         return ClusterOutputs.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise EnvironmentFailure(
-            f"outputs of cluster {cluster}: {field}: {first['msg']}: apply its stack with this release"
-        ) from None
+        problem = "is missing" if first["type"] == "missing" else first["msg"]
+        raise _refused(cluster, f"{field}: {problem}") from None
+
+
+def require(outputs: ClusterOutputs, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
+    """The outputs, if they are those of this cluster. Raises EnvironmentFailure for those of another one."""
+    expected = {
+        "fleet": fleet.metadata.name,
+        "cluster": cluster.name,
+        "cloud": str(cluster.cloud),
+        "region": cluster.region,
+        "project": cluster.project,
+    }
+    for field, wanted in expected.items():
+        if (found := getattr(outputs, field)) != wanted:
+            raise _refused(cluster.name, f"{field}: expected {wanted}, got {found}")
+    if cluster.cloud is Cloud.AWS and outputs.interruption_queue is None:
+        raise _refused(cluster.name, "interruptionQueue: is missing")
+    return outputs
+
+
+def _refused(cluster: str, problem: str) -> EnvironmentFailure:
+    return EnvironmentFailure(
+        f"outputs of cluster {cluster}: {problem}: run spotladder infra bootstrap --cluster {cluster} with this release"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StackIdentities:
+    """What the charts of a cluster take from its stack. `karpenter` is None on AWS, where EKS Pod Identity binds it."""
+
+    nodes: str
+    interruption_queue: str | None
+    karpenter: str | None
+
+
+def identities(outputs: ClusterOutputs) -> StackIdentities:
+    """The identities of an applied stack."""
+    karpenter = outputs.identities.karpenter if outputs.cloud == "gcp" else None
+    return StackIdentities(outputs.node_identity, outputs.interruption_queue, karpenter)
+
+
+def named(cluster: Cluster) -> StackIdentities:
+    """The identities by the names that the stack gives them, to render charts before the stack is applied."""
+    if cluster.cloud is Cloud.GCP:
+        domain = f"{cluster.project}.iam.gserviceaccount.com"
+        return StackIdentities(
+            f"{names.node_role(cluster)}@{domain}", None, f"{names.karpenter_account(cluster)}@{domain}"
+        )
+    return StackIdentities(names.node_role(cluster), names.interruption_queue(cluster), None)

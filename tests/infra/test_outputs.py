@@ -41,11 +41,14 @@ def test_stacks_write_it(cluster: str, configuration: dict[str, Any]) -> None:
         (None, "expected version 1, got none"),
         ({**OUTPUTS, "version": 2}, "expected version 1, got version 2"),
         ({**OUTPUTS, "endpoint": ""}, "endpoint: "),
+        ({key: value for key, value in OUTPUTS.items() if key != "nodeIdentity"}, "nodeIdentity: is missing"),
         ({**OUTPUTS, "surprise": "x"}, "surprise: "),
     ],
 )
 def test_anything_else_is_refused(found: object, message: str) -> None:
-    with pytest.raises(EnvironmentFailure, match="apply its stack with this release") as error:
+    with pytest.raises(
+        EnvironmentFailure, match="run spotladder infra bootstrap --cluster east with this release"
+    ) as error:
         outputs.read(found, "east")
     assert str(error.value).startswith("outputs of cluster east: ")
     assert message in str(error.value)

@@ -7,7 +7,8 @@ from typing import Any
 from spotladder.core.model import CapacityType
 from spotladder_infra.facts.efa import network_cards
 from spotladder_infra.facts.images import NODE_IMAGE
-from spotladder_infra.names import common_tags, discovery_tag, node_role
+from spotladder_infra.names import common_tags, discovery_tag
+from spotladder_infra.outputs import StackIdentities
 from spotladder_infra.rendering.labels import Object
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -47,13 +48,13 @@ _IMAGE_VOLUME = {"bottlerocket": "/dev/xvdb"}
 """The volume that holds images and pods, where it is not the root volume."""
 
 
-def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
+def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdentities) -> Object:
     """The EC2NodeClass of one pool. Karpenter merges its own part into the user data."""
     image = pool.image or NODE_IMAGE
     family = image.partition("@")[0]
     spec: dict[str, Any] = {
         "amiSelectorTerms": [{"alias": image}],
-        "instanceProfile": node_role(cluster),
+        "instanceProfile": stack.nodes,
         "subnetSelectorTerms": [{"tags": discovery_tag(cluster)}],
         "securityGroupSelectorTerms": [{"tags": discovery_tag(cluster)}],
         "instanceStorePolicy": "RAID0",

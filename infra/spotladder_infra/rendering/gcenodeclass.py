@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spotladder_infra.names import common_tags, node_role
+from spotladder_infra.names import common_tags
+from spotladder_infra.outputs import StackIdentities
 from spotladder_infra.rendering.labels import Object
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
@@ -13,14 +14,14 @@ from spotladder_infra.topology.pool import Pool
 IMAGE_CACHE = "CONTAINER_IMAGE_CACHE"
 
 
-def gce_node_class(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
+def gce_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdentities) -> Object:
     """The GCENodeClass of one pool. The provider has no image streaming and no placement policies."""
     disks: list[dict[str, Any]] = [{"category": "pd-balanced", "sizeGiB": pool.disk_gi_b, "boot": True}]
     if pool.secondary_boot_disk is not None:
         disks.append({"secondaryBootImage": pool.secondary_boot_disk, "secondaryBootMode": IMAGE_CACHE})
     spec: dict[str, Any] = {
         "imageSelectorTerms": [{"alias": pool.image or "ContainerOptimizedOS@latest"}],
-        "serviceAccount": f"{node_role(cluster)}@{cluster.project}.iam.gserviceaccount.com",
+        "serviceAccount": stack.nodes,
         "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True, "enableVtpm": True},
         "networkConfig": {"enablePrivateNodes": True},
         "disks": disks,

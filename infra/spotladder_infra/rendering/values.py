@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spotladder_infra.outputs import StackIdentities, named
 from spotladder_infra.rendering.computeclass import compute_class
 from spotladder_infra.rendering.ec2nodeclass import ec2_node_class
 from spotladder_infra.rendering.gcenodeclass import gce_node_class
@@ -19,10 +20,17 @@ MONTHLY_BUDGET = "spotladder.io/monthly-budget-usd"
 _NODE_CLASS = {Cloud.AWS: ec2_node_class, Cloud.GCP: gce_node_class}
 
 
-def values(fleet: Fleet, cluster: Cluster) -> Object:
-    """The values of the chart for the cluster's pools. The CapacityTiers of the whole fleet go to its home cluster."""
+def values(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -> Object:
+    """The values of the chart for the cluster's pools. The CapacityTiers of the whole fleet go to its home cluster.
+
+    Args:
+        stack: The identities of the applied stack. Default: by the names that the stack gives them.
+    """
+    stack = stack or named(cluster)
     provisioned = [pool for pool in cluster.pools if has_karpenter(cluster, pool)]
-    classes = [_NODE_CLASS[cluster.cloud](fleet, cluster, pool) for pool in provisioned if pool.node_class is None]
+    classes = [
+        _NODE_CLASS[cluster.cloud](fleet, cluster, pool, stack) for pool in provisioned if pool.node_class is None
+    ]
     compute_classes = cluster.pools if cluster.cloud is Cloud.GCP and not provisioned else []
     return {
         "nodeClasses": classes,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra import access
+from spotladder_infra import access, terraform
+from spotladder_infra.outputs import StackIdentities, identities
 from spotladder_infra.rollout import charts, record
 from spotladder_infra.rollout.components import OWN, Chart
 from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
@@ -18,7 +19,7 @@ from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
 from spotladder_infra.rollout.record import Good, InstalledRelease
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import Tools
-from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.cluster import CREATED, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 CRDS = "crds-"
@@ -52,6 +53,12 @@ class RolloutSite:
         """The context of the cluster."""
         return access.target(self.fleet, cluster, self.state)
 
+    def stack(self, cluster: Cluster) -> StackIdentities | None:
+        """The identities of the cluster's applied stack; None for a cluster that was not created here."""
+        if cluster.cloud not in CREATED:
+            return None
+        return identities(terraform.outputs(self.fleet, cluster, self.state / "stacks", self.state))
+
 
 class ClusterPlatform:
     """The platform layer of one cluster. Raises EnvironmentFailure when the cluster or a chart is out of reach."""
@@ -70,7 +77,7 @@ class ClusterPlatform:
         return self._desired
 
     def _looked_up(self) -> tuple[Desired, dict[str, str]]:
-        asked: Plan = plan(self.place.fleet, self.cluster)
+        asked: Plan = plan(self.place.fleet, self.cluster, self.place.stack(self.cluster))
         found = {chart.name: self.place.chart(chart) for chart in asked.charts}
         crds = tuple((chart.name, found[chart.name].version, found[chart.name].digest) for chart in asked.crds)
         listed = tuple(

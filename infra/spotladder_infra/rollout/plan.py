@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spotladder_infra import names
+from spotladder_infra.outputs import StackIdentities
+from spotladder_infra.outputs import named as named_identities
 from spotladder_infra.rendering.controller import SYSTEM_POOL, SYSTEM_TAINT, controller_values
 from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rendering.values import values as pool_values
@@ -43,8 +45,13 @@ class Plan:
         return tuple(dict.fromkeys([*self.crds, *(step.component.chart for step in self.steps)]))
 
 
-def plan(fleet: Fleet, cluster: Cluster) -> Plan:
-    """The releases of a cluster. The controller runs in the home cluster; the others give it its rights."""
+def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -> Plan:
+    """The releases of a cluster. The controller runs in the home cluster; the others give it its rights.
+
+    Args:
+        stack: The identities of the applied stack. Default: by the names that the stack gives them.
+    """
+    stack = stack or named_identities(cluster)
     platform = fleet.spec.platform
     home = cluster.name == fleet.spec.home
     crds = [pinned.SPOTLADDER_CRDS] if home else []
@@ -52,7 +59,9 @@ def plan(fleet: Fleet, cluster: Cluster) -> Plan:
     if cluster.cloud in CREATED and cluster.autoscaler is Autoscaler.KARPENTER:
         aws = cluster.cloud is Cloud.AWS
         crds.append(pinned.KARPENTER_CRDS_AWS if aws else pinned.KARPENTER_CRDS_GCP)
-        karpenter = Step(pinned.KARPENTER_AWS, _karpenter_aws(cluster)) if aws else _karpenter_gcp(cluster)
+        karpenter = (
+            Step(pinned.KARPENTER_AWS, _karpenter_aws(cluster, stack)) if aws else _karpenter_gcp(cluster, stack)
+        )
         steps.append(karpenter)
     crds.append(pinned.KUBERAY.chart)
     if platform.jobset:
@@ -61,7 +70,7 @@ def plan(fleet: Fleet, cluster: Cluster) -> Plan:
     if platform.gpu_device_plugin:
         steps.append(Step(pinned.GPU_DEVICE_PLUGIN, _gpu_device_plugin(cluster)))
     steps += [
-        Step(pinned.POOLS, pool_values(fleet, cluster)),
+        Step(pinned.POOLS, pool_values(fleet, cluster, stack)),
         Step(pinned.KUBERAY, _placement(cluster)),
         Step(pinned.CONTROLLER, controller_values(fleet, cluster)),
     ]
@@ -120,8 +129,8 @@ def _karpenter_replicas(cluster: Cluster) -> int:
     return min(KARPENTER_REPLICAS, cluster.system.count * zones)
 
 
-def _karpenter_aws(cluster: Cluster) -> Values:
-    settings: Values = {"clusterName": cluster.name, "interruptionQueue": names.interruption_queue(cluster)}
+def _karpenter_aws(cluster: Cluster, stack: StackIdentities) -> Values:
+    settings: Values = {"clusterName": cluster.name, "interruptionQueue": stack.interruption_queue}
     if cluster.network.nat is Nat.NONE:
         settings["isolatedVPC"] = True  # the price list has no endpoint in the VPC
     return {
@@ -134,12 +143,11 @@ def _karpenter_aws(cluster: Cluster) -> Values:
     }
 
 
-def _karpenter_gcp(cluster: Cluster) -> Step:
-    account = f"{names.karpenter_account(cluster)}@{cluster.project}.iam.gserviceaccount.com"
+def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> Step:
     values: Values = {
         "serviceAccount": {
             "name": names.KARPENTER_ACCOUNT,
-            "annotations": {"iam.gke.io/gcp-service-account": account},
+            "annotations": {"iam.gke.io/gcp-service-account": stack.karpenter},
         },
         "credentials": {"enabled": False},
         "controller": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,9 @@ from spotladder_infra.terraform.stack import TerraformStack
 from spotladder_infra.terraform.tool import environment_of_runs, find
 from spotladder_infra.topology.cluster import CREATED, Cluster
 from spotladder_infra.topology.fleet import Fleet
+
+_SYNTH = threading.Lock()
+"""cdktn writes the stacks of one run at a time; clusters of a rollout are worked on by several threads."""
 
 
 def stacks_of(
@@ -81,18 +85,20 @@ def outputs(fleet: Fleet, cluster: Cluster, out: Path, state: Path) -> ClusterOu
     Read from what `bootstrap` wrote below `state`; where that is missing, from Terraform's state.
 
     Raises:
-        EnvironmentFailure: The stack was never applied, its outputs have another version, or Terraform fails.
+        EnvironmentFailure: The stack was never applied, its outputs have another version or are those of another
+            cluster, or Terraform fails.
     """
+    if cluster.cloud not in CREATED:
+        raise EnvironmentFailure(f"cluster {cluster.name}: is not created here, so its stack has no outputs")
     path = path_of(cluster.name, state)
     try:
-        return contract.read(json.loads(path.read_text(encoding="utf-8")), cluster.name)
+        found = contract.read(json.loads(path.read_text(encoding="utf-8")), cluster.name)
     except (OSError, ValueError):
-        pass
-    stacks = stacks_of(fleet, [cluster], out, state)
-    if not stacks:
-        raise EnvironmentFailure(f"cluster {cluster.name}: is not created here, so its stack has no outputs")
-    stacks[0].init()
-    return record(stacks[0], state)
+        with _SYNTH:
+            stack = stacks_of(fleet, [cluster], out, state)[0]
+            stack.init()
+            found = record(stack, state)
+    return contract.require(found, fleet, cluster)
 
 
 def record(stack: TerraformStack, state: Path) -> ClusterOutputs:
