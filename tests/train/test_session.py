@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -18,7 +20,7 @@ from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import CheckpointCorrupt, Fenced
 from spotladder.train import notice
 from spotladder.train.interruption import Interrupted
-from spotladder.train.session import Job
+from spotladder.train.rank_files import upload_files
 from tests.train.builders import Clock, job, log_of, train
 
 
@@ -134,7 +136,7 @@ def test_an_interval_in_seconds_counts_from_the_last_commit(tmp_path: Path) -> N
 def test_a_slow_upload_delays_the_next_timed_commit_but_not_the_training(tmp_path: Path) -> None:
     clock = Clock()
     timed = job(tmp_path, clock=clock, interval="30s")
-    with held_uploads(timed) as release:
+    with held_uploads() as release:
         with timed.commit(1) as folder:
             (folder / "a").write_text("a")
         clock.now += 100
@@ -146,7 +148,7 @@ def test_a_slow_upload_delays_the_next_timed_commit_but_not_the_training(tmp_pat
 
 def test_a_commit_waits_for_the_previous_upload(tmp_path: Path) -> None:
     slow = job(tmp_path)
-    with held_uploads(slow) as release:
+    with held_uploads() as release:
         with slow.commit(1) as folder:
             (folder / "a").write_text("a")
         threading.Timer(0.05, release.set).start()
@@ -280,7 +282,7 @@ def test_a_notice_at_the_last_step_does_not_interrupt(tmp_path: Path) -> None:
 def test_the_exit_waits_for_the_commit(tmp_path: Path) -> None:
     file = tmp_path / "notice"
     stopped = job(tmp_path, notice=file)
-    with held_uploads(stopped) as release:
+    with held_uploads() as release:
         write_notice(file)
         threading.Timer(0.1, release.set).start()
         with pytest.raises(Interrupted):
@@ -372,20 +374,19 @@ def test_the_heartbeat_contains_the_progress(tmp_path: Path) -> None:
 
 
 @contextmanager
-def held_uploads(job: Job) -> Iterator[threading.Event]:
-    """Hold the uploads of this job until the event is set."""
+def held_uploads() -> Iterator[threading.Event]:
+    """Hold the uploads of this process until the event is set."""
     release = threading.Event()
-    upload = job._member.commits._uploaded
 
-    def held(path: str) -> dict[str, object]:
+    def held(*args: Any, **kwargs: Any) -> dict[str, Any]:
         release.wait(10)
-        return upload(path)
+        return upload_files(*args, **kwargs)
 
-    job._member.commits._uploaded = held  # type: ignore[method-assign]
-    try:
-        yield release
-    finally:
-        release.set()
+    with patch("spotladder.train.commits.upload_files", held):
+        try:
+            yield release
+        finally:
+            release.set()
 
 
 def refuse(*_: object) -> None:

@@ -21,21 +21,17 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import FileEntry, Skipped
-from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.store import UploadTorn
-from spotladder.checkpoints.upload import upload_folder
-from spotladder.errors import Fenced, InvalidSpec, SpotladderError, StoreUnavailable
-from spotladder.train.channel import Channel, Decide, described, raised
+from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
+from spotladder.train.channel import Channel, Decide
 from spotladder.train.interruption import RankLost
 from spotladder.train.pending import Checkpoint, Pending
+from spotladder.train.rank_files import files_of, joined, upload_files
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.store_retry import StoreRetry
 
@@ -298,7 +294,7 @@ class Commits:
 
         def decide(gifts: list[dict[str, Any]]) -> dict[str, Any]:
             nonlocal appending
-            files = [_files(gift) for gift in gifts if "away" not in gift]
+            files = [files_of(gift) for gift in gifts if "away" not in gift]
             away = next((gift["away"] for gift in gifts if "away" in gift), "")
             if away:
                 newer = not appending and all(gift["newer"] for gift in gifts)
@@ -314,7 +310,7 @@ class Commits:
 
         for again in itertools.count():
             if "files" not in gift:
-                gift = self._uploaded(path)
+                gift = upload_files(self._log, self._on_its_way, path, world=self._world, retry=self._retry)
             outcome = self._exchange(f"commit {number}.{again}", {**gift, "newer": self._newer}, decide)
             if outcome["committed"]:
                 self._retry.answered()
@@ -358,44 +354,13 @@ class Commits:
     def _is_last(pending: Pending | None) -> bool:
         return pending is not None and pending.checkpoint.last
 
-    def _uploaded(self, path: str) -> dict[str, Any]:
-        """This rank's part of the commit: its files, or the error of its upload, which the other ranks must know."""
-        pending = self._on_its_way
-        step = pending.checkpoint.step
-        alone = self._world.size == 1 or bool(pending.checkpoint.path) or pending.checkpoint.replicated
-        below = "" if alone else rank_folder(self._world.rank)
-        while True:
-            folder = pending.folder
-            if folder is None:
-                return {"files": []}
-            try:
-                if self.away:
-                    next(iter(self._log.store.list(f"{path}/")), None)  # Fails sooner than an upload.
-                cache = self._log.cache
-                with cache.copying(folder, path, below) if cache else nullcontext():
-                    files = upload_folder(self._log.store, folder, path, below)
-            except Exception as error:
-                if folder != pending.folder:
-                    continue  # The program has removed its folder since; its files were copied before.
-                if self._retry.waits_for(error):
-                    return {"away": str(error)}
-                if self._world.size == 1:
-                    raise
-                _log.error("the upload of step %d failed: %s", step, error)
-                return {"error": described(error)}
-            if folder == pending.folder:
-                return {"files": [asdict(file) for file in files]}
-
     def _append(self, path: str, files_by_rank: list[list[FileEntry]]) -> None:
         if self._writer is None:
             raise AssertionError("only rank 0 appends")
         checkpoint = self._on_its_way.checkpoint
-        files = {file.name: file for files in reversed(files_by_rank) for file in files}
-        if checkpoint.path:
-            _refuse_collisions(files_by_rank)
         commit = self._writer.commit(
             checkpoint.step,
-            files.values(),
+            joined(files_by_rank, shared_folder=bool(checkpoint.path)),
             total=checkpoint.total,
             path=path,
             metrics=checkpoint.metrics,
@@ -420,21 +385,3 @@ class Commits:
             self._writer.collect(self._keep, final=0 < checkpoint.total <= checkpoint.step)
         except StoreUnavailable as error:
             _log.warning("old checkpoints were not deleted: %s", error)
-
-
-def _files(gift: Mapping[str, Any]) -> list[FileEntry]:
-    if "error" in gift:
-        raise raised(gift["error"])
-    return [FileEntry(**file) for file in gift["files"]]
-
-
-def _refuse_collisions(files_by_rank: list[list[FileEntry]]) -> None:
-    """Raise an error if several ranks report a file of the same name with different content: only one of them could be
-    kept."""
-    contents = {(file.name, file.size, file.crc) for files in files_by_rank for file in files}
-    several = sorted(name for name, count in Counter(name for name, _, _ in contents).items() if count > 1)
-    if several:
-        raise InvalidSpec(
-            f"several ranks report a checkpoint with a file {several[0]!r} of different content: report it from one "
-            "rank only, or include the rank in its name"
-        )

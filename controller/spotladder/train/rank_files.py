@@ -1,0 +1,74 @@
+"""The files of one rank in a commit: their upload, and the list of the files of all ranks."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.resume import rank_folder
+from spotladder.checkpoints.upload import upload_folder
+from spotladder.errors import InvalidSpec
+from spotladder.train.channel import described, raised
+
+if TYPE_CHECKING:
+    from spotladder.checkpoints.log import CommitLog
+    from spotladder.train.pending import Pending
+    from spotladder.train.ranks import ProcessRank
+    from spotladder.train.store_retry import StoreRetry
+
+_log = logging.getLogger("spotladder.train")
+
+
+def upload_files(
+    log: CommitLog, pending: Pending, path: str, *, world: ProcessRank, retry: StoreRetry
+) -> dict[str, Any]:
+    """This rank's part of the commit: its files, or the error of its upload, which the other ranks must know."""
+    step = pending.checkpoint.step
+    alone = world.size == 1 or bool(pending.checkpoint.path) or pending.checkpoint.replicated
+    below = "" if alone else rank_folder(world.rank)
+    while True:
+        folder = pending.folder
+        if folder is None:
+            return {"files": []}
+        try:
+            if retry.outage is not None:
+                next(iter(log.store.list(f"{path}/")), None)  # Fails sooner than an upload.
+            with log.cache.copying(folder, path, below) if log.cache else nullcontext():
+                files = upload_folder(log.store, folder, path, below)
+        except Exception as error:
+            if folder != pending.folder:
+                continue  # The program has removed its folder since; its files were copied before.
+            if retry.waits_for(error):
+                return {"away": str(error)}
+            if world.size == 1:
+                raise
+            _log.error("the upload of step %d failed: %s", step, error)
+            return {"error": described(error)}
+        if folder == pending.folder:
+            return {"files": [asdict(file) for file in files]}
+
+
+def files_of(part: Mapping[str, Any]) -> list[FileEntry]:
+    """The files of a rank's part. Raises the error of its upload."""
+    if "error" in part:
+        raise raised(part["error"])
+    return [FileEntry(**file) for file in part["files"]]
+
+
+def joined(files_by_rank: list[list[FileEntry]], *, shared_folder: bool) -> Collection[FileEntry]:
+    """The files of all ranks, each once. Raises InvalidSpec if ranks wrote different files of the same name to a
+    shared folder, since only one of them could be kept."""
+    if shared_folder:
+        contents = {(file.name, file.size, file.crc) for files in files_by_rank for file in files}
+        several = sorted(name for name, count in Counter(name for name, _, _ in contents).items() if count > 1)
+        if several:
+            raise InvalidSpec(
+                f"several ranks report a checkpoint with a file {several[0]!r} of different content: report it from "
+                "one rank only, or include the rank in its name"
+            )
+    return {file.name: file for files in reversed(files_by_rank) for file in files}.values()
