@@ -15,8 +15,10 @@ from moto import mock_aws
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.doctor.aws import Account, quota_class
 from spotladder_infra.doctor.result import CheckResult, Status
+from spotladder_infra.facts.addons import INSTALLED, PINNED
 from spotladder_infra.facts.images import NODE_IMAGE
 from spotladder_infra.topology.fleet import Fleet
+from tests.topology.addons import Addons
 from tests.topology.builders import TODAY, fleet_file
 
 G_SPOT, G_ON_DEMAND, STANDARD, VPCS = "L-3819A6DF", "L-DB2E81BA", "L-1216C47A", "L-F678F1CE"
@@ -29,6 +31,7 @@ class Amazon:
         self.quotas: dict[str, float] = {}
         self.versions = {"1.35": "STANDARD_SUPPORT"}
         self.image = "1.35.7-20261117"
+        self.addons = Addons()
         self.refused: set[str] = set()
         self.only_defaults = False
 
@@ -44,6 +47,8 @@ class Amazon:
         if model.name in self.refused:
             error = {"Error": {"Code": "AccessDeniedException", "Message": "not allowed"}}
             return SimpleNamespace(status_code=403), error
+        if model.name == "DescribeAddonVersions":
+            return SimpleNamespace(status_code=200), self.addons.answer(params["query_string"])
         answer = getattr(self, f"_{model.name}", None)
         return None if answer is None else (SimpleNamespace(status_code=200), answer(str(params)))
 
@@ -92,6 +97,22 @@ def test_an_account_that_has_everything(amazon: Amazon, tmp_path: Path) -> None:
     assert results["credentials"].found == "arn:aws:sts::123456789012:user/moto"
     assert results["Kubernetes version"].found == "1.35, standard support until 2027-03-27"
     assert results["node image"].found == f"{NODE_IMAGE}; the newest is al2023@v20261117"
+
+
+def test_addons_beside_what_eks_offers(amazon: Amazon, tmp_path: Path) -> None:
+    pinned = PINNED["1.35"]
+    assert examined(amazon, fleet_of(tmp_path))["add-ons"].found == ", ".join(
+        f"{name} {pinned[name]}" for name in INSTALLED
+    )
+    amazon.addons.offered["coredns"].insert(0, "v1.15.0-eksbuild.1")
+    newer = examined(amazon, fleet_of(tmp_path))["add-ons"]
+    assert newer.status is Status.OK
+    assert newer.found.endswith(f"coredns {pinned['coredns']} (EKS default v1.15.0-eksbuild.1)")
+    amazon.addons.offered["coredns"] = ["v1.15.0-eksbuild.1"]
+    gone = examined(amazon, fleet_of(tmp_path))["add-ons"]
+    assert gone.status is Status.FAILED
+    assert gone.found == f"EKS does not offer add-on coredns {pinned['coredns']} for this Kubernetes version"
+    assert gone.fix == "set addons.coredns to v1.15.0-eksbuild.1"
 
 
 def test_quotas_beside_the_pools(amazon: Amazon, tmp_path: Path) -> None:

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import boto3
 import pytest
 from moto import mock_aws
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.topology import online
 from spotladder_infra.topology.read import read_fleet
+from tests.topology.addons import Addons
 from tests.topology.builders import TODAY, fleet_file
 from tests.topology.google import Cloud, google_cloud
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Addons]:
+    """Moto's account, and the add-ons that EKS offers."""
     for name, value in (("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")):
         monkeypatch.setenv(name, value)
+    addons = Addons()
+
+    def answered(model: Any, params: Any, **_: Any) -> Any:
+        if model.name != "DescribeAddonVersions":
+            return None
+        return SimpleNamespace(status_code=200), addons.answer(params["query_string"])
+
+    def connect(service: str, region: str) -> Any:
+        client = boto3.client(service, region_name=region)
+        client.meta.events.register(f"before-call.{service}", answered)
+        return client
+
     with mock_aws():
-        yield
+        monkeypatch.setattr(online, "connect", connect)
+        yield addons
 
 
 def ask(folder: Path, *changes: tuple[str, str]) -> None:
@@ -38,6 +57,18 @@ def test_an_instance_type_that_is_not(tmp_path: Path) -> None:
         ask(tmp_path, ("[p5.48xlarge]", "[p9.48xlarge]"))
     assert "spec.clusters[0].pools[3].instanceTypes[0]: p9.48xlarge is not offered in us-east-1a" in str(error.value)
     assert str(error.value).startswith(f"{tmp_path}/fleet.yaml:")
+
+
+@pytest.mark.usefixtures("gcp")
+def test_an_addon_that_is_not_offered(aws: Addons, tmp_path: Path) -> None:
+    aws.offered["vpc-cni"] = ["v1.30.0-eksbuild.1"]
+    with pytest.raises(InvalidSpec) as error:
+        ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
+    assert "spec.clusters[0].addons.vpc-cni: EKS does not offer add-on vpc-cni v1.22.4-eksbuild.3" in str(error.value)
+    assert "set addons.vpc-cni to v1.30.0-eksbuild.1" in str(error.value)
+    place = "    bucket: acme-east\n"
+    pinned = (place, f"{place}    addons: {{vpc-cni: v1.30.0-eksbuild.1}}\n")
+    ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"), pinned)
 
 
 def test_without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +102,7 @@ def google_offers(cloud: Cloud) -> None:
 
 
 @pytest.fixture
-def gcp(monkeypatch: pytest.MonkeyPatch, aws: None) -> Iterator[Cloud]:
+def gcp(monkeypatch: pytest.MonkeyPatch, aws: Addons) -> Iterator[Cloud]:
     with google_cloud(monkeypatch) as cloud:
         google_offers(cloud)
         yield cloud

@@ -15,6 +15,7 @@ from spotladder_infra.amazon import Connect
 from spotladder_infra.doctor.result import CheckResult, Demand, Status, compared
 from spotladder_infra.facts.images import NODE_IMAGE, OLDEST, released
 from spotladder_infra.names import node_role
+from spotladder_infra.topology.addon_checks import offered_addons
 from spotladder_infra.topology.cluster import Cluster, Nat
 from spotladder_infra.topology.defaults import system_instance_of, zones_of
 from spotladder_infra.topology.fleet import Bucket, Fleet
@@ -71,6 +72,7 @@ class Account:
             yield from self._checked(scope, "account", partial(self._account, cluster, identity))
             yield from self._checked(scope, "zones and instances", partial(self._offers, index, cluster))
             yield from self._checked(scope, "Kubernetes version", partial(self._version, cluster))
+            yield from self._checked(scope, "add-ons", partial(self._addons, cluster))
             yield from self._checked(scope, "node image", partial(self._image, cluster, today))
             yield from self._checked(scope, "names", partial(self._names, fleet, cluster))
 
@@ -197,6 +199,21 @@ class Account:
         else:
             message = f"EKS does not offer {cluster.kubernetes} in {cluster.region}"
             yield CheckResult(cluster.name, "Kubernetes version", Status.FAILED, message, "choose another version")
+
+    def _addons(self, cluster: Cluster) -> Iterator[CheckResult]:
+        found = offered_addons(self._connect("eks", cluster.region or ""), cluster)
+        for addon in found:
+            if addon.problem:
+                problem, _, fix = addon.problem.partition(": ")
+                yield CheckResult(cluster.name, "add-ons", Status.FAILED, problem, fix)
+        if any(addon.problem for addon in found):
+            return
+        listed = [
+            f"{addon.name} {addon.wanted or f'EKS default {addon.default}'}"
+            + (f" (EKS default {addon.default})" if addon.wanted and addon.wanted != addon.default else "")
+            for addon in found
+        ]
+        yield CheckResult(cluster.name, "add-ons", Status.OK, ", ".join(listed))
 
     def _image(self, cluster: Cluster, today: date) -> Iterator[CheckResult]:
         used = sorted({pool.image or NODE_IMAGE for pool in cluster.pools})

@@ -15,6 +15,7 @@ from spotladder import versions
 from spotladder.api.problems import Path, quoted
 from spotladder.api.suggest import closest
 from spotladder_infra.facts import prices, regions
+from spotladder_infra.topology.addon_checks import addon_versions
 from spotladder_infra.topology.cluster import Cloud, Cluster, Nat
 from spotladder_infra.topology.defaults import pod_range_of, service_range_of, zones_of
 from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
@@ -270,6 +271,7 @@ CHECKS: tuple[Check, ...] = (
     zones,
     version_matrix,
     end_of_support,
+    addon_versions,
     *POOL_CHECKS,
     buckets,
     replicas,

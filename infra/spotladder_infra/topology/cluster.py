@@ -108,7 +108,7 @@ class Cluster(Record):
     system: SystemNodes = Field(default_factory=SystemNodes, description="The nodes of the controllers.")
     addons: dict[str, FilledText] = Field(
         default_factory=dict,
-        description="Pinned versions of EKS add-ons, by name (AWS). Default: the version that EKS chooses.",
+        description="Versions of EKS add-ons, by name (AWS). Default: the recorded version for the Kubernetes version.",
     )
     bucket: BucketName | None = Field(default=None, description="The checkpoint bucket: an entry of spec.buckets.")
     budget_alarm: BudgetAlarm | None = Field(default=None, description="Budget alert by e-mail (AWS).")

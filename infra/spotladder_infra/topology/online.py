@@ -10,6 +10,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.versions import parse
 from spotladder_infra.amazon import connect
 from spotladder_infra.google import COMPUTE, TIMEOUT, Google
+from spotladder_infra.topology.addon_checks import addon_findings
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.findings import FleetFinding
@@ -38,11 +39,11 @@ def check_online(fleet: Fleet) -> list[FleetFinding]:
 
 
 def _aws(index: int, cluster: Cluster) -> list[FleetFinding]:
-    client = connect("ec2", cluster.region or "")
+    client, eks = connect("ec2", cluster.region or ""), connect("eks", cluster.region or "")
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – with boto3
 
     try:
-        return list(aws_findings(client, index, cluster))
+        return [*aws_findings(client, index, cluster), *addon_findings(eks, index, cluster)]
     except (BotoCoreError, ClientError) as error:
         raise EnvironmentFailure(
             f"cluster {cluster.name}: AWS cannot be asked: {error}: check the credentials of this shell"

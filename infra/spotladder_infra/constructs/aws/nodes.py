@@ -14,14 +14,14 @@ from cdktn_aws import ec2, eks, iam
 from spotladder_infra.constructs.aws.control_plane import ControlPlane
 from spotladder_infra.constructs.aws.network import Network
 from spotladder_infra.constructs.aws.roles import role
+from spotladder_infra.facts.addons import BEFORE_NODES, ON_NODES
 from spotladder_infra.iam import PolicyScope
 from spotladder_infra.names import node_role
+from spotladder_infra.topology.addon_checks import version_of
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.defaults import SYSTEM_DISK_GIB, system_instance_of
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
-BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
-ON_NODES = ("coredns",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def _system_nodes(
 
 
 def _addon(scope: Any, cluster: Cluster, plane: ControlPlane, name: str, after: tuple[Any, ...]) -> Any:
-    """An add-on at the version of the fleet file, or at the default of EKS for the cluster's Kubernetes version."""
-    version = cluster.addons.get(name)
+    """An add-on at its pinned version, or at the default of EKS for a Kubernetes version without a record."""
+    version = version_of(cluster, name)
     if version is None:
         default = eks.DataAwsAddonVersion(
             scope, f"{name}-version", addon_name=name, kubernetes_version=cluster.kubernetes, most_recent=False

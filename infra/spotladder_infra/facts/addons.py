@@ -1,0 +1,63 @@
+"""The EKS add-ons of a cluster and their pinned versions by Kubernetes minor version.
+
+They are pinned: with EKS's default, the same fleet file gives another cluster on the day AWS changes the default. The
+field `addons` of a cluster overrides the table. `spotladder infra doctor` and `validate --online` compare it with what
+EKS offers.
+
+Sources, read on `AS_OF`: the tables of the EKS user guide (managing-kube-proxy, managing-coredns, managing-vpc-cni).
+The guide has no table for eks-pod-identity-agent: its versions are those of clusters that were created then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from types import MappingProxyType
+
+AS_OF = date(2026, 8, 20)
+
+BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
+"""Add-ons that nodes need to become ready."""
+
+ON_NODES = ("coredns",)
+"""Add-ons that need nodes to become ready."""
+
+INSTALLED = (*BEFORE_NODES, *ON_NODES)
+
+_VPC_CNI = "v1.22.4-eksbuild.3"
+_POD_IDENTITY = "v1.3.10-eksbuild.3"
+
+PINNED: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "1.33": {
+            "vpc-cni": _VPC_CNI,
+            "kube-proxy": "v1.33.10-eksbuild.13",
+            "eks-pod-identity-agent": "v1.3.10-eksbuild.2",
+            "coredns": "v1.12.4-eksbuild.18",
+        },
+        "1.34": {
+            "vpc-cni": _VPC_CNI,
+            "kube-proxy": "v1.34.6-eksbuild.13",
+            "eks-pod-identity-agent": _POD_IDENTITY,
+            "coredns": "v1.13.2-eksbuild.11",
+        },
+        "1.35": {
+            "vpc-cni": _VPC_CNI,
+            "kube-proxy": "v1.35.3-eksbuild.13",
+            "eks-pod-identity-agent": _POD_IDENTITY,
+            "coredns": "v1.14.3-eksbuild.3",
+        },
+        "1.36": {
+            "vpc-cni": _VPC_CNI,
+            "kube-proxy": "v1.36.0-eksbuild.14",
+            "eks-pod-identity-agent": _POD_IDENTITY,
+            "coredns": "v1.14.3-eksbuild.3",
+        },
+    }
+)
+"""Versions by Kubernetes minor version and add-on."""
+
+
+def pinned(addon: str, kubernetes: str) -> str | None:
+    """The recorded version of an add-on for a Kubernetes minor version; None without a record."""
+    return PINNED.get(kubernetes, {}).get(addon)

@@ -1,0 +1,44 @@
+"""The pinned EKS add-ons: the table, what overrides it, and a Kubernetes version without a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spotladder import versions
+from spotladder.errors import InvalidSpec
+from spotladder_infra.facts import addons
+from spotladder_infra.topology.addon_checks import version_of
+from tests.topology.builders import fleet_file
+
+PLACE = "    bucket: acme-east\n"
+
+
+def test_every_supported_kubernetes_version_has_a_record() -> None:
+    assert set(addons.PINNED) == set(versions.SUPPORTED)
+    for minor, pinned in addons.PINNED.items():
+        assert set(pinned) == set(addons.INSTALLED)
+        assert pinned["kube-proxy"].startswith(f"v{minor}.")
+
+
+def test_the_fleet_file_overrides_the_table(tmp_path: Path) -> None:
+    east = fleet_file(tmp_path, (PLACE, f"{PLACE}    addons: {{coredns: v1.13.2-eksbuild.1}}\n")).fleet.cluster("east")
+    assert version_of(east, "coredns") == "v1.13.2-eksbuild.1"
+    assert version_of(east, "vpc-cni") == addons.PINNED["1.35"]["vpc-cni"]
+
+
+def test_an_addon_that_the_stack_does_not_install(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match=r"addons\.core-dns: is no add-on that the stack installs"):
+        fleet_file(tmp_path, (PLACE, f"{PLACE}    addons: {{core-dns: v1.13.2-eksbuild.1}}\n"))
+
+
+def test_a_kubernetes_version_without_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {name: version for name, version in addons.PINNED["1.35"].items() if name != "coredns"}
+    monkeypatch.setattr(addons, "PINNED", {"1.35": known})
+    found = fleet_file(tmp_path)
+    assert version_of(found.fleet.cluster("east"), "coredns") is None
+    expected = f"no recorded version of the EKS add-ons coredns (table of {addons.AS_OF}): EKS chooses its default"
+    assert any(expected in str(problem) for problem in found.warnings)
+    pinned = fleet_file(tmp_path, (PLACE, f"{PLACE}    addons: {{coredns: v1.13.2-eksbuild.1}}\n"))
+    assert not any("EKS add-ons" in str(problem) for problem in pinned.warnings)
