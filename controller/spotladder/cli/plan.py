@@ -5,96 +5,61 @@ from __future__ import annotations
 import math
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from spotladder.cli import forecast
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.plan_options import (
+    AccountingOption,
+    CommitTimeOption,
+    EvictionsOption,
+    FileArgument,
+    FilenameOption,
+    HoursOption,
+    OverheadOption,
+    PlotOption,
+    RestartOption,
+    RunsOption,
+    SeedOption,
+    WhatIfOption,
+    WorldOption,
+    WriteOption,
+)
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.tier_facts import tier_facts
 from spotladder.cli.what_if import parsed
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
 from spotladder.errors import EnvironmentFailure, InvalidSpec
-from spotladder.planner.plan import MOST
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.planner.plan import Choice, Question, TierFacts
     from spotladder.planner.simulated import Assumptions
 
-MOST_RUNS = 10_000
-
 RESTART = 0.05
 """Default restart time after a failure, in hours (3 minutes)."""
 
 
 def plan(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="File of the job.")] = None,
+    file: FileArgument = None,
     *,
-    filename: Annotated[
-        Path | None, typer.Option("--filename", "-f", metavar="FILE", help="File of the job, as in kubectl.")
-    ] = None,
-    hours: Annotated[
-        float, typer.Option(min=0.001, max=MOST, help="Duration of the job on demand only, in hours (T).")
-    ],
-    overhead: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=MOST, help="Cost of each failure in hours (Δt). Default: 3 minutes and half a commit interval."
-        ),
-    ] = None,
-    evictions: Annotated[
-        float | None,
-        typer.Option(
-            "--evictions-per-node-hour",
-            min=0,
-            max=MOST,
-            help="Losses per spot node and hour. Default: the observed rate of each CapacityTier.",
-        ),
-    ] = None,
-    world: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Use the pools of a world file instead of a cluster.")
-    ] = None,
-    accounting: Annotated[
-        Accounting,
-        typer.Option(
-            help="Accounting of the overhead: at the on-demand price, at both prices in proportion, or at the spot "
-            "price."
-        ),
-    ] = Accounting.BLENDED,
-    runs: Annotated[int, typer.Option(min=0, max=MOST_RUNS, help="Simulated runs. 0: only the closed formulas.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first run. The same seed gives the same answer.")] = 0,
-    what_if: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TIER.FIELD=VALUES",
-            help="Simulate other values of a tier's maxFailures (0..10 or 0,3,5) or provisionTimeout (5m,10m). "
-            "Repeat it for several fields.",
-        ),
-    ] = None,
-    restart: Annotated[
-        str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
-    ] = "3m",
-    commit_time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="Duration of a commit. Default: the longest that a run of the job measured, else 10s.",
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw costs, what-ifs and the commit interval into a .png or .svg file."),
-    ] = None,
-    write: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the job with the advised settings to this file, which must not exist."
-        ),
-    ] = None,
+    filename: FilenameOption = None,
+    hours: HoursOption,
+    overhead: OverheadOption = None,
+    evictions: EvictionsOption = None,
+    world: WorldOption = None,
+    accounting: AccountingOption = Accounting.BLENDED,
+    runs: RunsOption = 100,
+    seed: SeedOption = 0,
+    what_if: WhatIfOption = None,
+    restart: RestartOption = "3m",
+    commit_time: CommitTimeOption = None,
+    plot: PlotOption = None,
+    write: WriteOption = None,
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,

@@ -4,126 +4,81 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.simulate_options import (
+    AtomicOption,
+    BootOption,
+    CheckpointGibOption,
+    CommitIntervalOption,
+    CommitTimeOption,
+    DeadlineOption,
+    EgressOption,
+    HoursOption,
+    JobOption,
+    NoticeOption,
+    OnDemandPriceOption,
+    PlotOption,
+    PolarityOption,
+    PolicyOption,
+    ProbedOption,
+    ProcessesOption,
+    ProvisionDelayOption,
+    QuotaOption,
+    RayOption,
+    ReportOption,
+    RestartOption,
+    SeedsOption,
+    SortOption,
+    SpotPriceOption,
+    StartOption,
+    SurgeOption,
+    SurvivalOption,
+    TraceOption,
+    WorkersOption,
+    WorldOption,
+)
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 
 if TYPE_CHECKING:
-    from spotladder.sim.compare import Summary
-
-MOST_SEEDS = 100_000
+    from spotladder.sim.compare import Scenario, Summary
 
 
 def simulate(
     *,
-    trace: Annotated[
-        list[str],
-        typer.Option(
-            metavar="[ZONE=]FILE",
-            help="A zone's trace: a file, a folder of windows (one for each seed), the word synthetic, or "
-            "synthetic:FILE for traces like that one. Repeat it for several zones. With --job, ZONE is the "
-            "capacityTier that has this trace.",
-        ),
-    ],
-    policy: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A policy to compare; repeat it. Default: ordered.")
-    ] = None,
-    hours: Annotated[float, typer.Option(help="Hours of training without interruptions.")],
-    deadline: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Time from the start of the job to its deadline, for example 70h."),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="With --job: when the job is submitted, if it has spec.deadline, for example 2026-12-01T00:00:00Z. "
-            "Default: now.",
-        ),
-    ] = None,
-    job: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A job file: its tiers, limits, timeouts and workers are used.")
-    ] = None,
-    world: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --job: a world file with the prices of its capacityTiers.")
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job.")] = 1,
-    seeds: Annotated[
-        int, typer.Option(min=1, max=MOST_SEEDS, help="Runs of each policy, each from another start of the trace.")
-    ] = 1,
-    processes: Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the runs.")] = 1,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Spread the runs over the Ray cluster with this address: auto, ray://HOST:10001, or local for all "
-            "processors of this machine.",
-        ),
-    ] = None,
-    spot_price: Annotated[
-        float, typer.Option(min=0, help="USD per node-hour of zones whose traces have no prices.")
-    ] = 1.0,
-    on_demand_price: Annotated[float, typer.Option(min=0, help="USD per node-hour on demand.")] = 3.0,
-    restart: Annotated[
-        str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
-    ] = "3m",
-    commit_interval: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Training time between commits. Default: the job's, or 5m.")
-    ] = None,
-    commit_time: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long a commit takes; training continues meanwhile.")
-    ] = "10s",
-    provision_delay: Annotated[str, typer.Option(metavar="DURATION", help="How long a node takes to join.")] = "2m",
-    boot: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long a pod on a new node takes to be ready.")
-    ] = "1m",
-    notice: Annotated[
-        str, typer.Option(metavar="DURATION", help="Time between the notice of a spot node and its reclaim.")
-    ] = "0s",
-    egress: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="CSV: from_region,to_region,price_usd_per_gb.")
-    ] = None,
-    checkpoint_gib: Annotated[float, typer.Option(min=0, help="Size of a commit, for --egress.")] = 0.0,
-    quota: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ZONE=FILE",
-            help="The nodes that the zone's admission queue (Kueue) allows the job over time: a trace in the format "
-            "time,nodes. Repeat it for several zones.",
-        ),
-    ] = None,
-    atomic: Annotated[
-        bool, typer.Option("--atomic", help="Nodes come all together or not at all; a partial gang is never held.")
-    ] = False,
-    surge: Annotated[
-        bool,
-        typer.Option(
-            "--surge",
-            help="The program can continue without workers whose nodes will be reclaimed (train.ray_run_config), so "
-            "that they are replaced inside the attempt. With --job, on tiers that do not set surge: false.",
-        ),
-    ] = False,
-    probed: Annotated[
-        bool, typer.Option("--probed", help="Policies know at all times which zones have capacity, without asking.")
-    ] = False,
-    polarity: Annotated[
-        str | None, typer.Option(metavar="available|preempted", help="Meaning of a 1, if the file does not define it.")
-    ] = None,
-    sort: Annotated[bool, typer.Option("--sort", help="Lines of node counts may be in any order.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw costs and finish times into a .png or .svg file.")
-    ] = None,
-    survival: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw how long periods of capacity last, in the traces and in synthetic traces fitted to them.",
-        ),
-    ] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")] = None,
+    trace: TraceOption,
+    policy: PolicyOption = None,
+    hours: HoursOption,
+    deadline: DeadlineOption = None,
+    start: StartOption = None,
+    job: JobOption = None,
+    world: WorldOption = None,
+    workers: WorkersOption = 1,
+    seeds: SeedsOption = 1,
+    processes: ProcessesOption = 1,
+    ray: RayOption = None,
+    spot_price: SpotPriceOption = 1.0,
+    on_demand_price: OnDemandPriceOption = 3.0,
+    restart: RestartOption = "3m",
+    commit_interval: CommitIntervalOption = None,
+    commit_time: CommitTimeOption = "10s",
+    provision_delay: ProvisionDelayOption = "2m",
+    boot: BootOption = "1m",
+    notice: NoticeOption = "0s",
+    egress: EgressOption = None,
+    checkpoint_gib: CheckpointGibOption = 0.0,
+    quota: QuotaOption = None,
+    atomic: AtomicOption = False,
+    surge: SurgeOption = False,
+    probed: ProbedOption = False,
+    polarity: PolarityOption = None,
+    sort: SortOption = False,
+    plot: PlotOption = None,
+    survival: SurvivalOption = None,
+    report: ReportOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Compare policies on capacity traces, through the same decisions as in production. Nothing is started.
@@ -175,18 +130,11 @@ def simulate(
     policies = list(dict.fromkeys(policy or ["ordered"]))
     with simulation.bar(len(policies) * seeds) as done:
         summaries = compare(scenario, policies, seeds, done, processes, ray=ray)
-    if plot is not None:
-        from spotladder.sim.plots import draw
-
-        draw(plot, summaries)
     if survival is not None:
         from spotladder.sim.plots import draw_survival
 
         draw_survival(survival, simulation.recorded(traces))
-    if report is not None:
-        from spotladder.sim.report import write
-
-        write(report, summaries, scenario)
+    _write(plot, report, summaries, scenario)
     if output is not Format.TABLE:
         print_data({"seeds": seeds, "policies": [_plain(summary) for summary in summaries]}, output)
         return
@@ -196,6 +144,18 @@ def simulate(
     for name, file in (("Plot", plot), ("Survival curves", survival), ("Report", report)):
         if file is not None:
             typer.echo(f"\n{name}: {file}")
+
+
+def _write(plot: Path | None, report: Path | None, summaries: list[Summary], scenario: Scenario) -> None:
+    """Write the files of --plot and --report."""
+    if plot is not None:
+        from spotladder.sim.plots import draw
+
+        draw(plot, summaries)
+    if report is not None:
+        from spotladder.sim.report import write
+
+        write(report, summaries, scenario)
 
 
 def _plain(summary: Summary) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""The options of `spotladder plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spotladder.core.cost import Accounting
+from spotladder.planner.plan import MOST
+
+MAX_RUNS = 10_000
+
+FileArgument = Annotated[Path | None, typer.Argument(metavar="FILE", help="File of the job.")]
+
+FilenameOption = Annotated[
+    Path | None, typer.Option("--filename", "-f", metavar="FILE", help="File of the job, as in kubectl.")
+]
+
+HoursOption = Annotated[
+    float, typer.Option(min=0.001, max=MOST, help="Duration of the job on demand only, in hours (T).")
+]
+
+OverheadOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0, max=MOST, help="Cost of each failure in hours (Δt). Default: 3 minutes and half a commit interval."
+    ),
+]
+
+EvictionsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--evictions-per-node-hour",
+        min=0,
+        max=MOST,
+        help="Losses per spot node and hour. Default: the observed rate of each CapacityTier.",
+    ),
+]
+
+WorldOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Use the pools of a world file instead of a cluster.")
+]
+
+AccountingOption = Annotated[
+    Accounting,
+    typer.Option(
+        help="Accounting of the overhead: at the on-demand price, at both prices in proportion, or at the spot price."
+    ),
+]
+
+RunsOption = Annotated[int, typer.Option(min=0, max=MAX_RUNS, help="Simulated runs. 0: only the closed formulas.")]
+
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the first run. The same seed gives the same answer.")]
+
+WhatIfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TIER.FIELD=VALUES",
+        help="Simulate other values of a tier's maxFailures (0..10 or 0,3,5) or provisionTimeout (5m,10m). "
+        "Repeat it for several fields.",
+    ),
+]
+
+RestartOption = Annotated[
+    str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
+]
+
+CommitTimeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Duration of a commit. Default: the longest that a run of the job measured, else 10s.",
+    ),
+]
+
+PlotOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Draw costs, what-ifs and the commit interval into a .png or .svg file."),
+]
+
+WriteOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the job with the advised settings to this file, which must not exist."),
+]

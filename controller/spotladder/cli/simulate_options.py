@@ -1,0 +1,139 @@
+"""The options of `spotladder simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MAX_SEEDS = 100_000
+
+TraceOption = Annotated[
+    list[str],
+    typer.Option(
+        metavar="[ZONE=]FILE",
+        help="A zone's trace: a file, a folder of windows (one for each seed), the word synthetic, or "
+        "synthetic:FILE for traces like that one. Repeat it for several zones. With --job, ZONE is the "
+        "capacityTier that has this trace.",
+    ),
+]
+
+PolicyOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="A policy to compare; repeat it. Default: ordered.")
+]
+
+HoursOption = Annotated[float, typer.Option(help="Hours of training without interruptions.")]
+
+DeadlineOption = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="Time from the start of the job to its deadline, for example 70h."),
+]
+
+StartOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="With --job: when the job is submitted, if it has spec.deadline, for example 2026-12-01T00:00:00Z. "
+        "Default: now.",
+    ),
+]
+
+JobOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A job file: its tiers, limits, timeouts and workers are used.")
+]
+
+WorldOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="With --job: a world file with the prices of its capacityTiers.")
+]
+
+WorkersOption = Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job.")]
+
+SeedsOption = Annotated[
+    int, typer.Option(min=1, max=MAX_SEEDS, help="Runs of each policy, each from another start of the trace.")
+]
+
+ProcessesOption = Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the runs.")]
+
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Spread the runs over the Ray cluster with this address: auto, ray://HOST:10001, or local for all "
+        "processors of this machine.",
+    ),
+]
+
+SpotPriceOption = Annotated[float, typer.Option(min=0, help="USD per node-hour of zones whose traces have no prices.")]
+
+OnDemandPriceOption = Annotated[float, typer.Option(min=0, help="USD per node-hour on demand.")]
+
+RestartOption = Annotated[
+    str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
+]
+
+CommitIntervalOption = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Training time between commits. Default: the job's, or 5m.")
+]
+
+CommitTimeOption = Annotated[
+    str, typer.Option(metavar="DURATION", help="How long a commit takes; training continues meanwhile.")
+]
+
+ProvisionDelayOption = Annotated[str, typer.Option(metavar="DURATION", help="How long a node takes to join.")]
+
+BootOption = Annotated[str, typer.Option(metavar="DURATION", help="How long a pod on a new node takes to be ready.")]
+
+NoticeOption = Annotated[
+    str, typer.Option(metavar="DURATION", help="Time between the notice of a spot node and its reclaim.")
+]
+
+EgressOption = Annotated[Path | None, typer.Option(metavar="FILE", help="CSV: from_region,to_region,price_usd_per_gb.")]
+
+CheckpointGibOption = Annotated[float, typer.Option(min=0, help="Size of a commit, for --egress.")]
+
+QuotaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ZONE=FILE",
+        help="The nodes that the zone's admission queue (Kueue) allows the job over time: a trace in the format "
+        "time,nodes. Repeat it for several zones.",
+    ),
+]
+
+AtomicOption = Annotated[
+    bool, typer.Option("--atomic", help="Nodes come all together or not at all; a partial gang is never held.")
+]
+
+SurgeOption = Annotated[
+    bool,
+    typer.Option(
+        "--surge",
+        help="The program can continue without workers whose nodes will be reclaimed (train.ray_run_config), so "
+        "that they are replaced inside the attempt. With --job, on tiers that do not set surge: false.",
+    ),
+]
+
+ProbedOption = Annotated[
+    bool, typer.Option("--probed", help="Policies know at all times which zones have capacity, without asking.")
+]
+
+PolarityOption = Annotated[
+    str | None, typer.Option(metavar="available|preempted", help="Meaning of a 1, if the file does not define it.")
+]
+
+SortOption = Annotated[bool, typer.Option("--sort", help="Lines of node counts may be in any order.")]
+
+PlotOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw costs and finish times into a .png or .svg file.")
+]
+
+SurvivalOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw how long periods of capacity last, in the traces and in synthetic traces fitted to them.",
+    ),
+]
+
+ReportOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")]
