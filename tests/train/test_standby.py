@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from spotladder.checkpoints.standby import is_held
 from spotladder.core.contract import Notice
 from spotladder.core.reasons import Reason
 from spotladder.errors import Fenced
+from spotladder.train import rendezvous
 from spotladder.train.environment import Environment
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import join
@@ -156,6 +158,42 @@ def test_a_standby_that_restarts_while_it_waits_is_found_by_its_ranks(tmp_path: 
     ranks[0].ask(Notice.of_takeover())
     assert [each.result(20) for each in resumed] == [None, None]
     assert progress(log_of(tmp_path)).attempt == 2
+
+
+@pytest.fixture
+def ray_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray Train's broadcast from rank 0, for one group of threads."""
+    given: Future[dict[str, Any]] = Future()
+
+    def broadcast(value: dict[str, Any] | None) -> dict[str, Any]:
+        if value is not None:
+            given.set_result(value)
+        return given.result(20)
+
+    monkeypatch.setattr(rendezvous, "broadcast_by_ray", broadcast)
+
+
+@pytest.mark.usefixtures("ray_group")
+def test_the_workers_of_ray_train_join_and_wait_where_they_resume(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
+    """The model is built and the collectives are up by then. Another rank learns from rank 0 when it may continue."""
+    first = job(tmp_path)
+    ranks = [Standby(tmp_path, ProcessRank(rank, 2, "ray")) for rank in range(2)]
+    joined = [each.result(20) for each in [pool.submit(each.join) for each in ranks]]
+    assert not ranks[0].waits(), "joining does not wait"
+    member = joined[1]._member
+    begun = pool.submit(member.begin)
+    resumed = pool.submit(joined[0].resume().__enter__)
+    until(ranks[0].waits)
+    train(first, 20, flush=True)
+    assert not begun.done()
+    ranks[0].ask(Notice.of_takeover())
+    begun.result(20)
+    second = pool.submit(joined[1].resume().__enter__)
+    found = [each.result(20) for each in (resumed, second)]
+    assert [each and each.step for each in found] == [20, 20]
+    start = log_of(tmp_path).read().start
+    assert start is not None
+    assert (member.started, start.attempt) == (start.seq, 2)
 
 
 def test_without_a_notice_file_nothing_could_end_the_wait(tmp_path: Path) -> None:

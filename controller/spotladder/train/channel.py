@@ -1,10 +1,11 @@
 """The channel between the ranks of one attempt: each rank has a TCP connection to rank 0.
 
 The ranks use it a few times per commit, and not at all while no commit is due. Both ends of a connection prove that
-they know the attempt's token (HMAC over a fresh challenge). Frames are JSON with a length prefix. The channel has two
+they know the attempt's token (HMAC over a fresh challenge). Frames are JSON with a length prefix. The channel has three
 operations:
 
 `exchange`   every rank gives a value under a topic; rank 0 decides from all of them; every rank gets the decision.
+`announce`   rank 0 sends a value to every rank, which waits for it (`announced`); rank 0 does not wait.
 `agree`      rank 0 agrees with all ranks on the step of the next commit (see `agreement`).
 
 When a rank is lost, every exchange raises `RankLost` on all ranks.
@@ -41,6 +42,12 @@ class Channel(Protocol):
         Every rank raises an error of `decide`. Every rank must use the same topics, each topic once.
         """
 
+    def announce(self, topic: str, value: Any) -> None:
+        """Rank 0 only: send this value to every rank. Does not wait. Each topic is used once."""
+
+    def announced(self, topic: str) -> Any:
+        """On any other rank: the value that rank 0 announces. Waits without limit; raises RankLost."""
+
     def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
         """Rank 0 only: agree with all ranks on a commit at a step after `step`."""
 
@@ -58,6 +65,12 @@ class Alone:
 
     def exchange(self, topic: str, mine: Any, decide: Decide) -> Any:  # noqa: ARG002
         return decide([mine])
+
+    def announce(self, topic: str, value: Any) -> None:
+        """Do nothing: there are no other ranks."""
+
+    def announced(self, topic: str) -> Any:
+        raise AssertionError(f"a job with one rank has no rank that waits for {topic!r}")
 
     def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
         self._agreement.set_step(step, stop, leaving)
@@ -108,6 +121,12 @@ class Hub:
             raise
         self._send_all({"say": "decided", "topic": topic, "value": value})
         return value
+
+    def announce(self, topic: str, value: Any) -> None:
+        self._send_all({"say": "decided", "topic": topic, "value": value})
+
+    def announced(self, topic: str) -> Any:
+        raise AssertionError(f"rank 0 announces {topic!r} itself")
 
     def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
         with self._changed:
@@ -272,6 +291,12 @@ class Spoke:
             self._link.send({"say": "give", "topic": topic, "value": mine})
         except OSError:
             self._lose("rank 0 is lost")
+        return self.announced(topic)
+
+    def announce(self, topic: str, value: Any) -> None:
+        raise AssertionError(f"rank {self._rank} is not rank 0 and cannot announce {topic!r} ({value!r})")
+
+    def announced(self, topic: str) -> Any:
         with self._changed:
             self._changed.wait_for(lambda: topic in self._decided or self._lost is not None)
             if topic not in self._decided:

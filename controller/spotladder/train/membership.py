@@ -32,6 +32,10 @@ from spotladder.train.store_retry import StoreRetry
 _log = logging.getLogger("spotladder.train")
 
 
+_STARTED = "started"
+"""What rank 0 of a standby attempt announces: the number of its start entry."""
+
+
 @dataclass
 class Member:
     """The state that one rank shares between its parts. Only rank 0 has a `writer`; in a standby attempt it has none
@@ -56,15 +60,21 @@ class Member:
     """The Ray node of this rank if the program can continue without it; else empty."""
     held: Callable[[], Writer] | None = None
     """On rank 0 of a standby attempt that has not taken over: waits until it may, and starts to write."""
+    follows: bool = False
+    """On another rank of a group of Ray Train in a standby attempt: rank 0 announces when it has started to write."""
 
     def begin(self) -> None:
-        """Wait until this attempt may write, if it is a standby attempt. The other ranks then wait for rank 0."""
+        """Wait until this attempt may write, if it is a standby attempt: rank 0 for its turn, the others for rank 0."""
         if self.held is not None:
             self.writer = self.held()
             self.started = self.writer.start.seq
             self.commits.begin(self.writer)
             self.held = None
             self.heartbeat.enter("joined")
+            self.channel.announce(_STARTED, self.started)
+        elif self.follows:
+            self.started = int(self.channel.announced(_STARTED))
+            self.follows = False
 
     def goes(self, notice: Notice) -> str:
         """The Ray node without which the program continues after this notice; empty if the notice ends the program."""
@@ -106,7 +116,7 @@ def join(
     later = False
     if world.rank == 0 and must_wait(environment, log, retry):
         start = partial(_started_in_turn, environment, log, retry, heartbeat=heartbeat, hands_over=bool(node))
-        later = holds_later and world.launcher != "ray"
+        later = holds_later
     writer, channel, started = _meet(
         environment, world, log, agreement, warned.append, retry=retry, start=start, later=later
     )
@@ -144,6 +154,7 @@ def join(
         started,
         node,
         start if later else None,
+        world.rank > 0 and world.launcher == "ray" and started < 0,
     )
 
 
@@ -168,7 +179,7 @@ def _meet(
 ) -> tuple[Writer | None, Channel, int]:
     """`later`: join without a writer, which `start` will return when the attempt takes over."""
     if world.launcher == "ray" and world.size > 1:
-        return _meet_by_ray(world, agreement, heard, start=start)
+        return _meet_by_ray(world, agreement, heard, start=start, later=later)
     if world.rank > 0:
         seek = partial(rendezvous.seek, log.store, environment.attempt, world, agreement, retry=retry)
         return None, seek(timeout=math.inf) if environment.standby else seek(), -1
@@ -212,6 +223,7 @@ def _meet_by_ray(
     heard: Callable[[dict[str, object]], None],
     *,
     start: Callable[[], Writer],
+    later: bool,
 ) -> tuple[Writer | None, Channel, int]:
     if world.rank > 0:
         joined = rendezvous.broadcast_by_ray(None)
@@ -219,11 +231,12 @@ def _meet_by_ray(
             raise raised(joined["error"])
         return None, Spoke(Address.from_json(joined["address"]), world.rank, world.size, agreement), joined["started"]
     try:
-        writer = start()
+        writer = None if later else start()
         hub = Hub(world.size, agreement, heard=heard, timeout=rendezvous.RENDEZVOUS_TIMEOUT)
     except Exception as error:
         rendezvous.broadcast_by_ray({"error": described(error)})
         raise
-    rendezvous.broadcast_by_ray({"address": hub.address.to_json(), "started": writer.start.seq})
+    started = -1 if writer is None else writer.start.seq
+    rendezvous.broadcast_by_ray({"address": hub.address.to_json(), "started": started})
     hub.complete()
-    return writer, hub, writer.start.seq
+    return writer, hub, started

@@ -121,7 +121,8 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         """In a worker, before the program's function runs: connect to the other ranks."""
         logging.getLogger("ray.train.v2._internal.util").addFilter(_no_error)
         try:
-            member = join(environment.read(), ranks.discover(), node=ray.get_runtime_context().get_node_id())
+            node = ray.get_runtime_context().get_node_id()
+            member = join(environment.read(), ranks.discover(), node=node, holds_later=True)
             session.adopt(session.Job(member))
             set_train_fn_utils(Routed(member, self._below, self._total))
             context = get_train_context()
@@ -232,6 +233,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
     ) -> None:
         """Commit the checkpoint, if any rank has one, then report to Ray. Raises to end the run if it must stop."""
         member = self._member()
+        member.begin()
         decision = self._agree(member, metrics, checkpoint is not None)
         committed = self._commit(member, decision, metrics, checkpoint) if decision["commit"] else None
         if decision["stop"]:
@@ -272,6 +274,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         """The commit from which the attempt starts, read once for each process."""
         if not self._looked:
             member = self._member()
+            member.begin()
             folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
             self._found = find_as_of(member.log, member.started, folder, member.retry)
             self._looked = True
