@@ -191,6 +191,18 @@ def test_many_worlds_with_overlap_contain_a_takeover() -> None:
     assert taken_over > 10
 
 
+def test_many_worlds_with_overlap_contain_a_takeover_after_a_notice() -> None:
+    """Otherwise the invariants would not be tested for standby attempts that boot during a notice."""
+    relieved = 0
+    for seed in range(120):
+        world = world_with_overlap(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
+        decider = Decider(world, 0.0)
+        for _ in range(15):
+            decider.run(4)
+        relieved += world.takeovers > 0
+    assert relieved > 10
+
+
 def world_of_notices(seed: int, suspicions: float = 0.0) -> RandomWorld:
     dice = Random(seed)
     grace = dice.choice([5.0, 30.0])

@@ -86,6 +86,7 @@ def rewound(state: JobState, now: Instant) -> JobState:
             drain_since=not_after(attempt.drain_since),
             drain_by=None if attempt.drain_by is None else attempt.drain_by - step,
             replace_by=None if attempt.replace_by is None else attempt.replace_by - step,
+            leave_by=None if attempt.leave_by is None else attempt.leave_by - step,
             handing_over_since=not_after(attempt.handing_over_since),
         )
     impeded, standby = state.impeded, state.standby

@@ -118,7 +118,7 @@ def _timers(here: Situation) -> list[Instant | None]:
         if here.reachable and not here.waits_for_capacity:
             times.append(here.recovery_deadline)
     if state.stage in READY:
-        times.append(here.stall_deadline)
+        times += [here.stall_deadline, attempt.leave_by]
     if state.stage is Stage.REPLACING:
         times.append(here.replacement_due)
     if state.stage is Stage.DRAINING:

@@ -29,6 +29,7 @@ from spotladder.core.model import (
 from spotladder.core.pacing import paced
 from spotladder.core.queueing import end_by_queue, taken_back
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.relieving import relief, waits_for_relief
 from spotladder.core.standing_by import PlannedMove, waits_for_standby
 from spotladder.core.tier_view import view_of
 
@@ -156,6 +157,10 @@ def unwanted(draft: Draft) -> bool:
         wish = (draft.spec.suspend_reason, "")
     if wish is None and draft.here.tier is None:
         wish = (Reason.TIER_REMOVED, f"{draft.here.attempt.tier} is no longer among the tiers")
+    if wish is None and draft.here.attempt.leave_by is not None:
+        if waits_for_relief(draft):
+            return False
+        wish = (Reason.EVICTION_NOTICE, relief(draft))
     if wish is None:
         planned = _planned_move(draft)
         if waits_for_standby(draft, planned):

@@ -14,8 +14,8 @@ Rules
  7. The program's own errors never change the tier; a failure that coincides with an eviction is an eviction.
  8. A terminal stage is never left.
  9. The spec with which an attempt was launched applies until it ends. A changed pod template starts a new attempt.
-10. With `overlap`, the next attempt of a planned move boots beside the live one, which rule 1 then excepts, and takes
-    over when the live one has ended. Its program is held until then.
+10. With `overlap`, the next attempt of a planned move, or after an eviction notice, boots beside the live one, which
+    rule 1 then excepts, and takes over when the live one has ended. Its program is held until then.
 
 `_STAGES` has one function for each stage. `transitions.py` has the transition table, `situation.py` the facts and
 deadlines. `observing.py` updates the state from an observation, `endings.py` ends live attempts, `moving.py` has the
@@ -62,6 +62,7 @@ from spotladder.core.observing import take_in
 from spotladder.core.policies import Policy
 from spotladder.core.queueing import queue_timed_out
 from spotladder.core.reasons import Reason
+from spotladder.core.relieving import trains_until_relieved
 from spotladder.core.replacing import advance, started
 from spotladder.core.standing_by import adopted
 from spotladder.errors import InvalidSpec
@@ -169,10 +170,10 @@ def _running(draft: Draft) -> None:
         return None
     if notices:
         draft.count(notices)
-        if started(draft, notices):
+        if draft.here.attempt.leave_by is None and started(draft, notices):
             return draft.move(Reason.REPLACING, _pods(notices))
         draft.exhaust_if_exceeded()
-        return draft.move(Reason.EVICTION_NOTICE, _pods(notices))
+        return None if trains_until_relieved(draft, notices) else draft.move(Reason.EVICTION_NOTICE, _pods(notices))
     if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     return stalled(draft)

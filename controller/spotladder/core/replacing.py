@@ -117,8 +117,13 @@ def _possible_until(here: Situation, notices: list[PodSeen]) -> Instant | None:
     """When replacements for these pods must be ready at the latest; None where the pods cannot be replaced."""
     if not _possible(here, notices):
         return None
-    by = min(here.gone_at(pod) for pod in notices) - max(COMMIT_RESERVE, here.state.commit_seconds)
+    by = commit_due(here, notices)
     return by if by > here.now else None
+
+
+def commit_due(here: Situation, notices: list[PodSeen]) -> Instant:
+    """When the program must be asked to commit at the latest, before the first of these pods is gone."""
+    return min(here.gone_at(pod) for pod in notices) - max(COMMIT_RESERVE, here.state.commit_seconds)
 
 
 def _possible(here: Situation, pods: list[PodSeen]) -> bool:

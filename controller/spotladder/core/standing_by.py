@@ -1,7 +1,7 @@
 """Standby attempts: the next attempt of a planned move boots beside the live one, so that the move costs one commit.
 
-1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby. Its program
-   is held before its first entry in the commit log. Training continues.
+1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby; so does an
+   eviction notice (see `relieving`). Its program is held before its first entry in the commit log. Training continues.
 2. When all of its workers are ready and its program is held, the live attempt is asked to commit and to stop.
 3. When the live attempt has ended, for whatever reason, the standby attempt becomes the live one, and its program is
    let go. Its first log entry fences the earlier attempt.
@@ -64,7 +64,7 @@ def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
     after = draft.state.standby_after
     if after is not None and draft.now < after:
         return move.reason is Reason.POLICY
-    _plan(draft, move)
+    plan(draft, move)
     return True
 
 
@@ -126,7 +126,8 @@ def adopted(here: Situation) -> tuple[JobState, Reason, str]:
     return adopting, reason, message
 
 
-def _plan(draft: Draft, move: PlannedMove) -> None:
+def plan(draft: Draft, move: PlannedMove) -> None:
+    """Plan the next attempt of this move as a standby."""
     state, here = draft.state, draft.here
     number = next_number(here)
     attempt = Attempt(number, move.tier, draft.now, start_step=here.seen.progress.step, standby=True)

@@ -1,0 +1,65 @@
+"""Standby attempts for eviction notices: the next attempt boots during the notice, so that the loss costs one commit.
+
+1. A notice that the live attempt does not survive (its tier is exhausted by it, or the noticed pods cannot be replaced
+   inside the attempt) plans the next attempt as a standby, on the tier that the policy chooses. Training continues.
+2. When the standby attempt is ready, or in the last moment for a commit, the live attempt is drained as for any notice.
+3. When the live attempt has ended, the standby attempt becomes the live one, ready or not.
+
+The notice is counted as a failure as soon as it is observed, once. Without a standby attempt the drain begins at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spotladder.core import limits
+from spotladder.core.draft import Draft
+from spotladder.core.model import PodSeen
+from spotladder.core.reasons import Reason
+from spotladder.core.replacing import commit_due
+from spotladder.core.situation import READY
+from spotladder.core.standing_by import PlannedMove, plan
+
+
+def trains_until_relieved(draft: Draft, notices: list[PodSeen]) -> bool:
+    """Begin to wait for the next attempt after these notices, which are counted already, if that is possible. Returns
+    whether the live attempt continues for now."""
+    here, by = draft.here, commit_due(draft.here, notices)
+    if by <= here.now or not here.overlaps or limits.over_backoff_limit(here):
+        return False
+    if draft.state.standby is None and not _planned(draft, notices):
+        return False
+    attempt = draft.here.attempt
+    if attempt.leave_by is None or by < attempt.leave_by:
+        draft.state = replace(draft.state, attempt=replace(attempt, leave_by=by))
+        draft.replanned = True
+    return True
+
+
+def waits_for_relief(draft: Draft) -> bool:
+    """Whether the live attempt, which has a notice, continues for now because the next one boots."""
+    here = draft.here
+    if here.state.standby is None or here.standby_ready:
+        return False
+    return here.state.stage in READY and not here.passed(here.attempt.leave_by)
+
+
+def relief(draft: Draft) -> str:
+    """The message when the live attempt is drained after it has waited for the next one."""
+    standby = draft.state.standby
+    if standby is None:
+        return "its nodes are being reclaimed, and no attempt stands by"
+    ready = "stands by" if draft.here.standby_ready else "is not ready yet"
+    return f"its nodes are being reclaimed; attempt {standby.number} on {standby.tier} {ready}"
+
+
+def _planned(draft: Draft, notices: list[PodSeen]) -> bool:
+    """Plan the next attempt as a standby, on the tier that it would have after a drain. Returns whether it may run
+    beside the live one."""
+    name = draft.choose(live=False).tier
+    tier = draft.spec.tier(name) if name is not None else None
+    if tier is None or tier.name not in draft.here.open or tier.name in draft.seen.unavailable or not tier.standby:
+        return False
+    why = ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
+    plan(draft, PlannedMove(tier.name, Reason.EVICTION_NOTICE, why))
+    return True
