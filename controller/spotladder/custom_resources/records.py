@@ -30,8 +30,8 @@ FORCE_DELETE = "spotladder.io/force-delete"
 class JobRecord:
     """A TieredJob. Records are compared by `generation`, so status writes trigger no reconcile. `folder` is the address
     of the commit log. `tiers` maps its tiers to their CapacityTiers. `tier` is the tier of the live or last attempt.
-    `capacity` is the CapacityTier that the job holds or waits for; "" if none. `copies` are the objects to copy to
-    other clusters."""
+    `capacity` is the CapacityTier that the job holds or waits for, and `standby_capacity` that of its standby attempt;
+    "" if none. `copies` are the objects to copy to other clusters."""
 
     name: str
     namespace: str
@@ -48,6 +48,7 @@ class JobRecord:
     phase: str = field(default="", compare=False)
     tier: str = field(default="", compare=False)
     capacity: str = field(default="", compare=False)
+    standby_capacity: str = field(default="", compare=False)
     spec: bytes = field(default=b"{}", compare=False)
     status: bytes = field(default=b"{}", compare=False)
 
@@ -56,6 +57,7 @@ class JobRecord:
         metadata, status = thing["metadata"], thing.get("status") or {}
         annotations = metadata.get("annotations") or {}
         tiers, phase, tier = tuple(_tiers(thing)), intern(status.get("phase") or ""), intern(status.get("tier") or "")
+        held = dict(tiers) if phase in _HOLDING else {}
         return cls(
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),
@@ -71,7 +73,8 @@ class JobRecord:
             copies=_copies(thing),
             phase=phase,
             tier=tier,
-            capacity=dict(tiers).get(tier, "") if phase in _HOLDING else "",
+            capacity=held.get(tier, ""),
+            standby_capacity=held.get((status.get("standby") or {}).get("tier") or "", ""),
             spec=to_json(thing.get("spec") or {}),
             status=to_json(status),
         )

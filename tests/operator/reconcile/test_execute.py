@@ -52,7 +52,7 @@ async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, Ref
     loaded = cast("Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u"})}))
     executor = Executor(world, jobs=world, logs=world, outputs=world, limits=world)
     found = await executor.execute(
-        loaded, Decision(state, actions=actions), room=lambda _: False, address=cast("Any", lambda: None)
+        loaded, Decision(state, actions=actions), admits=lambda _: False, address=cast("Any", lambda: None)
     )
     return found, world
 
@@ -121,7 +121,7 @@ async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_ke
     found = await executor.execute(
         loaded,
         Decision(loaded.state, actions=(Finish(True, Reason.COMPLETED),)),
-        room=lambda _: False,
+        admits=lambda _: False,
         address=world.address,
     )
     claim = found.updates[ConditionType.CHECKPOINTING]

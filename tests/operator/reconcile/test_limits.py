@@ -19,7 +19,7 @@ class Jobs:
         return self._jobs
 
 
-def job(name: str, *, phase: str = "Pending", created_at: int = 0, on: str = "spot") -> JobRecord:
+def job(name: str, *, phase: str = "Pending", created_at: int = 0, on: str = "spot", standby: str = "") -> JobRecord:
     tiers = [{"name": "spot", "capacityTier": "pool"}, {"name": "on-demand", "capacityTier": "other"}]
     return JobRecord.of(
         {
@@ -27,15 +27,27 @@ def job(name: str, *, phase: str = "Pending", created_at: int = 0, on: str = "sp
                 "name": name, "namespace": "ns", "uid": name, "creationTimestamp": f"2026-11-21T12:00:0{created_at}Z",
             },
             "spec": {"tiers": tiers},
-            "status": {"phase": phase, "tier": on if phase else ""},
+            "status": {"phase": phase, "tier": on if phase else "", "standby": {"tier": standby}},
         }
     )  # fmt: skip
 
 
+def limits_of(
+    *jobs: JobRecord, size: int = 2, launched: tuple[str, ...] = (), standing_by: tuple[str, ...] = ()
+) -> Limits:
+    """`launched` and `standing_by` are the jobs with an observed live or standby attempt."""
+    made: Any = Jobs(*jobs)
+    return Limits(
+        made,
+        size=lambda _job, _tier: size,
+        standby_size=lambda _job, _tier: size,
+        launched=lambda key: key[1] in launched,
+        standby_launched=lambda job: job.name in standing_by,
+    )
+
+
 def full(me: JobRecord, *others: JobRecord, launched: tuple[str, ...] = (), pool: CapacityRecord = POOL) -> bool:
-    made: Any = Jobs(me, *others)
-    limits = Limits(made, size=lambda _job, _tier: 2, launched=lambda key: key[1] in launched)
-    return bool(limits.full(pool, me))
+    return bool(limits_of(me, *others, launched=launched).full(pool, me))
 
 
 @pytest.mark.parametrize(
@@ -65,8 +77,7 @@ def test_of_two_waiting_jobs_the_older_one_has_precedence() -> None:
 
 def test_a_launch_in_progress_counts_before_its_objects_are_observed() -> None:
     older, younger = job("a", created_at=1), job("b", created_at=2)
-    made: Any = Jobs(older, younger)
-    limits = Limits(made, size=lambda _job, _tier: 3, launched=lambda _key: False)
+    limits = limits_of(older, younger, size=3)
     assert not limits.full(POOL, older)
     with limits.launching(younger):
         assert limits.full(POOL, older) == 'CapacityTier "pool" has limits.nodes 4: 3 are in use, 3 are needed'
@@ -97,6 +108,44 @@ def test_a_job_that_replaces_workers_stays_within_the_limit(
     others: list[JobRecord], pool: CapacityRecord, expected: int | None
 ) -> None:
     me = job("me", phase="Running")
-    made: Any = Jobs(me, *others)
-    limits = Limits(made, size=lambda _job, _tier: 2, launched=lambda _key: True)
-    assert limits.room(pool, me, held=2) == expected
+    assert limits_of(me, *others).room(pool, me, held=2) == expected
+
+
+STANDS_BY = {"phase": "Running", "on": "on-demand", "standby": "spot"}
+
+
+@pytest.mark.parametrize(
+    ("others", "standing_by", "held", "expected"),
+    [
+        ([], (), 2, True),
+        ([], (), 3, False),
+        ([job("a")], (), 2, False),
+        ([job("a")], (), 0, True),
+        ([job("a", **STANDS_BY)], ("a",), 2, False),
+        ([job("a", **STANDS_BY, created_at=1)], (), 2, False),
+        ([job("a", **STANDS_BY, created_at=9)], (), 2, True),
+    ],
+    ids=[
+        "room for both attempts",
+        "no room for both",
+        "a waiting job goes first",
+        "room beside it",
+        "another standby",
+        "an older job's planned standby goes first",
+        "a younger job's does not",
+    ],
+)
+def test_a_standby_attempt_stays_within_the_limit(
+    others: list[JobRecord], standing_by: tuple[str, ...], held: int, expected: bool
+) -> None:
+    me = job("me", phase="Running", created_at=5)
+    limits = limits_of(me, *others, standing_by=standing_by)
+    assert limits.admits_standby(POOL, me, held=held) is expected
+    assert limits.admits_standby(CapacityRecord(name="pool", uid="p", model=capacity()), me, held=99)
+
+
+def test_the_nodes_of_a_standby_attempt_count_for_other_jobs_once_it_is_launched() -> None:
+    me, other, third = job("me", phase=""), job("a", **STANDS_BY), job("b", phase="Running")
+    assert not limits_of(me, other, third).full(POOL, me), "an attempt that is to run goes first"
+    assert limits_of(me, other, third, standing_by=("a",)).full(POOL, me)
+    assert limits_of(me, other, third).room(POOL, me, held=0) == 0

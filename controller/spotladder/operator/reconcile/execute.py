@@ -65,13 +65,13 @@ class Executor:
         loaded: Loaded,
         decision: Decision,
         *,
-        room: Callable[[str], bool],
+        admits: Callable[[Launch], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> ExecutionResult:
         """Execute all actions of this decision, then clean up.
 
         Args:
-            room: Whether a tier has a free node within its limits now.
+            admits: Whether the limits of its tier admit a launch now.
             address: The address of the job's commit log.
 
         Raises:
@@ -82,7 +82,7 @@ class Executor:
         chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
             (
                 not isinstance(action, Replace) and (not isinstance(action, Delete) or action.attempt == live),
-                partial(self._do, loaded, action, result, room, address),
+                partial(self._do, loaded, action, result, admits, address),
             )
             for action in decision.actions
         ]
@@ -114,12 +114,12 @@ class Executor:
         loaded: Loaded,
         action: Action,
         result: ExecutionResult,
-        room: Callable[[str], bool],
+        admits: Callable[[Launch], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> None:
         match action:
             case Launch():
-                if room(action.tier):  # Another job may have been launched in the meantime.
+                if admits(action):  # Another job may have been launched in the meantime.
                     with self._limits.launching(loaded.record):
                         await self._launch(loaded, action, result)
             case Drain():

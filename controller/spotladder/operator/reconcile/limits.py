@@ -2,7 +2,8 @@
 
 A worker counts as a node, as for the cost, from the moment at which its attempt is persisted. The check uses only
 persisted state and existing objects, so a restarted controller gets the same result. Of two jobs with a persisted
-attempt that is not launched, the older job goes first.
+attempt that is not launched, the older job goes first. A standby attempt holds nodes too, and goes after the attempts
+that are to run: it is launched only where there is room beside all of these.
 """
 
 from __future__ import annotations
@@ -11,24 +12,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from spotladder.clusters.cache import Scoped
+from spotladder.core.model import Instant
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.operator.inventory.inventory import JobKey
 
 
 class Limits:
-    """`size` is the number of nodes that a job needs on a CapacityTier, `launched` whether any of its
-    objects exists."""
+    """`size` is the number of nodes that a job needs on a CapacityTier, and `standby_size` the number that its standby
+    attempt needs. `launched` is whether any of its objects exists, `standby_launched` whether any of its standby
+    attempt does."""
 
     def __init__(
         self,
         jobs: Scoped[JobRecord],
         *,
         size: Callable[[JobRecord, CapacityRecord], int],
+        standby_size: Callable[[JobRecord, CapacityRecord], int],
         launched: Callable[[JobKey], bool],
+        standby_launched: Callable[[JobRecord], bool],
     ) -> None:
         self._jobs = jobs
         self._size = size
+        self._standby_size = standby_size
         self._launched = launched
+        self._standby_launched = standby_launched
         self._launching: set[JobKey] = set()
 
     def full(self, capacity: CapacityRecord, job: JobRecord) -> str:
@@ -38,6 +45,7 @@ class Limits:
             return ""
         needed = self._size(job, capacity)
         held = sum(self._size(other, capacity) for other in self._jobs.all() if self._counts(other, capacity, job))
+        held += self._standby_nodes(capacity, job, planned=lambda _other: False)
         if held + needed <= most:
             return ""
         return f'CapacityTier "{capacity.name}" has limits.nodes {most}: {held} are in use, {needed} are needed'
@@ -47,8 +55,17 @@ class Limits:
         most = capacity.model.spec.limits.nodes if capacity.model else None
         if most is None:
             return None
-        others = (other for other in self._jobs.all() if other.uid != job.uid and other.capacity == capacity.name)
-        return max(0, most - held - sum(self._size(other, capacity) for other in others))
+        others = self._held_by_others(capacity, job) + self._standby_nodes(capacity, job, planned=lambda _other: True)
+        return max(0, most - held - others)
+
+    def admits_standby(self, capacity: CapacityRecord, job: JobRecord, *, held: int) -> bool:
+        """Whether this job, which holds `held` nodes of the tier, may have a standby attempt there now."""
+        most = capacity.model.spec.limits.nodes if capacity.model else None
+        if most is None:
+            return True
+        others = self._held_by_others(capacity, job)
+        others += self._standby_nodes(capacity, job, planned=lambda other: _age(other) < _age(job))
+        return held + others + self._standby_size(job, capacity) <= most
 
     @contextmanager
     def launching(self, job: JobRecord) -> Iterator[None]:
@@ -59,9 +76,29 @@ class Limits:
         finally:
             self._launching.discard(job.key)
 
+    def _held_by_others(self, capacity: CapacityRecord, job: JobRecord) -> int:
+        others = (other for other in self._jobs.all() if other.uid != job.uid and other.capacity == capacity.name)
+        return sum(self._size(other, capacity) for other in others)
+
+    def _standby_nodes(self, capacity: CapacityRecord, job: JobRecord, *, planned: Callable[[JobRecord], bool]) -> int:
+        """The nodes of the standby attempts of other jobs. `planned`: whether one counts that is not launched yet."""
+        standing_by = (
+            other for other in self._jobs.all() if other.uid != job.uid and other.standby_capacity == capacity.name
+        )
+        return sum(
+            self._standby_size(other, capacity)
+            for other in standing_by
+            if self._standby_launched(other) or other.key in self._launching or planned(other)
+        )
+
     def _counts(self, other: JobRecord, capacity: CapacityRecord, job: JobRecord) -> bool:
         if other.uid == job.uid or other.capacity != capacity.name:
             return False
-        if job.capacity != capacity.name or (other.created_at, other.uid) < (job.created_at, job.uid):
+        if job.capacity != capacity.name or _age(other) < _age(job):
             return True
         return other.key in self._launching or self._launched(other.key)
+
+
+def _age(job: JobRecord) -> tuple[Instant, str]:
+    """The older of two jobs has the lower value."""
+    return job.created_at, job.uid

@@ -87,7 +87,7 @@ def spec_of(
     limited: Collection[str] = (),
 ) -> JobSpec:
     """The job's spec for the core. `templates` are the digests of `Specs.templates`. `limited` are the tiers whose
-    CapacityTier limits its nodes: no standby attempt starts there, because the limit counts one attempt of each job.
+    CapacityTier has no room for a standby attempt within its limits.
 
     While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
     from one that commits.

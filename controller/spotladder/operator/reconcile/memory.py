@@ -62,6 +62,25 @@ class Memories:
     def nodes(self, record: JobRecord, capacity: CapacityRecord) -> int:
         """The number of nodes of that CapacityTier that the job holds by its live attempt, else needs by its spec; 0
         for an invalid spec."""
+        memory, state = self._known(record)
+        attempt = state.attempt if state is not None else None
+        launched = None if attempt is None or attempt.workers is None else attempt.workers + len(attempt.leaving)
+        return _nodes(memory.workers if launched is None else launched, capacity)
+
+    def standby_nodes(self, record: JobRecord, capacity: CapacityRecord) -> int:
+        """The number of nodes of that CapacityTier that the job's standby attempt holds, else needs by the job's spec;
+        0 for an invalid spec."""
+        memory, state = self._known(record)
+        standby = state.standby if state is not None else None
+        return _nodes(memory.workers if standby is None or standby.workers is None else standby.workers, capacity)
+
+    def has_launched_standby(self, record: JobRecord) -> bool:
+        """Whether objects of the job's standby attempt have been observed."""
+        _memory, state = self._known(record)
+        return state is not None and state.standby is not None and state.standby.seen
+
+    def _known(self, record: JobRecord) -> tuple[JobMemory, JobState | None]:
+        """The job's memory with the number of workers of its spec, and its state; None for an invalid status."""
         memory, version = self.of(record.key), (record.uid, record.generation)
         if memory.sized != version:
             memory.sized, memory.workers = version, self._workers(record)
@@ -69,11 +88,7 @@ class Memories:
             with suppress(InvalidSpec):
                 held = status_of(record)
                 memory.persisted, (memory.before, memory.state) = held.state, memory.states(held)
-        attempt = memory.state.attempt if memory.state is not None else None
-        launched = None if attempt is None or attempt.workers is None else attempt.workers + len(attempt.leaving)
-        workers = memory.workers if launched is None else launched
-        with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
-        return 0 if workers is None else workers + with_head
+        return memory, memory.state
 
     def _workers(self, record: JobRecord) -> int | None:
         try:
@@ -81,3 +96,9 @@ class Memories:
         except InvalidSpec:
             return None
         return workload_of(job).workers(job)
+
+
+def _nodes(workers: int | None, capacity: CapacityRecord) -> int:
+    """The number of nodes of that CapacityTier for an attempt with these workers."""
+    with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+    return 0 if workers is None else workers + with_head

@@ -53,6 +53,7 @@ from spotladder.operator.reconcile.memory import JobMemory, Memories
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
+from spotladder.operator.reconcile.room import Room
 from spotladder.operator.reconcile.shadow import of_shadow
 from spotladder.operator.storage import credentials
 from spotladder.operator.storage.logs import Logs
@@ -112,8 +113,15 @@ class Reconciler:
         self._policies: dict[str, Policy] = {}
         self._memories = Memories(self._specs)
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
-        self._limits = Limits(jobs, size=self._memories.nodes, launched=clusters.has_anything)
-        self._executor = Executor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=self._limits)
+        limits = Limits(
+            jobs,
+            size=self._memories.nodes,
+            standby_size=self._memories.standby_nodes,
+            launched=clusters.has_anything,
+            standby_launched=self._memories.has_launched_standby,
+        )
+        self._room = Room(limits, self._memories)
+        self._executor = Executor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later."""
@@ -201,7 +209,7 @@ class Reconciler:
         result = await self._executor.execute(
             loaded,
             decision,
-            room=lambda tier: tier not in self._full(record, job, loaded.state, memory),
+            admits=lambda launch: self._room.admits(launch, record, job, loaded.state, memory),
             address=lambda: self._readings.address(record, job),
         )
         if result.tried:
@@ -239,26 +247,7 @@ class Reconciler:
             if named := self._capacity.get(tier.capacity_tier):
                 memory.capacity[tier.capacity_tier] = named
         found = load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters.names, self._prices.of)
-        return replace(found, full=self._full(record, job, state, memory))
-
-    def _full(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> dict[str, str]:
-        """The tiers without room for this job now, and why. Nodes that the job holds already are not counted against
-        it."""
-        if state.stage not in (Stage.IDLE, Stage.STARTING) or (state.attempt and state.attempt.seen):
-            return {}
-        found = ((tier.name, memory.capacity.get(tier.capacity_tier)) for tier in job.spec.tiers)
-        full = {name: self._limits.full(capacity, record) for name, capacity in found if capacity is not None}
-        return {name: why for name, why in full.items() if why}
-
-    def _surge_room(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> int | None:
-        """How many nodes the live attempt may hold beyond its workers; None: any number."""
-        attempt = state.attempt
-        tier = next((tier for tier in job.spec.tiers if attempt is not None and tier.name == attempt.tier), None)
-        capacity = memory.capacity.get(tier.capacity_tier) if tier is not None else None
-        if attempt is None or capacity is None:
-            return None
-        held = self._memories.nodes(record, capacity)
-        return self._limits.room(capacity, record, held=held - len(attempt.leaving))
+        return replace(found, full=self._room.full(record, job, state, memory))
 
     def _load(
         self,
@@ -283,7 +272,7 @@ class Reconciler:
             blocked=memory.blocked,
             heartbeats=self._heartbeats,
             outage=lambda number: self._outages.of(record.key, number, reading.progress),
-            surge_room=self._surge_room(record, job, state, memory),
+            surge_room=self._room.surge(record, job, state, memory),
             now=self._clock.now(),
         )
         return Loaded(
@@ -300,7 +289,7 @@ class Reconciler:
                 tiers=tiers,
                 reading=reading,
                 attribution_window=self._attribution_window,
-                limited=_limited(job, memory),
+                limited=self._room.without_standby(record, job, state, memory),
             ),
             status=held,
             before=before,
@@ -328,7 +317,8 @@ class Reconciler:
             return self._logs.time_until_read(loaded.record.key, (seen.number, Stage.REPLACING))
         if loaded.spec.overlap is not None and reading.progress.attempt < seen.number and not reading.unreadable:
             here = Situation(loaded.spec, loaded.state, loaded.seen, self._clock.now())
-            if loaded.state.stage is Stage.RUNNING and here.pending_update:
+            noticed = any(pod.noticed for pod in seen.pods)
+            if loaded.state.stage is Stage.RUNNING and (here.pending_update or noticed):
                 return self._logs.time_until_read(loaded.record.key, (seen.number, Reason.SPEC_UPDATED))
         return 0.0
 
@@ -403,9 +393,3 @@ class Reconciler:
         self._outages.forget(key)
         self._preflight.forget(key)
         self._observer.forgotten(key)
-
-
-def _limited(job: TieredJob, memory: JobMemory) -> set[str]:
-    """The tiers whose CapacityTier limits its nodes."""
-    found = ((tier.name, memory.capacity.get(tier.capacity_tier)) for tier in job.spec.tiers)
-    return {name for name, entry in found if entry and entry.model and entry.model.spec.limits.nodes is not None}

@@ -1,0 +1,55 @@
+"""The room that one job has on its tiers within `limits.nodes`: for its attempt, for a standby attempt, for a surge."""
+
+from __future__ import annotations
+
+from spotladder.api.tieredjob import TieredJob
+from spotladder.core.model import JobState, Launch, Stage
+from spotladder.custom_resources import JobRecord
+from spotladder.operator.reconcile.limits import Limits
+from spotladder.operator.reconcile.memory import JobMemory, Memories
+
+
+class Room:
+    """Stateless: combines the limits of the CapacityTiers with the attempts of a job."""
+
+    def __init__(self, limits: Limits, memories: Memories) -> None:
+        self._limits = limits
+        self._memories = memories
+
+    def full(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> dict[str, str]:
+        """The tiers without room for this job now, and why. Nodes that the job holds already are not counted against
+        it."""
+        if state.stage not in (Stage.IDLE, Stage.STARTING) or (state.attempt and state.attempt.seen):
+            return {}
+        found = ((tier.name, memory.capacity.get(tier.capacity_tier)) for tier in job.spec.tiers)
+        full = {name: self._limits.full(capacity, record) for name, capacity in found if capacity is not None}
+        return {name: why for name, why in full.items() if why}
+
+    def admits(self, launch: Launch, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> bool:
+        """Whether the limits of the tier admit this launch now."""
+        if state.standby is not None and state.standby.number == launch.attempt:
+            return launch.tier not in self.without_standby(record, job, state, memory)
+        return launch.tier not in self.full(record, job, state, memory)
+
+    def without_standby(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> set[str]:
+        """The tiers whose limits have no room for a standby attempt beside the live one."""
+        live = dict(record.tiers).get(state.attempt.tier) if state.attempt is not None else None
+        without = set()
+        for tier in job.spec.tiers:
+            capacity = memory.capacity.get(tier.capacity_tier)
+            if capacity is None:
+                continue
+            held = self._memories.nodes(record, capacity) if tier.capacity_tier == live else 0
+            if not self._limits.admits_standby(capacity, record, held=held):
+                without.add(tier.name)
+        return without
+
+    def surge(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> int | None:
+        """How many nodes the live attempt may hold beyond its workers; None: any number."""
+        attempt = state.attempt
+        tier = next((tier for tier in job.spec.tiers if attempt is not None and tier.name == attempt.tier), None)
+        capacity = memory.capacity.get(tier.capacity_tier) if tier is not None else None
+        if attempt is None or capacity is None:
+            return None
+        held = self._memories.nodes(record, capacity)
+        return self._limits.room(capacity, record, held=held - len(attempt.leaving))
