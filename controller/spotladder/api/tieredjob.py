@@ -298,8 +298,9 @@ class TieredJobSpec(Record):
     overlap: Overlap | None = Field(
         default=None,
         description="Planned moves (the policy's return to a cheaper tier, a changed workload with updateStrategy: "
-        "Now) start the next attempt as a standby beside the running one, which trains until the standby is ready. "
-        "Both are paid until then. Needs handover: Fenced. Default: the running attempt stops first.",
+        "Now), and eviction notices that end the attempt, start the next attempt as a standby beside the running one, "
+        "which trains until the standby is ready. Both are paid until then. Needs handover: Fenced. Default: the "
+        "running attempt stops first.",
     )
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."
