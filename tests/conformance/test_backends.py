@@ -41,7 +41,8 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
-from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
+from spotladder.local.backend import LocalBackend
+from spotladder.local.local_job import LocalJob, LocalTier
 from spotladder.local.nodes import Machine
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.reaper import Reaper, members

@@ -29,7 +29,8 @@ from spotladder.display.timeline import DriverExited, DriverStarted, Launched, N
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import backend as module
 from spotladder.local import driver
-from spotladder.local.backend import CONNECTS_WITHIN, SPARE_AFTER, LocalBackend, LocalJob, LocalTier
+from spotladder.local.backend import CONNECTS_WITHIN, SPARE_AFTER, LocalBackend
+from spotladder.local.local_job import LocalJob, LocalTier
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.program import Program
 

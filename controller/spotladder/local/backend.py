@@ -18,8 +18,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
 
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.contract import Variable
@@ -35,7 +33,6 @@ from spotladder.core.model import (
     PodPhase,
     PodRole,
     PodSeen,
-    Progress,
     Replace,
     Seconds,
     TakeOver,
@@ -43,6 +40,7 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause
 from spotladder.display import timeline
 from spotladder.errors import EnvironmentFailure
+from spotladder.local.local_job import CommitLogSeen, LocalJob
 from spotladder.local.nodes import Head, Machine, Worker
 from spotladder.local.pools import PoolClock
 from spotladder.local.program import Program, ProgramProgress
@@ -56,10 +54,8 @@ SPARE_AFTER: Seconds = 60.0
 """Seconds after the program's start before the next head is started, unless the program shows progress earlier. Until
 then the program has the whole machine."""
 
-
 CONNECTS_WITHIN: Seconds = 60.0
 """Seconds after which a program without heartbeats and without a connection to Ray counts as not using Ray."""
-
 
 _PHASES = {
     "imports": "the program starts and imports its modules",
@@ -67,54 +63,6 @@ _PHASES = {
     "joined": "the program has joined its commit log and starts its first step",
     "first step": "the first step runs",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LocalTier:
-    """A tier on this machine: its pool and the tier's environment variables of the program."""
-
-    pool: str
-    entrypoint: str
-    environment: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class LocalJob:
-    """The program to run. `environment` has the variables of the in-job library; `cwd` is the folder of the job's file;
-    `cache_size` is the size in bytes of each node's cache for checkpoints, None for no cache."""
-
-    name: str
-    namespace: str
-    workers: int
-    cwd: Path
-    tiers: Mapping[str, LocalTier]
-    environment: Mapping[str, str]
-    cache_size: int | None = None
-
-
-class CommitLogSeen(Protocol):
-    """The state of the commit log, without a request to the bucket."""
-
-    @property
-    def progress(self) -> Progress:
-        """The newest commit and start, as of the last poll."""
-
-    @property
-    def gone(self) -> str:
-        """Commits that have disappeared from the log; "" if none has."""
-
-    def poll_now(self) -> None:
-        """Poll soon: a process has just ended."""
-
-    @property
-    def current(self) -> bool:
-        """Whether the log has been polled since the last call of `poll_now`."""
-
-    def end(self, *, succeeded: bool, message: str) -> None:
-        """Record the job's outcome in the commit log."""
-
-    def keep_output(self, attempt: int, file: Path) -> None:
-        """Store the end of the output of an attempt's driver, which is in this file."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,8 @@ from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
 from spotladder.display import timeline
 from spotladder.local import preflight
-from spotladder.local.backend import LocalBackend, LocalJob, LocalTier
+from spotladder.local.backend import LocalBackend
+from spotladder.local.local_job import LocalJob, LocalTier
 from spotladder.local.logwatch import LogWatch
 from spotladder.local.nodes import Machine
 from spotladder.local.pools import PoolClock, PoolPlan, plan_of

@@ -24,15 +24,12 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
     Decision,
-    Exit,
     JobState,
     Launch,
     Seconds,
     Stage,
 )
 from spotladder.core.policies import Policy
-from spotladder.core.reasons import Reason
-from spotladder.core.situation import Situation
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import Specs
 from spotladder.custom_resources.stored_state import status_of
@@ -49,6 +46,7 @@ from spotladder.operator.reconcile import conditions, load, status
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.execute import Executor
 from spotladder.operator.reconcile.limits import Limits
+from spotladder.operator.reconcile.log_reads import time_until_log_read
 from spotladder.operator.reconcile.memory import JobMemory, Memories
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
@@ -179,7 +177,7 @@ class Reconciler:
                 record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
             )
         reach(Point.AFTER_LOAD)
-        if waits := self._time_until_log_read(loaded):
+        if waits := time_until_log_read(loaded, self._logs, self._clock.now()):
             return waits
         return await self._decide_and_apply(loaded, policy, memory)
 
@@ -297,30 +295,6 @@ class Reconciler:
             seen=seen,
             found=found,
         )
-
-    def _time_until_log_read(self, loaded: Loaded) -> Seconds:
-        """Maximum time to wait for a read of the log, because a program's end is judged with its last commit, and the
-        first notice and, with `overlap`, a changed template with the start entry, which says whether the program can
-        hand over and stand by.
-
-        If the workload's operator gave up the job, there is no last commit to wait for, and the next attempt reads the
-        log anyway.
-        """
-        live, reading = loaded.state.attempt, loaded.reading
-        seen = loaded.seen.attempt(live.number) if live else None
-        if seen is None:
-            return 0.0
-        if seen.exit not in (None, Exit.LOST):
-            return self._logs.time_until_read(loaded.record.key, (seen.number, seen.exit))
-        replaceable = loaded.state.stage is Stage.RUNNING and seen.surplus is not None and not reading.unreadable
-        if replaceable and reading.progress.attempt < seen.number and any(pod.noticed for pod in seen.pods):
-            return self._logs.time_until_read(loaded.record.key, (seen.number, Stage.REPLACING))
-        if loaded.spec.overlap is not None and reading.progress.attempt < seen.number and not reading.unreadable:
-            here = Situation(loaded.spec, loaded.state, loaded.seen, self._clock.now())
-            noticed = any(pod.noticed for pod in seen.pods)
-            if loaded.state.stage is Stage.RUNNING and (here.pending_update or noticed):
-                return self._logs.time_until_read(loaded.record.key, (seen.number, Reason.SPEC_UPDATED))
-        return 0.0
 
     def _wake(
         self, decision: Decision, persisted: JobState, updates: ConditionUpdates, reading: Reading, *, polls: bool

@@ -1,0 +1,35 @@
+"""When a decision waits for a read of the commit log."""
+
+from __future__ import annotations
+
+from spotladder.core.model import Exit, Instant, Seconds, Stage
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.storage.logs import Logs
+
+
+def time_until_log_read(loaded: Loaded, logs: Logs, now: Instant) -> Seconds:
+    """Maximum time to wait for a read of the log; 0 if the decision needs none.
+
+    The end of a program is judged with its last commit. The first notice and, with `overlap`, a changed template are
+    judged with the start entry, which says whether the program can hand over and stand by.
+
+    If the workload's operator gave up the job, there is no last commit to wait for, and the next attempt reads the
+    log anyway.
+    """
+    live, reading, key = loaded.state.attempt, loaded.reading, loaded.record.key
+    seen = loaded.seen.attempt(live.number) if live else None
+    if seen is None:
+        return 0.0
+    if seen.exit not in (None, Exit.LOST):
+        return logs.time_until_read(key, (seen.number, seen.exit))
+    if loaded.state.stage is not Stage.RUNNING or reading.progress.attempt >= seen.number or reading.unreadable:
+        return 0.0
+    noticed = any(pod.noticed for pod in seen.pods)
+    if seen.surplus is not None and noticed:
+        return logs.time_until_read(key, (seen.number, Stage.REPLACING))
+    here = Situation(loaded.spec, loaded.state, loaded.seen, now)
+    if loaded.spec.overlap is not None and (here.pending_update or noticed):
+        return logs.time_until_read(key, (seen.number, Reason.SPEC_UPDATED))
+    return 0.0
