@@ -14,7 +14,7 @@ import pytest
 
 from spotladder.core.model import Attempt, JobState, Stage
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.state import AlreadyRunning, JobFolder, Run, state_root
+from spotladder.local.state import AlreadyRunning, JobFolder, Run
 
 STATE = JobState(stage=Stage.RUNNING, attempt=Attempt(3, "spot-a", 1.0), last_number=3, tier="spot-a")
 RUN = Run(began=12.5, python="3.11", ray="2.58.1", uri="s3://b/p", mark="m")
@@ -118,19 +118,6 @@ def test_clear_deletes_the_files_of_the_run_and_no_others(folder: JobFolder) -> 
         folder.clear()
         folder.clear()
     assert sorted(path.name for path in folder.path.iterdir()) == ["lock", "mine.txt"]
-
-
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({"SPOTLADDER_STATE": "/x"}, Path("/x")),
-        ({"SPOTLADDER_STATE": "/x", "XDG_STATE_HOME": "/y"}, Path("/x")),
-        ({"XDG_STATE_HOME": "/y"}, Path("/y/spotladder")),
-        ({}, Path("~/.local/state/spotladder").expanduser()),
-    ],
-)
-def test_the_state_folder_is_chosen_from_the_environment(environ: dict[str, str], expected: Path) -> None:
-    assert state_root(environ) == expected
 
 
 def test_reading_the_owner_does_not_prevent_a_runner_from_starting(tmp_path: Path) -> None:

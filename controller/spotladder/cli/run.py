@@ -75,8 +75,9 @@ def run(
     from spotladder.local.output import WithOutput
     from spotladder.local.previous_run import StartMode
     from spotladder.local.run import Request, run_locally
-    from spotladder.local.state import JobFolder, state_root
+    from spotladder.local.state import JobFolder
     from spotladder.local.stopping import Stopping
+    from spotladder.state_folder import state_root
 
     console = Console()
     try:

@@ -18,13 +18,12 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from spotladder.core.codec import dump, load_state
-from spotladder.core.contract import LaunchVariable
 from spotladder.core.model import Instant, JobState
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
@@ -193,11 +192,3 @@ class AlreadyRunning(SpotladderError):
     """Another runner owns the job."""
 
     exit_code = 5
-
-
-def state_root(environ: Mapping[str, str]) -> Path:
-    """The folder with the state of all jobs, from the environment."""
-    if own := environ.get(LaunchVariable.STATE):
-        return Path(own).expanduser()
-    base = environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "spotladder"

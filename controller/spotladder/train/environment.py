@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from spotladder.core.contract import PREFIX, LaunchVariable, Variable
+from spotladder.core.contract import PREFIX, Variable
 from spotladder.core.durations import parse_duration
 from spotladder.errors import InvalidSpec
+from spotladder.state_folder import state_root
 
 _STEPS = re.compile(r"\s*(\d+)\s*steps?\s*")
 _UNSAFE = re.compile(r"[^a-z0-9-]+")
@@ -63,7 +64,7 @@ class Environment:
         if uri := self._get(Variable.URI):
             return uri
         place = "" if self._get(Variable.JOB) else _place()
-        return str(self._state_folder() / self.namespace / "checkpoints" / place)
+        return str(state_root(self.variables) / self.namespace / "checkpoints" / place)
 
     @property
     def uid(self) -> str:
@@ -154,11 +155,6 @@ class Environment:
             return parse_duration(self._get(name) or default)
         except ValueError as error:
             raise InvalidSpec(f"{error}{alternative}", where=name) from None
-
-    def _state_folder(self) -> Path:
-        if state := self._get(LaunchVariable.STATE):
-            return Path(state)
-        return Path(self.variables.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "spotladder"
 
 
 def _place() -> str:

@@ -30,7 +30,7 @@ StateDirOption = Annotated[
 
 def state_folder(state_dir: Path | None) -> Path:
     """The state folder of all runs."""
-    from spotladder.local.state import state_root
+    from spotladder.state_folder import state_root
 
     return state_dir.expanduser().resolve() if state_dir else state_root(os.environ)
 
