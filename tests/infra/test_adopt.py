@@ -10,12 +10,14 @@ import boto3
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra import checkpoints
+from spotladder_infra import checkpoints, leftovers
 from spotladder_infra.names import bucket_key_alias
+from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform import adopt
 from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.topology.fleet import Fleet
 from tests.infra import tool
+from tests.topology.builders import fleet_file
 
 REGION = "us-east-1"
 OURS = {"spotladder-fleet": "training", "spotladder-cluster": "east"}
@@ -114,6 +116,44 @@ def test_an_interrupted_creation_is_adopted(aws: Any, fleet: Fleet, stacks: dict
     kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
     checkpoints.delete(fleet.spec.buckets[0])
     assert adopt.imports(fleet, east, folder, plan) == {}
+
+
+def test_a_kept_bucket_and_its_replica_are_adopted_in_their_regions(
+    aws: Any, stacks: dict[str, Path], tmp_path: Path
+) -> None:
+    assert stacks  # skips where the bindings are missing
+    regions = {"kept-east": "us-west-2", "kept-east-replica": "eu-west-1"}
+    there = "{name: kept-east, cloud: aws, region: us-west-2, replicateTo: eu-west-1}"
+    changes = ("{name: acme-east, cloud: aws, region: us-east-1}", there), ("bucket: acme-east", "bucket: kept-east")
+    fleet = fleet_file(tmp_path, *changes).fleet
+    east = fleet.cluster("east")
+    folder = synth(fleet, [east], tmp_path / "out", tmp_path / "state")[0]
+    plan = everything(folder)
+    expected: dict[str, str] = {}
+    for name, region in regions.items():
+        kms, s3 = boto3.client("kms", region_name=region), boto3.client("s3", region_name=region)
+        key = kms.create_key(Tags=[{"TagKey": tag, "TagValue": value} for tag, value in OURS.items()])
+        kms.create_alias(AliasName=bucket_key_alias(name), TargetKeyId=key["KeyMetadata"]["KeyId"])
+        s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": region})
+        s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": tags()})
+        what = "replica" if name.endswith("replica") else "checkpoints"
+        expected |= {
+            f"aws_s3_bucket.{what}": name,
+            f"aws_kms_alias.{what}-key-alias": bucket_key_alias(name),
+            f"aws_kms_key.{what}-key": key["KeyMetadata"]["KeyId"],
+        }
+    assert adopt.imports(fleet, east, folder, plan) == expected
+
+    assert leftovers.find(fleet, east) == []
+    left = {(entry.kind, entry.identifier) for entry in leftovers.find(fleet, east, keep_checkpoints=False)}
+    kinds = {"aws_s3_bucket": "bucket", "aws_kms_key": "KMS key"}
+    assert left == {
+        (kinds[address.split(".")[0]], identifier)
+        for address, identifier in expected.items()
+        if not address.startswith("aws_kms_alias")
+    }
+    checkpoints.delete(fleet.spec.buckets[0])
+    assert leftovers.find(fleet, east, keep_checkpoints=False) == []
 
 
 def test_the_resources_of_a_checkpoint_bucket_are_recognised(configuration: dict[str, Any]) -> None:

@@ -126,6 +126,24 @@ def test_checkpoints_and_their_key_are_protected(configuration: Configuration, t
     assert "lifecycle" not in one(tmp_path, off)["resource"]["aws_s3_bucket"]["checkpoints"]
 
 
+def test_a_bucket_in_another_region_is_created_there(tmp_path: Path) -> None:
+    there = "{name: acme-east, cloud: aws, region: us-west-2, replicateTo: eu-west-1}"
+    stack = one(tmp_path, ("{name: acme-east, cloud: aws, region: us-east-1}", there))
+    regions = {entry.get("alias"): entry["region"] for entry in stack["provider"]["aws"]}
+    assert regions == {None: "us-east-1", "checkpoints": "us-west-2", "replica": "eu-west-1"}
+    found = {
+        f"{kind}.{name}": body.get("provider")
+        for kind, named in stack["resource"].items()
+        if kind.startswith(("aws_s3_", "aws_kms_"))
+        for name, body in named.items()
+    }
+    assert {address: provider for address, provider in found.items() if ".cluster-key" not in address} == {
+        address: "aws.replica" if ".replica-" in address or address.endswith(".replica") else "aws.checkpoints"
+        for address in found
+        if ".cluster-key" not in address
+    }
+
+
 def test_a_bucket_and_its_access_belong_to_one_stack(configuration: Configuration) -> None:
     assert "google_storage_bucket" in configuration["west"]["resource"]
     assert "google_storage_bucket" not in configuration["alpha"]["resource"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.amazon import sdk
+from spotladder_infra.checkpoints import owned
 from spotladder_infra.leftovers.resource import Leftover
 from spotladder_infra.names import bucket_key_alias, interruption_queue
 from spotladder_infra.topology.cluster import Cluster
@@ -38,7 +39,10 @@ def tags_of(cluster: Cluster) -> tuple[tuple[str, str], ...]:
 
 
 def find(fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -> list[Leftover]:
-    """Everything of the cluster in its account and region. Raises EnvironmentFailure."""
+    """Everything of the cluster in its account: in its region, and in those of its bucket and of the bucket's replica.
+
+    Raises EnvironmentFailure.
+    """
     return _asked(cluster, lambda session: _all(session, fleet, cluster, keep_checkpoints))
 
 
@@ -60,12 +64,21 @@ def _asked(cluster: Cluster, question: Callable[[Any], list[Leftover]]) -> list[
 
 
 def _all(session: Any, fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -> list[Leftover]:
-    kept = _kept(session, fleet, cluster) if keep_checkpoints else set[str]()
     found = [*_ec2(session, cluster), *_balancers(session, cluster), *_named(session, cluster)]
     found += _iam(session, cluster)
-    found += _keys(session, cluster)
-    found += _buckets(session, cluster)
+    kept = set[str]()
+    for region in _regions(fleet, cluster):
+        found += _keys(session, region, cluster)
+        found += _buckets(session, region, cluster)
+        kept |= _kept(session, region, fleet, cluster) if keep_checkpoints else set()
     return [entry for entry in found if entry.identifier not in kept]
+
+
+def _regions(fleet: Fleet, cluster: Cluster) -> list[str]:
+    """The regions of the stack's resources: only a bucket and its replica may be outside the cluster's."""
+    bucket = owned(fleet, cluster)
+    names = [cluster.region, bucket.region, bucket.replicate_to] if bucket is not None else [cluster.region]
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def _ec2(session: Any, cluster: Cluster) -> Iterator[Leftover]:
@@ -178,10 +191,10 @@ def _iam(session: Any, cluster: Cluster) -> Iterator[Leftover]:
                     yield Leftover("instance profile", name)
 
 
-def _keys(session: Any, cluster: Cluster) -> Iterator[Leftover]:
+def _keys(session: Any, region: str, cluster: Cluster) -> Iterator[Leftover]:
     """KMS keys that are not about to be deleted."""
-    client = session.client("kms")
-    tagging = session.client("resourcegroupstaggingapi")
+    client = session.client("kms", region_name=region)
+    tagging = session.client("resourcegroupstaggingapi", region_name=region)
     filters = [{"Key": "spotladder-cluster", "Values": [cluster.name]}]
     pages = tagging.get_paginator("get_resources").paginate(TagFilters=filters, ResourceTypeFilters=["kms"])
     for page in pages:
@@ -191,8 +204,8 @@ def _keys(session: Any, cluster: Cluster) -> Iterator[Leftover]:
                 yield Leftover("KMS key", key["KeyId"], key.get("Description", ""))
 
 
-def _buckets(session: Any, cluster: Cluster) -> Iterator[Leftover]:
-    tagging = session.client("resourcegroupstaggingapi")
+def _buckets(session: Any, region: str, cluster: Cluster) -> Iterator[Leftover]:
+    tagging = session.client("resourcegroupstaggingapi", region_name=region)
     filters = [{"Key": "spotladder-cluster", "Values": [cluster.name]}]
     there = {entry["Name"] for entry in session.client("s3").list_buckets()["Buckets"]}
     for page in tagging.get_paginator("get_resources").paginate(TagFilters=filters, ResourceTypeFilters=["s3"]):
@@ -202,13 +215,13 @@ def _buckets(session: Any, cluster: Cluster) -> Iterator[Leftover]:
                 yield Leftover("bucket", name)
 
 
-def _kept(session: Any, fleet: Fleet, cluster: Cluster) -> set[str]:
+def _kept(session: Any, region: str, fleet: Fleet, cluster: Cluster) -> set[str]:
     """The checkpoint bucket that the cluster's stack created, its replica, and their keys: `destroy` keeps them."""
-    bucket = fleet.bucket_of(cluster)
-    if bucket is None or fleet.owner_of(bucket) != cluster:
+    bucket = owned(fleet, cluster)
+    if bucket is None:
         return set()
     kept = {bucket.name, f"{bucket.name}-replica", f"{bucket.name}-replication"[:64]}
-    client = session.client("kms")
+    client = session.client("kms", region_name=region)
     for name in (bucket.name, f"{bucket.name}-replica"):
         alias = bucket_key_alias(name)
         for page in client.get_paginator("list_aliases").paginate():

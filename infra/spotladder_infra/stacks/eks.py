@@ -44,10 +44,12 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, interruption=notices)
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and fleet.owner_of(bucket) == cluster:
-        replica = None
+        there = replica = None
+        if bucket.region != region:
+            there = AwsProvider(stack, "aws-checkpoints", alias="checkpoints", region=bucket.region, **shared)
         if bucket.replicate_to is not None:
             replica = AwsProvider(stack, "aws-replica", alias="replica", region=bucket.replicate_to, **shared)
-        checkpoints(stack, bucket, replica)
+        checkpoints(stack, bucket, there, replica)
     if cluster.budget_alarm is not None:
         budget(stack, cluster, cluster.budget_alarm)
 

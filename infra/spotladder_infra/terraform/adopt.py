@@ -30,7 +30,7 @@ def imports(fleet: Fleet, cluster: Cluster, folder: Path, planned: Sequence[Plan
     creates = {entry.address for entry in planned if entry.action is Action.CREATE}
     if not creates:
         return {}
-    stack = json.loads((folder / "cdk.tf.json").read_text(encoding="utf-8"))["resource"]
+    stack = json.loads((folder / "cdk.tf.json").read_text(encoding="utf-8"))
     try:
         found = _CLOUDS[cluster.cloud](cluster, stack, creates)
     except EnvironmentFailure as error:

@@ -19,7 +19,7 @@ def existing(cluster: Cluster, stack: Mapping[str, Any], creates: set[str]) -> l
     """The resources at `creates` that exist. Raises EnvironmentFailure.
 
     Args:
-        stack: The stack's resources by type and name.
+        stack: The stack's configuration.
     """
     boto3 = sdk()
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
@@ -34,14 +34,20 @@ def existing(cluster: Cluster, stack: Mapping[str, Any], creates: set[str]) -> l
 
 
 class _Lookup:
-    """Looks up the resources of a stack in AWS. `creates` are the addresses that the plan creates."""
+    """Looks up the resources of a stack in AWS, each in the region of its provider.
+
+    `creates` are the addresses that the plan creates.
+    """
 
     def __init__(self, session: Any, cluster: str, stack: Mapping[str, Any], creates: set[str]) -> None:
         self._session = session
         self._cluster = cluster
-        self._stack = stack
+        self._stack = stack["resource"]
+        self._regions = {
+            f"aws.{entry['alias']}" if "alias" in entry else None: entry["region"] for entry in stack["provider"]["aws"]
+        }
         self._creates = creates
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[tuple[str, str | None], Any] = {}
 
     def all(self) -> Iterator[Existing]:
         for kind, finder in self._finders().items():
@@ -52,7 +58,8 @@ class _Lookup:
                 found = self._try(partial(finder, body))
                 if found is not None:
                     yield Existing(address, *found)
-        yield from self._keys()
+        for provider in self._regions:
+            yield from self._keys(provider)
         for kind, (operation, result, key) in _TAGGED.items():
             yield from self._by_name_tag(kind, operation, result, key)
         yield from self._routes()
@@ -83,10 +90,12 @@ class _Lookup:
                 return None
             raise
 
-    def _client(self, service: str) -> Any:
-        if service not in self._clients:
-            self._clients[service] = self._session.client(service)
-        return self._clients[service]
+    def _client(self, service: str, provider: str | None = None) -> Any:
+        """The client of a service in the region of a provider; None is the cluster's own."""
+        key = service, provider
+        if key not in self._clients:
+            self._clients[key] = self._session.client(service, region_name=self._regions[provider])
+        return self._clients[key]
 
     def _role(self, body: Any) -> tuple[str, Mapping[str, str]]:
         role = self._client("iam").get_role(RoleName=body["name"])["Role"]
@@ -113,7 +122,7 @@ class _Lookup:
     def _bucket(self, body: Any) -> tuple[str, Mapping[str, str] | None]:
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
-        client, name = self._client("s3"), body["bucket"]
+        client, name = self._client("s3", body.get("provider")), body["bucket"]
         try:
             client.head_bucket(Bucket=name)
             return name, _pairs(client.get_bucket_tagging(Bucket=name)["TagSet"])
@@ -163,11 +172,14 @@ class _Lookup:
         found = client.describe_pod_identity_association(clusterName=self._cluster, associationId=identifier)
         return f"{self._cluster},{identifier}", found["association"].get("tags", {})
 
-    def _keys(self) -> Iterator[Existing]:
-        """Keys have no names: one is known by its alias, or by its tags and description where the alias is missing."""
-        client = self._client("kms")
+    def _keys(self, provider: str | None) -> Iterator[Existing]:
+        """The keys of a provider's region.
+
+        Keys have no names: one is known by its alias, or by its tags and description where the alias is missing.
+        """
+        client = self._client("kms", provider)
         found: dict[str, Existing] = {}
-        for name, body in self._of_region("aws_kms_alias"):
+        for name, body in self._of_provider("aws_kms_alias", provider):
             described = self._try(partial(client.describe_key, KeyId=body["name"]))
             if described is None:
                 continue
@@ -178,9 +190,11 @@ class _Lookup:
             if match := _REFERENCE.match(body["target_key_id"]):
                 address = f"{match[1]}.{match[2]}"
                 found[address] = Existing(address, key, tags)
-        wanted = {body["description"]: f"aws_kms_key.{name}" for name, body in self._of_region("aws_kms_key")}
+        wanted = {
+            body["description"]: f"aws_kms_key.{name}" for name, body in self._of_provider("aws_kms_key", provider)
+        }
         filters = [{"Key": "spotladder-cluster", "Values": [self._cluster]}]
-        tagging = self._client("resourcegroupstaggingapi").get_paginator("get_resources")
+        tagging = self._client("resourcegroupstaggingapi", provider).get_paginator("get_resources")
         for page in tagging.paginate(TagFilters=filters, ResourceTypeFilters=["kms"]):
             for entry in page["ResourceTagMappingList"]:
                 key = client.describe_key(KeyId=entry["ResourceARN"])["KeyMetadata"]
@@ -189,9 +203,9 @@ class _Lookup:
                     found.setdefault(address, Existing(address, key["KeyId"], _pairs(entry["Tags"])))
         yield from (entry for address, entry in found.items() if address in self._creates)
 
-    def _of_region(self, kind: str) -> list[tuple[str, Any]]:
-        """The resources of a type, without those of a replica in another region."""
-        return [(name, body) for name, body in self._stack.get(kind, {}).items() if "provider" not in body]
+    def _of_provider(self, kind: str, provider: str | None) -> list[tuple[str, Any]]:
+        """The resources of a type that a provider creates."""
+        return [(name, body) for name, body in self._stack.get(kind, {}).items() if body.get("provider") == provider]
 
     def _by_name_tag(self, kind: str, operation: str, result: str, key: str) -> Iterator[Existing]:
         """Resources without a unique name, found by the cluster's tags and the tag Name."""

@@ -25,10 +25,10 @@ def existing(cluster: Cluster, stack: Mapping[str, Any], creates: set[str]) -> l
     """The resources at `creates` that exist. Raises EnvironmentFailure.
 
     Args:
-        stack: The stack's resources by type and name.
+        stack: The stack's configuration.
     """
     lookup = _Lookup(Google(), cluster)
-    return list(_found(lookup.finders(), stack, creates))
+    return list(_found(lookup.finders(), stack["resource"], creates))
 
 
 def _found(

@@ -19,14 +19,19 @@ NONCURRENT_DAYS = 30
 KEY_DELETION_DAYS = 30
 
 
-def checkpoints(scope: Any, bucket: Bucket, replica_provider: Any | None) -> None:
-    """The bucket, and its replica in another region when the file asks for one."""
-    made, key = _bucket(scope, "checkpoints", bucket.name, None, protect=bucket.deletion_protection)
+def checkpoints(scope: Any, bucket: Bucket, provider: Any | None, replica_provider: Any | None) -> None:
+    """The bucket, and its replica in another region when the file asks for one.
+
+    Args:
+        provider: The provider of the bucket's region; None for that of the cluster.
+        replica_provider: The provider of the replica's region.
+    """
+    made, key = _bucket(scope, "checkpoints", bucket.name, provider, protect=bucket.deletion_protection)
     if bucket.replicate_to is not None:
         replica, replica_key = _bucket(
             scope, "replica", f"{bucket.name}-replica", replica_provider, protect=bucket.deletion_protection
         )
-        _replication(scope, bucket, source=(made, key), target=(replica, replica_key))
+        _replication(scope, bucket, provider, source=(made, key), target=(replica, replica_key))
 
 
 def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: bool) -> tuple[Any, Any]:
@@ -102,7 +107,10 @@ def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: b
     return made, encryption
 
 
-def _replication(scope: Any, bucket: Bucket, *, source: tuple[Any, Any], target: tuple[Any, Any]) -> None:
+def _replication(
+    scope: Any, bucket: Bucket, provider: Any | None, *, source: tuple[Any, Any], target: tuple[Any, Any]
+) -> None:
+    there: dict[str, Any] = {"provider": provider} if provider is not None else {}
     (made, key), (replica, replica_key) = source, target
     name = f"{bucket.name}-replication"[:64]
     own = role(scope, "replication", name, "s3.amazonaws.com")
@@ -138,4 +146,5 @@ def _replication(scope: Any, bucket: Bucket, *, source: tuple[Any, Any], target:
                 },
             )
         ],
+        **there,
     )
