@@ -9,6 +9,7 @@ from spotladder.checkpoints.standby import report_held
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind, Variable
+from spotladder.resources import CAPACITYTIERS
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import World, eventually, ray_spec, world
@@ -56,6 +57,11 @@ async def standby_of(here: World) -> Object:
     return (await here.status()).get("standby") or {}
 
 
+async def drained(here: World) -> bool:
+    await here.pass_time(3)
+    return await here.has_phase("Draining")
+
+
 async def test_a_changed_image_starts_the_next_attempt_beside_the_running_one(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await training(here)
@@ -75,12 +81,7 @@ async def test_a_changed_image_starts_the_next_attempt_beside_the_running_one(ap
         assert notices_are_empty(await notices(here, 1))
 
         report_held(log_of(here).store, 2)
-
-        async def drained() -> bool:
-            await here.pass_time(3)
-            return await here.has_phase("Draining")
-
-        await eventually(drained)
+        await eventually(lambda: drained(here))
         assert notices_are_empty(await notices(here, 2)), "it waits until attempt 1 has ended"
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
         await eventually(lambda: here.is_on("spot-a", 2))
@@ -130,12 +131,7 @@ async def test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it(a
             await here.pass_time(30)
             assert (await standby_of(here))["number"] == 2
             report_held(log_of(here).store, 2)
-
-            async def drained() -> bool:
-                await here.pass_time(3)
-                return await here.has_phase("Draining")
-
-            await eventually(drained)
+            await eventually(lambda: drained(here))
         await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
         async with here.operator():
             await eventually(lambda: here.is_on("spot-a", 2))
@@ -161,3 +157,63 @@ async def test_a_standby_without_capacity_costs_no_training(api_server: ApiServe
         await eventually(gone)
         assert "StandbyEnded" in await here.events()
         assert (await here.status())["failures"] == 0
+
+
+async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=("on-demand",)) as here, here.operator():
+        await here.capacity("spot", notice="120s")
+        limits = {"spot": 0, "on-demand": -1}
+        tiers = [
+            {"name": name, "capacityTier": f"{here.namespace}-{name}", "maxFailures": allowed}
+            for name, allowed in limits.items()
+        ]
+        await here.submit(tiers=tiers, overlap={"maxDuration": "20m"})
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        log_of(here).start(1, "spot", stands_by=True)
+        await here.announce(1)
+        await eventually(lambda: here.rayjob(2))
+        found = await standby_of(here)
+        assert (found["number"], found["tier"], found["reason"]) == (2, "on-demand", "EvictionNotice")
+        status = await here.status()
+        assert (status["phase"], status["attempt"], status["failures"]) == ("Running", 1, 1)
+        await here.run(2)
+        await here.pass_time(5)
+        assert await here.has_phase("Running")
+        assert notices_are_empty(await notices(here, 1))
+        report_held(log_of(here).store, 2)
+        await eventually(lambda: drained(here))
+        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
+        await eventually(lambda: here.is_on("on-demand", 2))
+        await eventually(lambda: here.has_phase("Running"))
+        status = await here.status()
+        assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
+
+
+async def test_a_standby_attempt_needs_room_within_the_limits_of_its_tier(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=()) as here, here.operator():
+        pool = await here.capacity("spot-a", limits={"nodes": 3})
+        tiers = [{"name": "spot-a", "capacityTier": pool, "maxFailures": 1}]
+        await training(here, tiers=tiers)
+        await here.client.merge(CAPACITYTIERS, pool, body={"spec": {"limits": {"nodes": 4}}})
+        await here.idle()
+        await here.patch(workload=other_image())
+        await eventually(lambda: here.rayjob(2))
+        assert (await here.status())["attempt"] == 1
+        await here.client.merge(CAPACITYTIERS, pool, body={"spec": {"limits": {"nodes": 3}}})
+        await here.submit("younger", tiers=tiers)
+
+        async def refused() -> bool:
+            degraded = await here.condition("Degraded", "younger")
+            return "limits.nodes 3: 4 are in use, 2 are needed" in degraded.get("message", "")
+
+        await eventually(refused)
+
+
+async def test_without_room_the_running_attempt_stops_first(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=()) as here, here.operator():
+        pool = await here.capacity("spot-a", limits={"nodes": 3})
+        await training(here, tiers=[{"name": "spot-a", "capacityTier": pool, "maxFailures": 1}])
+        await here.patch(workload=other_image())
+        await eventually(lambda: drained(here))
+        assert await standby_of(here) == {}

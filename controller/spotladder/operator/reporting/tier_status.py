@@ -138,8 +138,8 @@ class TierStatusWriter:
         """The jobs that hold or wait for each CapacityTier, and the nodes of their pods on it."""
         used: dict[str, tuple[set[tuple[str, str]], set[str]]] = {}
         for job in self._jobs.all():
-            for name in filter(None, (job.capacity, job.standby_capacity)):
-                used.setdefault(name, (set(), set()))[0].add(job.key)
+            for held in filter(None, (job.capacity, job.standby_capacity)):
+                used.setdefault(held, (set(), set()))[0].add(job.key)
         for pod in self._pods():
             owner = self._jobs.get(pod.job, pod.namespace)
             name = dict(owner.tiers).get(pod.tier) if owner is not None else None
