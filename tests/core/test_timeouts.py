@@ -119,6 +119,48 @@ def test_no_commit_for_stall_timeout_is_one_failure_and_starts_a_new_attempt() -
     assert job.number == 2
 
 
+HUNG = "no step for 60 s (a step takes 1 s)"
+
+
+def test_a_program_that_hangs_is_one_failure_and_starts_a_new_attempt() -> None:
+    job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
+    job.see(all_ready(1, hung=HUNG), after=70)
+    assert (job.reasons[-1], job.state.message) == (Reason.STALLED, f"the program hangs: {HUNG}")
+    assert [loss.cause for loss in job.losses] == [Cause.STALLED]
+    job.see(all_ready(1, hung=HUNG), after=1)
+    assert job.state.failures == 1
+    assert job.see(after=1).actions == (Launch(2, "spot-a", hangs=1),)
+
+
+def test_each_hang_of_a_job_is_told_to_the_next_attempt() -> None:
+    job = Job(spec(tier("spot-a", 1), tier("on-demand", -1))).running()
+    for number in (1, 2):
+        job.see(all_ready(number, hung=HUNG), after=70)
+        job.see(after=1)
+        job.see(attempt(number + 1))
+        job.see(all_ready(number + 1), after=10)
+    assert (job.state.tier, job.state.hangs) == ("on-demand", 2), "a tier allows as many hangs as other failures"
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        pytest.param([worker("w1-0"), lost("w1-1")], id="a worker is lost"),
+        pytest.param([worker("w1-0"), worker("w1-1", ready=False)], id="a worker is not ready"),
+    ],
+)
+def test_a_program_that_waits_for_a_lost_worker_does_not_hang(pods: list[PodSeen]) -> None:
+    job = Job(spec(tier("spot-a", 1))).running()
+    job.see(attempt(1, head(), *pods, hung=HUNG), after=70)
+    assert (job.state.stage, job.state.hangs) == (Stage.RECOVERING, 0)
+
+
+def test_a_job_that_has_committed_its_last_step_does_not_hang() -> None:
+    job = Job(spec(tier("spot-a", 1))).running()
+    job.commit(100, 100).see(all_ready(1, hung=HUNG), after=70)
+    assert job.state.stage is Stage.RUNNING
+
+
 def test_a_job_that_has_committed_its_last_step_does_not_stall() -> None:
     job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
     job.commit(100, 100).see(all_ready(1), after=6000)

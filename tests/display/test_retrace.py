@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.model import Loss, Stage
+from spotladder.core.model import JobState, Loss, Stage, Steps
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.figures import money
 from spotladder.display.report import gather
@@ -16,7 +16,7 @@ from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
 from spotladder.display.retrace import retraced
-from spotladder.display.timeline import Committed, Looked, Lost, Noted, Recorded
+from spotladder.display.timeline import Beat, Committed, Looked, Lost, Noted, Recorded
 from tests.core.builders import START
 from tests.display import golden
 from tests.display.builders import TOTAL, CloudEvents, Run
@@ -83,6 +83,60 @@ def test_without_the_commit_log_the_last_step_of_each_attempt_is_known() -> None
     assert (facts.steps, facts.total, facts.committed) == (TOTAL, TOTAL, TOTAL)
     assert [each.end_step for each in facts.attempts if each.work] == [125, 175, 400]
     assert facts.gaps[0].startswith("Without the commit log")
+
+
+def with_heartbeats(run: Run, every: int = 1) -> JobState:
+    """The state of the run, as if the controller had read every `every`-th heartbeat of each attempt."""
+
+    def steps(number: int) -> tuple[Steps, ...]:
+        groups: list[Steps] = []
+        beats = [record for record in run.records if isinstance(record, Beat) and record.attempt == number]
+        for beat in beats[::every]:
+            if not groups or beat.step < groups[-1].last:
+                groups.append(Steps(beat.step, beat.at, beat.step, beat.at))
+            groups[-1] = replace(groups[-1], last=beat.step, last_at=beat.at)
+        return tuple(groups)
+
+    return replace(run.state, history=tuple(replace(each, steps=steps(each.number)) for each in run.state.history))
+
+
+def test_with_heartbeats_repeated_steps_are_known_and_are_not_idle_time() -> None:
+    run = Run().play()
+    true, commits = whole_timeline(run), [record for record in run.records if isinstance(record, Committed)]
+    state = with_heartbeats(run)
+    facts = gather(retraced("digits", "team-a", run.spec, state, commits=commits, now=run.now), state)
+    assert true.recomputed
+    assert facts.recomputed == true.recomputed
+    assert facts.time.recomputed == pytest.approx(true.time.recomputed, abs=2)
+    assert facts.time.idle == pytest.approx(true.time.idle, abs=5)
+    assert facts.time.idle < facts_of(run).time.idle - 5
+    assert not [gap for gap in facts.gaps if "idle time" in gap]
+    assert facts_of(run).recomputed is None, "without heartbeats they are not known"
+
+
+def test_a_restart_inside_an_attempt_repeats_the_steps_after_its_last_commit() -> None:
+    run = Run().play()
+    first = run.state.history[0]
+    begun = first.running_at or first.started_at
+    groups = (Steps(1, begun + 1, 57, begun + 10), Steps(51, begun + 12, 80, begun + 20))
+    only = replace(first, start_step=0, end_step=75, ended_at=begun + 21, steps=groups)
+    state = replace(run.state, history=(only,), tiers=run.state.tiers[:1], ended_at=begun + 21)
+    commits = [
+        replace(next(each for each in run.records if isinstance(each, Committed)), attempt=1, step=step, at=begun + at)
+        for step, at in ((25, 5), (50, 9), (75, 19))
+    ]
+    facts = gather(retraced("digits", "team-a", run.spec, state, commits=commits, now=run.now), state)
+    assert facts.recomputed == 57 - 50
+
+
+def test_one_attempt_without_heartbeats_leaves_repeated_steps_unknown() -> None:
+    run = Run().play()
+    state = with_heartbeats(run)
+    state = replace(state, history=(replace(state.history[0], steps=()), *state.history[1:]))
+    commits = [record for record in run.records if isinstance(record, Committed)]
+    facts = gather(retraced("digits", "team-a", run.spec, state, commits=commits, now=run.now), state)
+    assert facts.recomputed is None
+    assert [gap for gap in facts.gaps if "idle time" in gap]
 
 
 def test_a_running_job_is_reported_up_to_now() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.ending import end_job
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.outputs import Output
@@ -44,6 +46,10 @@ class _TestLog:
         if self._bucket.broken:
             raise self._bucket.broken
         return self._follower.progress()
+
+    def heartbeat(self) -> StoredHeartbeat | None:
+        start = self._follower.history.start
+        return heartbeat.read(self._log.store, start.attempt, start.seq) if start is not None else None
 
     def is_held(self, attempt: int) -> bool:
         return is_held(self._log.store, attempt)

@@ -314,3 +314,51 @@ def test_a_program_that_does_not_use_ray_gets_its_notice_and_ends_with_its_node(
     running = subprocess.run(["ps", "-axo", "command="], capture_output=True, text=True, check=True).stdout
     if sys.platform == "linux":
         assert "sleep 987654" not in running.splitlines()
+
+
+HANGS = """\
+import json, os, threading
+os.environ["RAY_DEDUP_LOGS"] = "0"
+from spotladder import train
+
+def loop(config):
+    job = train.current()
+    with job.resume() as found:
+        start = found.step if found else 0
+    for step in job.steps(start, 20):
+        if step == 13 and job.attempt == 1:
+            waits_for_ever()
+        if job.should_commit(step):
+            with job.commit(step) as folder:
+                (folder / f"{job.rank}.json").write_text(json.dumps(step))
+
+def waits_for_ever():
+    threading.Event().wait()
+
+if __name__ == "__main__":
+    from ray.train import ScalingConfig
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+    trainer = DataParallelTrainer(
+        loop, scaling_config=ScalingConfig(num_workers=2), run_config=train.ray_run_config(total=20)
+    )
+    trainer.fit()
+"""
+
+
+def test_a_program_that_hangs_writes_the_stacks_of_all_ranks_and_is_replaced(site: Callable[[str], Site]) -> None:
+    job = site("hangs")
+    job.lay_out(total=20)
+    (job.folder / "train.py").write_text(HANGS)
+    text = (job.folder / "job.yaml").read_text()
+    text = text.replace("  grace: 20s\n", "  grace: 20s\n  hangTimeout: 4s\n").replace("replicas: 1", "replicas: 2")
+    (job.folder / "job.yaml").write_text(text)
+    code, said = job.end(job.start())
+    assert code == 0, said
+    first, second = job.saved().history
+    assert (first.tier, first.reason, first.failures, first.end_step) == ("spot-a", Reason.STALLED, 1, 10)
+    assert (second.tier, second.start_step, second.end_step) == ("spot-a", 10, 20)
+    assert "the program hangs: no step for " in said
+    output = (job.state / "attempts" / "0001" / "driver.log").read_text()
+    assert output.count("in waits_for_ever") == 2, "the stacks of both ranks"
+    assert job.saved().hangs == 1

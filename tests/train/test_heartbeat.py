@@ -39,6 +39,15 @@ def test_at_once_ignores_the_minimum_interval(tmp_path: Path) -> None:
     assert read(tmp_path / "beat") == {"step": 2, "total": 100, "at": 1700000000.0}
 
 
+def test_a_hang_is_written_until_it_ends(tmp_path: Path) -> None:
+    beats, _ = heartbeat(tmp_path / "beat")
+    beats.beat(7, 100)
+    beats.report_hang("no step for 60 s")
+    assert (read(tmp_path / "beat")["step"], read(tmp_path / "beat")["hang"]) == (7, "no step for 60 s")
+    beats.report_hang("")
+    assert "hang" not in read(tmp_path / "beat")
+
+
 def test_metrics_of_any_library_are_written(tmp_path: Path) -> None:
     beats, _ = heartbeat(tmp_path / "beat")
     beats.learned({"loss": numpy.float32(0.5), "step": 999, "epoch": 3, "nothing": float("nan")})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,11 @@ from spotladder.train.stacks import MEASURED, SHORTEST, STEPS_MISSED, StackWatch
 class Rank:
     """A rank with a stepped clock."""
 
-    def __init__(self, *, per_step: float, steps: int = 20) -> None:
+    def __init__(self, *, per_step: float, steps: int = 20, **more: Any) -> None:
         self.now = 0.0
         self.written = 0
-        self.watch = StackWatch(3, clock=lambda: self.now, write=self._write)
+        self.reports: list[str] = []
+        self.watch = StackWatch(3, lambda: self.now, self._write, report=self.reports.append, **more)
         self.watch._closed.set()  # no thread: the test looks itself
         self.watch.step()
         for _ in range(steps):
@@ -70,6 +72,47 @@ def test_one_long_evaluation_does_not_change_the_usual_duration_of_a_step() -> N
 
 def test_the_first_steps_are_not_watched_because_they_compile() -> None:
     assert Rank(per_step=1.0, steps=MEASURED - 1).quiet(3600) == 0
+
+
+@pytest.mark.parametrize(
+    ("per_step", "more", "limit"),
+    [
+        pytest.param(0.01, {"shortest": 300.0}, 300, id="hangTimeout"),
+        pytest.param(0.01, {"shortest": 5.0}, 5, id="a shorter hangTimeout"),
+        pytest.param(1.0, {"shortest": 5.0}, 10, id="never less than ten steps"),
+        pytest.param(0.01, {"hangs": 2}, 4 * SHORTEST, id="doubled at each hang"),
+        pytest.param(30.0, {"hangs": 1}, 600, id="ten steps doubled"),
+    ],
+)
+def test_the_time_without_a_step_is_set_by_the_job_and_doubled_by_its_hangs(
+    per_step: float, more: dict[str, Any], limit: float
+) -> None:
+    assert Rank(per_step=per_step, **more).quiet(limit - 0.1) == 0
+    assert Rank(per_step=per_step, **more).quiet(limit + 5) == 1
+
+
+def test_a_hang_is_reported_after_the_other_ranks_had_time_to_write_their_stacks() -> None:
+    rank = Rank(per_step=1.0)
+    rank.quiet(SHORTEST + 5)
+    assert (rank.written, rank.reports) == (1, [])
+    rank.quiet(3600)
+    assert rank.reports == ["no step for 70 s (a step takes 1 s); the stacks of its ranks are in their output"]
+
+
+def test_a_step_ends_the_report_of_a_hang() -> None:
+    rank = Rank(per_step=1.0)
+    rank.quiet(120)
+    rank.step(1.0)
+    rank.step(1.0)
+    assert rank.reports[1:] == [""]
+
+
+def test_a_commit_is_not_time_without_a_step() -> None:
+    rank = Rank(per_step=1.0)
+    with rank.watch.pause():
+        assert rank.quiet(3600) == 0
+    assert rank.quiet(SHORTEST - 1) == 0
+    assert rank.quiet(5) == 1
 
 
 def test_the_warning_names_the_rank_and_the_times(caplog: pytest.LogCaptureFixture) -> None:

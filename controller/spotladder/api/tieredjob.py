@@ -237,6 +237,13 @@ class TieredJobSpec(Record):
         "and "
         "starts a new attempt. Default: 10m, or 5 times the commit interval if that is longer.",
     )
+    hang_timeout: PositiveDuration = Field(
+        default=60.0,
+        description="How long a program may make no step, at least, while all of its ranks are connected; 10 median "
+        "steps if that is longer. Then its ranks write their stacks, the controller counts a failure and starts a new "
+        "attempt. The time doubles at each further hang of the job. Set it if the program evaluates or compiles longer "
+        "between two steps.",
+    )
     start_timeout: PositiveDuration = Field(
         default=1800.0,
         description="How long an attempt may take to become ready once every pod has its node and its image. Then a "

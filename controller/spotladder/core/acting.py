@@ -35,7 +35,7 @@ def actions(here: Situation) -> tuple[Action, ...]:
     if state.stage is Stage.STARTING and attempt is not None and not attempt.seen:
         held_back = here.spec.handover is Handover.WHEN_GONE and others
         if not held_back and attempt.tier not in here.seen.unavailable:
-            todo.append(Launch(attempt.number, attempt.tier, attempt.standby))
+            todo.append(Launch(attempt.number, attempt.tier, attempt.standby, here.state.hangs))
     elif state.stage is Stage.DRAINING and attempt is not None:
         todo.append(Drain(attempt.number, attempt.drain_by or here.now, attempt.end_reason or state.reason))
     elif state.stage is Stage.ENDING and attempt is not None:
@@ -51,7 +51,7 @@ def _standby_actions(here: Situation) -> tuple[Action, ...]:
     """Launch the standby attempt; let the program of one that is the live attempt now start."""
     state, live, standby = here.state, here.state.attempt, here.state.standby
     if standby is not None and not standby.seen and standby.tier not in here.seen.unavailable:
-        return (Launch(standby.number, standby.tier, standby=True),)
+        return (Launch(standby.number, standby.tier, standby=True, hangs=state.hangs),)
     if live is not None and live.standby and state.stage in LIVE and here.seen.progress.attempt < live.number:
         return (TakeOver(live.number),)
     return ()

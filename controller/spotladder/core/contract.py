@@ -39,6 +39,8 @@ class Variable:
     NOTICE: Final = "SPOTLADDER_NOTICE"  # path of the file with the notice
     NOTICE_URL: Final = "SPOTLADDER_NOTICE_URL"  # URL that answers with the notice
     STANDBY: Final = "SPOTLADDER_STANDBY"  # "true": the program waits for a notice of the kind `takeover`
+    HANG_TIMEOUT: Final = "SPOTLADDER_HANG_TIMEOUT"  # duration without a step after which the program hangs
+    HANGS: Final = "SPOTLADDER_HANGS"  # how often the job has hung before: each doubles that duration
     HEARTBEAT: Final = "SPOTLADDER_HEARTBEAT"  # path of the file in which rank 0 reports its progress
     CACHE: Final = "SPOTLADDER_CACHE"  # path of the folder for copies of the newest checkpoint on this machine
     CACHE_SIZE: Final = "SPOTLADDER_CACHE_SIZE"  # maximum bytes of these copies

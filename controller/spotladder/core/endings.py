@@ -195,11 +195,16 @@ def _updates_now(draft: Draft) -> bool:
 
 
 def stalled(draft: Draft) -> None:
-    """End the attempt if stallTimeout has expired."""
+    """End the attempt if its program hangs, or if stallTimeout has expired."""
+    seen = draft.here.attempt_seen
+    if seen is not None and seen.hung and not draft.here.finished:
+        draft.state = replace(draft.state, hangs=draft.state.hangs + 1)
+        draft.count([synthetic(draft.here.attempt, "stalled", Cause.STALLED)])
+        return draft.end(Reason.STALLED, f"the program hangs: {seen.hung}")
     if not draft.here.passed(draft.here.stall_deadline):
-        return
+        return None
     draft.count([synthetic(draft.here.attempt, "stalled", Cause.STALLED)])
-    draft.end(Reason.STALLED, f"no commit for {draft.spec.stall_timeout:g} s")
+    return draft.end(Reason.STALLED, f"no commit for {draft.spec.stall_timeout:g} s")
 
 
 def recovery_timed_out(draft: Draft) -> None:

@@ -112,6 +112,7 @@ def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
         attempt.failures,
         attempt.start_step,
         max(attempt.start_step, here.seen.progress.step),
+        attempt.steps,
     )
     state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
     return replace(state, attempt=None, history=(*state.history, record)[-HISTORY:], recovering_since=None, nodes=0)

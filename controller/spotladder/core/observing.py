@@ -9,13 +9,16 @@ from spotladder.core.availability import with_first_commit, with_pace, with_sigh
 from spotladder.core.draft import Draft
 from spotladder.core.evidence import contact_lost
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
-from spotladder.core.model import Attempt, Exit, Seconds, Stage
+from spotladder.core.model import Attempt, Exit, Instant, Seconds, Stage, Steps
 from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
 from spotladder.core.replacing import forget_finished, replace_suspects
 from spotladder.core.situation import LIVE, READY
 from spotladder.core.standing_by import take_in_standby
 from spotladder.core.tier_view import sightings
+
+GROUPS = 8
+"""Maximum number of groups of ranks of an attempt whose steps are recorded; the oldest are dropped."""
 
 
 def take_in(draft: Draft) -> None:
@@ -47,12 +50,21 @@ def _take_in_attempt(draft: Draft) -> None:
         draft.count(lost_pods(attempt, seen))
         attempt = draft.here.attempt
     if seen.reachable:
-        attempt = replace(attempt, seen=True)
+        attempt = replace(attempt, seen=True, steps=_steps(attempt, seen.step, draft.now))
         if counts:
             attempt = remember_alive(attempt, seen)
     if seen.exit is Exit.FAILED and attempt.exited_at is None:
         attempt = replace(attempt, exited_at=draft.now)
     draft.state = replace(draft.state, attempt=attempt)
+
+
+def _steps(attempt: Attempt, step: int, now: Instant) -> tuple[Steps, ...]:
+    """The attempt's steps with the newest one. A smaller step than before belongs to a new group of ranks."""
+    if not step or (attempt.steps and attempt.steps[-1].last == step):
+        return attempt.steps
+    if not attempt.steps or step < attempt.steps[-1].last:
+        return (*attempt.steps, Steps(step, now, step, now))[-GROUPS:]
+    return (*attempt.steps[:-1], replace(attempt.steps[-1], last=step, last_at=now))
 
 
 def _take_in_progress(draft: Draft) -> None:

@@ -24,7 +24,7 @@ class Cause(StrEnum):
     APP_ERROR = "AppError"  # the container ended by the program's own fault
     MAINTENANCE = "Maintenance"  # an administrator cordons or drains the node; never counted
     DELETED = "Deleted"  # a user or another controller deleted the pod
-    STALLED = "Stalled"  # appeared ready but committed nothing for stallTimeout
+    STALLED = "Stalled"  # ready, but the program hung, or committed nothing for stallTimeout
     UNKNOWN = "Unknown"  # gone without evidence; counts like any other cause
 
 

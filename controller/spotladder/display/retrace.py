@@ -1,9 +1,11 @@
 """Rebuilds the timeline of a job on a cluster, where no runner has recorded one.
 
-The controller stores the job's state and the commit log its commits; neither has the steps between commits. So:
+The controller stores the job's state and the commit log its commits. The state has the steps between commits only as
+far as the controller has read heartbeats. So:
 
 1. Attempts, their times, failures and ends come from the history in the state, which holds the newest attempts.
-2. Work is measured by commits. Without the commit log it is measured by the steps at which attempts began and ended.
+2. Work is measured by heartbeats and commits, or by commits alone if an attempt has no heartbeats. Without the commit
+   log it is measured by the steps at which attempts began and ended.
 3. The cost is known for each tier. It is divided among the tier's attempts by the time that they ran.
 4. Events, which Kubernetes keeps for about an hour, are added as notes. No figure depends on them.
 
@@ -75,7 +77,16 @@ def _attempts(state: JobState, now: Instant) -> list[AttemptRecord]:
     ends = max(now, live.created_at, live.running_at or 0.0)
     reason, step = live.end_reason or state.reason, max(live.start_step, state.progress.step)
     running = AttemptRecord(
-        live.number, live.tier, live.created_at, live.running_at, ends, reason, live.failures, live.start_step, step
+        live.number,
+        live.tier,
+        live.created_at,
+        live.running_at,
+        ends,
+        reason,
+        live.failures,
+        live.start_step,
+        step,
+        live.steps,
     )
     return [*state.history, running]
 
@@ -120,9 +131,15 @@ def _work(
     the step of each attempt at its end."""
     if commits is not None:
         bounds = {attempt.number: attempt for attempt in attempts}
-        for commit in commits:
-            if within := bounds.get(commit.attempt):
-                yield replace(commit, at=min(max(commit.at, within.started_at), within.ended_at))
+        placed = [
+            replace(commit, at=min(max(commit.at, within.started_at), within.ended_at))
+            for commit in commits
+            if (within := bounds.get(commit.attempt))
+        ]
+        yield from placed
+        if _measured(attempts):
+            for attempt in attempts:
+                yield from _beats(attempt, [commit for commit in placed if commit.attempt == attempt.number])
         return
     progress = state.progress
     for attempt in attempts:
@@ -130,6 +147,29 @@ def _work(
             newest = progress.committed_at if attempt.number == progress.attempt else None
             at = attempt.ended_at if newest is None else min(max(newest, attempt.started_at), attempt.ended_at)
             yield Beat(at, attempt.number, attempt.end_step, progress.total)
+
+
+def _measured(attempts: Sequence[AttemptRecord]) -> bool:
+    """Whether the heartbeats of every attempt that has committed are known."""
+    return any(attempt.steps for attempt in attempts) and all(
+        attempt.steps or attempt.end_step <= attempt.start_step for attempt in attempts
+    )
+
+
+def _beats(attempt: AttemptRecord, commits: Sequence[Committed]) -> Iterator[Beat]:
+    """The steps of an attempt at its heartbeats and commits. A commit counts for the group of ranks that had started
+    before it."""
+    total = max((commit.total for commit in commits), default=0)
+    since = attempt.started_at
+    for index, steps in enumerate(attempt.steps):
+        until = attempt.steps[index + 1].first_at if index + 1 < len(attempt.steps) else attempt.ended_at
+        points = [(steps.first_at, steps.first), (steps.last_at, steps.last)]
+        points += [(commit.at, commit.step) for commit in commits if since <= commit.at <= until]
+        since, highest = until, 0
+        for at, step in sorted(points):
+            if step >= highest:
+                highest = step
+                yield Beat(min(max(at, attempt.started_at), attempt.ended_at), attempt.number, step, total)
 
 
 # --- money -----------------------------------------------------------------------------------------------------------
@@ -167,7 +207,7 @@ def _gaps(attempts: Sequence[AttemptRecord], missing: int, *, known: bool) -> It
         yield f"The newest {len(attempts)} attempts are shown; {older} known by their tiers' sums only."
     if not known:
         yield "Without the commit log, commits and losses are not shown; an attempt's work is spread over its time."
-    elif attempts:
+    elif attempts and not _measured(attempts):
         yield "Steps are known when they were committed: what an attempt did after its last commit counts as idle time."
     tiers = [attempt.tier for attempt in attempts]
     if len(set(tiers)) < len(tiers):

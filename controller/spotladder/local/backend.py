@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spotladder.core.backend import LAST_COMMIT_LIMIT
+from spotladder.core.backend import LAST_COMMIT_LIMIT, launch_variables
 from spotladder.core.contract import Variable
 from spotladder.core.model import (
     AttemptSeen,
@@ -72,6 +72,7 @@ class _Attempt:
     fleet: WorkerGroup
     program: Program
     head: Head
+    launch: Launch
     head_starts: int = 1
     noted_start: bool = False
     exited_at: Instant | None = None
@@ -79,8 +80,12 @@ class _Attempt:
     without_ray: bool | None = None  # None: not known yet
     lost_before: tuple[str, ...] = ()  # nodes that were lost and replaced before `without_ray` was known
     went_with: str = ""
-    standby: bool = False  # launched as a standby attempt
     taken_over: bool = False
+
+    @property
+    def standby(self) -> bool:
+        """Whether it was launched as a standby attempt."""
+        return self.launch.standby
 
 
 class LocalBackend:
@@ -128,7 +133,7 @@ class LocalBackend:
         folder = self._machine.folder / "attempts" / f"{action.attempt:04d}"
         program = Program(folder, tier.entrypoint, self._job.cwd)
         self._machine.temporary(action.attempt).mkdir(parents=True, exist_ok=True)
-        attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head(), standby=action.standby)
+        attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head(), action)
         self._attempts[action.attempt] = attempt
         self._emit(timeline.Launched(self._clock(), action.attempt, action.tier))
 
@@ -241,12 +246,12 @@ class LocalBackend:
             moved_at=attempt.beat.at if attempt.beat else None,
             store_unavailable_since=outage.since if outage else None,
             store_message=outage.message if outage else "",
+            hung=program.hang() if ended is None else "",
             held=program.phase == "standby" if attempt.standby and not attempt.taken_over else None,
         )
 
     def _environment(self, attempt: _Attempt) -> dict[str, str]:
         program = attempt.program
-        standby = {Variable.STANDBY: "true"} if attempt.standby else {}
         return {
             "TMPDIR": str(self._machine.temporary(attempt.number)),
             **self._job.tiers[attempt.tier].environment,
@@ -258,7 +263,7 @@ class LocalBackend:
             Variable.TIER: attempt.tier,
             Variable.NOTICE: str(program.notice_file),
             Variable.HEARTBEAT: str(program.heartbeat_file),
-            **standby,
+            **launch_variables(attempt.launch),
         }
 
     def _note_start(self, attempt: _Attempt) -> None:

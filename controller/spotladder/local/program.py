@@ -204,6 +204,10 @@ class Program:
         except (KeyError, TypeError, ValueError):
             return None
 
+    def hang(self) -> str:
+        """How long the program has made no step, if it hangs; "" if it does not."""
+        return str((_read(self.heartbeat_file) or {}).get("hang", ""))
+
     def kill(self) -> None:
         """Kill the program and all processes that it has started."""
         (self.folder / "cancelled").touch()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import check_store
 from spotladder.core.contract import Variable
+from spotladder.core.durations import format_duration
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
 from spotladder.display import timeline
@@ -228,6 +229,7 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
         Variable.INTERVAL: str(checkpoints.interval),
         Variable.GRACE: f"{spec.grace:g}s",
         Variable.KEEP: str(checkpoints.keep),
+        Variable.HANG_TIMEOUT: format_duration(job.spec.hang_timeout),
     }
     size = disk_bytes(checkpoints.cache.size_limit) if checkpoints.cache else None
     return LocalJob(job.metadata.name, job.metadata.namespace, spec.workers, cwd, tiers, environment, size)

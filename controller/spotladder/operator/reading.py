@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.progress import went_back
 from spotladder.core.model import Instant, Progress
 
@@ -14,7 +15,8 @@ class Reading:
     no attempt may resume from it, `unreadable` why it could not be read; `locked`: because credentials are missing;
     `denied`: because the administrator does not allow it; `away_since`: because the store has not answered since then.
     `gone` describes commits that were in the log before and are missing now. `held` is the standby attempt whose
-    program waits until it may take over; 0: none."""
+    program waits until it may take over; 0: none. `heartbeat` is that of the newest attempt, whose steps do not requeue
+    the job, and `hung` its description of a hang."""
 
     known: bool = False
     progress: Progress = field(default_factory=Progress)
@@ -26,6 +28,8 @@ class Reading:
     away_since: Instant | None = None
     gone: str = ""
     held: int = 0
+    hung: str = ""
+    heartbeat: StoredHeartbeat | None = field(default=None, compare=False)
 
     def after(self, known: Progress) -> Reading:
         """This reading of a log that had the progress `known` before."""

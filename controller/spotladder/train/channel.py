@@ -54,6 +54,10 @@ class Channel(Protocol):
     def report(self, notice: dict[str, Any]) -> None:
         """Report to rank 0 an eviction notice that this rank received."""
 
+    @property
+    def connected(self) -> bool:
+        """Whether no rank is known to be lost."""
+
     def close(self) -> None: ...
 
 
@@ -77,6 +81,10 @@ class Alone:
 
     def report(self, notice: dict[str, Any]) -> None:
         """Do nothing: there are no other ranks."""
+
+    @property
+    def connected(self) -> bool:
+        return True
 
     def close(self) -> None:
         """Do nothing: there is no connection to close."""
@@ -149,6 +157,10 @@ class Hub:
 
     def report(self, notice: dict[str, Any]) -> None:
         self._heard(notice)
+
+    @property
+    def connected(self) -> bool:
+        return self._lost is None
 
     def close(self) -> None:
         with self._changed:
@@ -313,6 +325,10 @@ class Spoke:
     def report(self, notice: dict[str, Any]) -> None:
         with suppress(OSError):
             self._link.send({"say": "notice", "notice": notice})
+
+    @property
+    def connected(self) -> bool:
+        return self._lost is None
 
     def close(self) -> None:
         self._closed = True

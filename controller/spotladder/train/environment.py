@@ -22,6 +22,7 @@ _UNSAFE = re.compile(r"[^a-z0-9-]+")
 DEFAULT_INTERVAL = "5m"
 DEFAULT_GRACE = "90s"
 DEFAULT_KEEP = 3
+DEFAULT_HANG_TIMEOUT = "60s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,16 @@ class Environment:
     def heartbeat_file(self) -> Path | None:
         """The path of the heartbeat file, in which rank 0 reports its progress."""
         return self._path(Variable.HEARTBEAT)
+
+    @property
+    def hang_timeout(self) -> float:
+        """Minimum seconds without a step after which the program hangs."""
+        return self._duration(Variable.HANG_TIMEOUT, DEFAULT_HANG_TIMEOUT)
+
+    @property
+    def hangs(self) -> int:
+        """How often the job has hung before."""
+        return self._count(Variable.HANGS, 1) if self._get(Variable.HANGS) else 0
 
     @property
     def cache_folder(self) -> Path | None:

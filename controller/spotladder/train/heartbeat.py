@@ -1,4 +1,4 @@
-"""The heartbeat file: the program's progress between two commits, for observers on this machine."""
+"""The heartbeat: the program's progress between two commits, in a file for observers on this machine."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from spotladder.atomic import write_text
 from spotladder.checkpoints.entries import metrics_of
 from spotladder.output.outage import Outage
+from spotladder.train.stored_heartbeat import HeartbeatWriter
 
 _log = logging.getLogger("spotladder.train")
 
@@ -23,9 +24,13 @@ WRITE_INTERVAL = 1.0
 class Heartbeat:
     """Writes `{"step", "total", "at", …metrics}` to a file, atomically and at most once a second.
 
-    While the store is unavailable, the file also has `"store": {"since", "message"}`. Before the first step is done it
+    While the store is unavailable, the file also has `"store": {"since", "message"}`, and while the program hangs
+    `"hang"` with a description. Before the first step is done it
     has `"phase"`: "joined" (all ranks are connected, the log is open), "standby" (a standby attempt that waits until it
     takes over) or "first step".
+
+    `stored` writes progress and hangs to the store as well, for a controller on another machine. `start` is the number
+    of the log entry with which this group of ranks started.
 
     A failure to write never stops the training: the first one is logged, and the writer stops.
     """
@@ -33,9 +38,12 @@ class Heartbeat:
     path: Path | None
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
+    stored: HeartbeatWriter | None = None
+    start: int = -1
     _next: float = field(default=float("-inf"))
     _at: tuple[int, int] | None = field(default=None)
     _outage: Outage | None = field(default=None)
+    _hang: str = field(default="")
     _phase: str = field(default="")
     _metrics: dict[str, object] = field(default_factory=dict)
 
@@ -48,6 +56,13 @@ class Heartbeat:
         self._outage = outage
         self._write()
 
+    def report_hang(self, hang: str) -> None:
+        """Report in every later heartbeat that the program hangs, or ("") that it makes steps again."""
+        self._hang = hang
+        if self.stored is not None:
+            self.stored.report_hang(hang)
+        self._write()
+
     def enter(self, phase: str) -> None:
         """Set the phase that the heartbeat reports until the program's next step."""
         self._phase = phase
@@ -55,6 +70,8 @@ class Heartbeat:
 
     def beat(self, step: int, total: int, *, at_once: bool = False) -> None:
         """Record that the program is at `step` of `total` (0 if unknown)."""
+        if self.stored is not None:
+            self.stored.beat(self.start, step, total)
         if self.path is None:
             return
         self._at = (step, total)
@@ -65,6 +82,11 @@ class Heartbeat:
         self._next = now + WRITE_INTERVAL
         self._write()
 
+    def close(self) -> None:
+        """Write nothing more to the store."""
+        if self.stored is not None:
+            self.stored.close()
+
     def _write(self) -> None:
         if self.path is None:
             return
@@ -73,7 +95,8 @@ class Heartbeat:
             progress = {"step": self._at[0], "total": self._at[1]}
         store = {} if self._outage is None else {"store": asdict(self._outage)}
         phase = {"phase": self._phase} if self._phase else {}
-        line = json.dumps({**self._metrics, **progress, "at": self.wall(), **phase, **store})
+        hang = {"hang": self._hang} if self._hang else {}
+        line = json.dumps({**self._metrics, **progress, "at": self.wall(), **phase, **store, **hang})
         try:
             write_text(self.path, line)
         except OSError as error:

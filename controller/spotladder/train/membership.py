@@ -28,6 +28,7 @@ from spotladder.train.ranks import ProcessRank
 from spotladder.train.stacks import StackWatch
 from spotladder.train.standby import must_wait, wait_for_turn
 from spotladder.train.store_retry import StoreRetry
+from spotladder.train.stored_heartbeat import HeartbeatWriter
 
 _log = logging.getLogger("spotladder.train")
 
@@ -67,7 +68,7 @@ class Member:
         """Wait until this attempt may write, if it is a standby attempt: rank 0 for its turn, the others for rank 0."""
         if self.held is not None:
             self.writer = self.held()
-            self.started = self.writer.start.seq
+            self.started = self.heartbeat.start = self.writer.start.seq
             self.commits.begin(self.writer)
             self.held = None
             self.heartbeat.enter("joined")
@@ -82,6 +83,7 @@ class Member:
 
     def close(self) -> None:
         self.stacks.close()
+        self.heartbeat.close()
         self.listener.close()
         self.channel.close()
 
@@ -110,7 +112,7 @@ def join(
         log.cache = Cache(environment.cache_folder, log.uri, environment.cache_size)
     agreement = Agreement()
     warned: list[dict[str, object]] = []
-    heartbeat = Heartbeat(environment.heartbeat_file if world.rank == 0 else None)
+    heartbeat = _heartbeat(environment, log) if world.rank == 0 else Heartbeat(None)
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
     start = partial(_started, environment, log, retry, hands_over=bool(node))
     later = False
@@ -120,6 +122,7 @@ def join(
     writer, channel, started = _meet(
         environment, world, log, agreement, warned.append, retry=retry, start=start, later=later
     )
+    heartbeat.start = started
     heartbeat.enter("joined")
 
     def fenced(error: Fenced) -> None:
@@ -148,7 +151,12 @@ def join(
         commits,
         listener,
         heartbeat,
-        StackWatch(world.rank),
+        StackWatch(
+            world.rank,
+            shortest=environment.hang_timeout,
+            hangs=environment.hangs,
+            report=partial(_report_hang, heartbeat, channel) if world.rank == 0 else lambda _: None,
+        ),
         retry,
         warned,
         started,
@@ -156,6 +164,20 @@ def join(
         start if later else None,
         world.rank > 0 and world.launcher == "ray" and started < 0,
     )
+
+
+def _heartbeat(environment: Environment, log: CommitLog) -> Heartbeat:
+    """The heartbeat of rank 0: in a file if an observer on this machine reads it, else in the store if a controller
+    has launched the attempt."""
+    launched = environment.notice_file is not None and environment.heartbeat_file is None
+    stored = HeartbeatWriter(log.store, environment.attempt) if launched else None
+    return Heartbeat(environment.heartbeat_file, stored=stored)
+
+
+def _report_hang(heartbeat: Heartbeat, channel: Channel, hang: str) -> None:
+    """Report a hang that is not the loss of another rank, or the end of a hang."""
+    if channel.connected or not hang:
+        heartbeat.report_hang(hang)
 
 
 def leave_at_once(code: int) -> None:

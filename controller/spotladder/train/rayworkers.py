@@ -235,13 +235,14 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         member = self._member()
         member.begin()
         decision = self._agree(member, metrics, checkpoint is not None)
-        committed = self._commit(member, decision, metrics, checkpoint) if decision["commit"] else None
-        if decision["stop"]:
-            member.commits.wait()
-            raise interrupted(decision["step"], tuple(decision["leaving"]))
-        at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
-        if at_once and not member.commits.copy_uncommitted():
-            committed = checkpoint = None  # Report to Ray only checkpoints that exist.
+        with member.stacks.pause():
+            committed = self._commit(member, decision, metrics, checkpoint) if decision["commit"] else None
+            if decision["stop"]:
+                member.commits.wait()
+                raise interrupted(decision["step"], tuple(decision["leaving"]))
+            at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
+            if at_once and not member.commits.copy_uncommitted():
+                committed = checkpoint = None  # Report to Ray only checkpoints that exist.
         member.stacks.step()
         member.heartbeat.learned(metrics)
         member.heartbeat.beat(decision["step"], decision["total"], at_once=decision["commit"])

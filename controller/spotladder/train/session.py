@@ -177,10 +177,12 @@ class Job:
         member.begin()
         if step <= self._committed:
             raise ValueError(f"commit({step}) after step {self._committed}: expected a higher step")
-        member.commits.make_room()
+        with member.stacks.pause():
+            member.commits.make_room()
         folder = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
         try:
-            yield folder
+            with member.stacks.pause():
+                yield folder
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
             member.commits.abandon(step, error)

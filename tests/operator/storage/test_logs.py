@@ -9,6 +9,7 @@ import pytest
 
 from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.entry_log import ForeignLog
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.clock import SteppedClock
@@ -31,6 +32,7 @@ class Fake:
     ends: int = 0
     refusal: Exception | None = None
     held: int = 0
+    beat: StoredHeartbeat | None = None
 
     def progress(self) -> Progress:
         self.reads += 1
@@ -39,6 +41,9 @@ class Fake:
         if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
+
+    def heartbeat(self) -> StoredHeartbeat | None:
+        return self.beat
 
     def is_held(self, attempt: int) -> bool:
         return attempt == self.held
@@ -100,6 +105,22 @@ async def test_a_report_of_a_held_standby_requeues_the_job() -> None:
         assert logs.follow(key, address("a"), 10).held == 3
         await until(lambda: len(woken) == 3)
         assert logs.follow(key, address("a"), 10).held == 0
+
+
+async def test_a_hang_requeues_the_job_and_a_step_does_not() -> None:
+    fake, woken, clock = Fake(Progress(attempt=1), beat=StoredHeartbeat(0, 7, 100)), list[JobKey](), SteppedClock()
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
+        key = ("ns", "a")
+        logs.follow(key, address("a"), 10)
+        await until(lambda: len(woken) == 1)
+        fake.beat = StoredHeartbeat(0, 9, 100)
+        await clock.advance(10.1)
+        await until(lambda: (beat := logs.follow(key, address("a"), 10).heartbeat) is not None and beat.step == 9)
+        assert len(woken) == 1
+        fake.beat = StoredHeartbeat(0, 9, 100, "no step for 60 s")
+        await clock.advance(10.1)
+        await until(lambda: len(woken) == 2)
+        assert logs.follow(key, address("a"), 10).hung == "no step for 60 s"
 
 
 BELONGS = (

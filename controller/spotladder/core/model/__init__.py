@@ -53,6 +53,7 @@ from spotladder.core.model.state import (
     Phase,
     Spell,
     Stage,
+    Steps,
     TierRecord,
 )
 from spotladder.core.model.units import (
@@ -105,6 +106,7 @@ __all__ = [
     "Spell",
     "Stage",
     "StandbyChange",
+    "Steps",
     "TakeOver",
     "Tier",
     "TierChoice",

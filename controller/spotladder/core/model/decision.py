@@ -15,12 +15,14 @@ from spotladder.core.reasons import Cause, Reason
 class Launch:
     """Create this attempt on this tier. Repeated until it is observed; must be idempotent.
 
-    `standby`: its program is held, and writes nothing to the commit log, until `TakeOver`.
+    `standby`: its program is held, and writes nothing to the commit log, until `TakeOver`. `hangs` is the number of
+    earlier attempts whose program hung.
     """
 
     attempt: int
     tier: str
     standby: bool = False
+    hangs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

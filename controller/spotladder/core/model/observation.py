@@ -146,6 +146,10 @@ class AttemptSeen:
     `store_message` the error of the store or the network. `rights_refused`: which server refused which credentials.
     `operator_silent`: which operator has not acted on which object. "" and None mean no, or unknown.
 
+    `step` is the newest step that the program has reported since its ranks started; 0: none, or the backend has another
+    record of the steps. `hung` describes how long the program has made no step although all of its ranks are connected;
+    "" if it makes steps, or the backend cannot observe it.
+
     `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
 
     `queue` is what the admission queue says of it, None without a queue. `surplus` is the number of workers requested
@@ -178,6 +182,8 @@ class AttemptSeen:
     queue: QueueSeen | None = None
     surplus: int | None = None
     held: bool | None = None
+    hung: str = ""
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,17 @@ TERMINAL = frozenset({Stage.SUCCEEDED, Stage.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of one group of ranks of an attempt, as its heartbeats reported them: the first one that was observed,
+    and the newest."""
+
+    first: int
+    first_at: Instant
+    last: int
+    last_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """The one live attempt of a job.
 
@@ -85,7 +96,8 @@ class Attempt:
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
     store them. `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
-    `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`.
+    `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
+    group of ranks whose heartbeats were observed, the newest last.
     """
 
     number: int
@@ -111,6 +123,7 @@ class Attempt:
     node_seconds_before: float = 0.0
     standby: bool = False
     leave_by: Instant | None = None
+    steps: tuple[Steps, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +137,7 @@ class Impeded:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """A finished attempt, for the history that users read."""
+    """A finished attempt, for the history that users read. `steps` are those of its heartbeats."""
 
     number: int
     tier: str
@@ -135,6 +148,7 @@ class AttemptRecord:
     failures: int
     start_step: int
     end_step: int
+    steps: tuple[Steps, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +215,8 @@ class JobState:
     `standby` is the attempt that boots beside the live one and takes over when that has ended, `standby_reason` the
     planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a
     standby attempt that was given up, no other one starts before `standby_after`. `overlap_usd` is what standby
-    attempts have cost, as a part of the cost of their tiers.
+    attempts have cost, as a part of the cost of their tiers. `hangs` is the number of attempts that ended because their
+    program hung.
     """
 
     stage: Stage = Stage.IDLE
@@ -244,6 +259,7 @@ class JobState:
     standby_nodes: int = 0
     standby_after: Instant | None = None
     overlap_usd: float = 0.0
+    hangs: int = 0
 
     @property
     def phase(self) -> Phase:
@@ -295,7 +311,7 @@ class JobState:
             nodes=0,
             standby_nodes=0,
             overlap_usd=0.0,
-            attempt=self.attempt and replace(self.attempt, known_pods=()),
+            attempt=self.attempt and replace(self.attempt, known_pods=(), steps=()),
             tiers=tiers,
             waiting_since=self.waiting_since and 0.0,
             recovering_since=self.recovering_since and 0.0,

@@ -13,8 +13,10 @@ from typing import Any
 from spotladder.api.record import API_VERSION
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.registry import HOME
+from spotladder.core.backend import launch_variables
 from spotladder.core.bad_nodes import bad_nodes
 from spotladder.core.contract import Notice, Variable
+from spotladder.core.durations import format_duration
 from spotladder.core.model import Delete, Drain, Handover, JobState, Launch, Replace, TakeOver
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
@@ -67,8 +69,8 @@ class Applier:
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
             placed = tier.avoiding(tuple(sorted({*bad_nodes(loaded.state), *cluster.inventory.suspects})))
-            standby = {Variable.STANDBY: "true"} if action.standby else {}
-            variables = {**self._environment, **standby}
+            hang_timeout = {Variable.HANG_TIMEOUT: format_duration(loaded.job.spec.hang_timeout)}
+            variables = {**self._environment, **hang_timeout, **launch_variables(action)}
             objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, variables)
         except InvalidSpec as error:
             return Diagnosis(ConditionReason.INVALID_SPEC, str(error))

@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from spotladder.checkpoints import outputs
+from spotladder.checkpoints import heartbeat, outputs
 from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entry_log import ForeignLog
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
@@ -66,6 +67,7 @@ class Log(Protocol):
     """The part of a commit log that the operator uses; called in threads."""
 
     def progress(self) -> Progress: ...
+    def heartbeat(self) -> StoredHeartbeat | None: ...
     def is_held(self, attempt: int) -> bool: ...
     def end(self, outcome: str, attempt: int, message: str, keep: int) -> str: ...
     def keep(self, texts: Mapping[Output, str]) -> None: ...
@@ -96,6 +98,14 @@ class BucketLog:
                 ):  # The file may be incomplete while it is replaced: the next read tries again.
                     renew(self._log.store)
                 raise
+
+    def heartbeat(self) -> StoredHeartbeat | None:
+        """The heartbeat of the newest attempt as of the last `progress`."""
+        start = self._follower.history.start
+        if start is None:
+            return None
+        with self._permitted():
+            return heartbeat.read(self._log.store, start.attempt, start.seq)
 
     def is_held(self, attempt: int) -> bool:
         with self._permitted():
@@ -240,10 +250,12 @@ class Logs:
     async def _read_on(self, key: JobKey, followed: _Followed) -> None:
         log: Log | None = None
 
-        def read() -> tuple[Progress, int]:
+        def read() -> Reading:
             nonlocal log
             log, standby = log or self._open(followed.address), followed.standby
-            return log.progress(), standby if standby and log.is_held(standby) else 0
+            progress, beat = log.progress(), log.heartbeat()
+            held = standby if standby and log.is_held(standby) else 0
+            return Reading(True, progress, held=held, hung=beat.hang if beat else "", heartbeat=beat)
 
         while True:
             followed.read_requested.clear()
@@ -256,7 +268,7 @@ class Logs:
                 self._changed(key)
             await wait_at_most(self._clock, followed.every * (0.75 + self._jitter() / 2), followed.read_requested)
 
-    async def _read(self, followed: _Followed, read: Callable[[], tuple[Progress, int]]) -> Reading:
+    async def _read(self, followed: _Followed, read: Callable[[], Reading]) -> Reading:
         before = followed.reading
         reading = asyncio.ensure_future(self._in_thread(followed.address, read))
         done, _ = await asyncio.wait({reading}, timeout=READ_TIMEOUT)
@@ -267,7 +279,7 @@ class Logs:
             followed.up_to_date.set()
             self._changed((followed.address.namespace, followed.address.job))
         try:
-            progress, held = await reading
+            return await reading
         except ForeignLog as error:
             return Reading(True, before.progress, foreign=error.message_for(followed.address.namespace))
         except LogCorrupt as error:
@@ -282,7 +294,6 @@ class Logs:
         except Exception as error:  # noqa: BLE001 – a defect must not end the task that reads this log
             _log.error("reading a commit log failed with an unexpected error", uri=followed.address.uri, exc_info=error)
             return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")
-        return Reading(True, progress, held=held)
 
     async def _in_thread(self, address: LogAddress, work: Callable[[], T]) -> T:
         gate = self._buckets.setdefault(address.bucket, asyncio.Semaphore(PER_BUCKET))

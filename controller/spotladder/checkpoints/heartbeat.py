@@ -1,0 +1,50 @@
+"""The heartbeat of an attempt's program: an object beside its files, for a controller on another machine.
+
+Rank 0 overwrites it, so the newest write wins. It names the log entry with which its group of ranks started: a
+heartbeat of an earlier group of the same attempt is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from spotladder.checkpoints.store import ObjectMissing, Store
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHeartbeat:
+    """`start` is the number of the log entry with which the group of ranks started, `step` its newest step. `hang`
+    describes how long it has made no step; "" if it makes steps."""
+
+    start: int
+    step: int
+    total: int = 0
+    hang: str = ""
+
+
+def write(store: Store, attempt: int, heartbeat: StoredHeartbeat) -> None:
+    """Replace the heartbeat of this attempt. Raises StoreUnavailable."""
+    with tempfile.TemporaryDirectory(prefix="spotladder-heartbeat-") as folder:
+        file = Path(folder, "heartbeat.json")
+        file.write_text(json.dumps(asdict(heartbeat)), encoding="utf-8")
+        store.put_file(_key(attempt), file)
+
+
+def read(store: Store, attempt: int, start: int) -> StoredHeartbeat | None:
+    """The heartbeat of the group of ranks that started with this log entry; None without one. Raises
+    StoreUnavailable."""
+    try:
+        content = json.loads(store.get(_key(attempt)))
+        found = StoredHeartbeat(
+            int(content["start"]), int(content["step"]), int(content.get("total", 0)), str(content.get("hang", ""))
+        )
+    except (ObjectMissing, KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return found if found.start == start else None
+
+
+def _key(attempt: int) -> str:
+    return f"attempts/{attempt:04d}/heartbeat.json"

@@ -1,0 +1,90 @@
+"""Writes the heartbeat of a program on a cluster to the store, in the background: the store may be slow or away."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field, replace
+
+from spotladder.checkpoints import heartbeat
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
+from spotladder.checkpoints.store import Store, StoreRefused
+from spotladder.errors import SpotladderError
+
+_log = logging.getLogger("spotladder.train")
+
+WRITE_INTERVAL = 15.0
+"""Minimum seconds between two writes, except for a hang and its end, which are written at once."""
+
+
+@dataclass(slots=True)
+class HeartbeatWriter:
+    """Writes the newest heartbeat of an attempt, never on the caller's thread. A heartbeat that cannot be written is
+    replaced by the next one; if the store refuses it, the writer stops."""
+
+    store: Store
+    attempt: int
+    interval: float = WRITE_INTERVAL
+    _newest: StoredHeartbeat | None = None
+    _written: StoredHeartbeat | None = None
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _thread: threading.Thread | None = None
+    _closed: bool = False
+
+    def beat(self, start: int, step: int, total: int) -> None:
+        """Record that the group of ranks with this start entry has done `step` of `total` steps."""
+        self._put(StoredHeartbeat(start, step, total, self._newest.hang if self._newest else ""))
+
+    def report_hang(self, hang: str) -> None:
+        """Record that the program hangs, or ("") that it makes steps again."""
+        if self._newest is not None:
+            self._put(replace(self._newest, hang=hang))
+
+    def close(self) -> None:
+        """Write no more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def write(self) -> bool:
+        """Write the newest heartbeat if it is not written. Returns whether it is written now."""
+        newest = self._newest
+        if newest is None or newest == self._written:
+            return True
+        try:
+            heartbeat.write(self.store, self.attempt, newest)
+        except StoreRefused as error:
+            _log.info("heartbeats are not written: %s", error)
+            self._closed = True
+        except (SpotladderError, OSError) as error:
+            _log.debug("a heartbeat is not written: %s", error)
+        else:
+            self._written = newest
+        return newest == self._written
+
+    def _put(self, heartbeat: StoredHeartbeat) -> None:
+        with self._changed:
+            at_once = heartbeat.hang != (self._newest.hang if self._newest else "")
+            self._newest = heartbeat
+            if at_once:
+                self._changed.notify_all()
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._write_on, name="spotladder-heartbeat", daemon=True)
+                self._thread.start()
+
+    def _write_on(self) -> None:
+        written = True
+        while True:
+            with self._changed:
+                # After a failure, the next write waits for the interval.
+                self._changed.wait_for(self._is_due if written else self._is_closed, self.interval)
+                if self._closed:
+                    return
+            written = self.write()
+
+    def _is_closed(self) -> bool:
+        return self._closed
+
+    def _is_due(self) -> bool:
+        newest, written = self._newest, self._written
+        return self._closed or (newest is not None and newest.hang != (written.hang if written else ""))

@@ -1,0 +1,42 @@
+"""The heartbeat of an attempt in the store."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.checkpoints import heartbeat
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.removal import remove
+
+
+def test_the_newest_heartbeat_replaces_the_one_before() -> None:
+    store = MemoryStore()
+    heartbeat.write(store, 1, StoredHeartbeat(0, 10, 100))
+    heartbeat.write(store, 1, StoredHeartbeat(0, 20, 100, "no step for 60 s"))
+    assert heartbeat.read(store, 1, 0) == StoredHeartbeat(0, 20, 100, "no step for 60 s")
+    assert list(store.objects) == ["attempts/0001/heartbeat.json"]
+
+
+def test_a_heartbeat_of_an_earlier_group_of_ranks_is_ignored() -> None:
+    store = MemoryStore()
+    heartbeat.write(store, 1, StoredHeartbeat(0, 10, 100, "no step for 60 s"))
+    assert heartbeat.read(store, 1, 3) is None
+    assert heartbeat.read(store, 2, 0) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"7", b'{"start": 0}', b'{"start": 0, "step": "x"}', b"\xff"])
+def test_an_object_that_is_no_heartbeat_is_ignored(content: bytes) -> None:
+    store = MemoryStore()
+    store.objects["attempts/0001/heartbeat.json"] = content
+    assert heartbeat.read(store, 1, 0) is None
+
+
+def test_heartbeats_are_removed_with_the_job() -> None:
+    store = MemoryStore()
+    log = CommitLog(store, "digits")
+    log.start(1).commit(5, [])
+    heartbeat.write(log.store, 1, StoredHeartbeat(0, 10))
+    remove(log, ours=True)
+    assert store.objects == {}

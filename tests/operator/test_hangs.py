@@ -1,0 +1,66 @@
+"""A program that hangs on a cluster, as its heartbeat in the store reports it: on an API server in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from spotladder.checkpoints import heartbeat
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
+from spotladder.checkpoints.log import CommitLog
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.fake import FakeApiServer, FakeClient
+from spotladder.core.codec import load_state
+from spotladder.core.contract import Variable
+from spotladder.core.model import JobState
+from tests.kube.test_standby import variables
+from tests.kube.world import World, eventually
+
+HUNG = "no step for 70 s (a step takes 1 s); the stacks of its ranks are in their output"
+
+
+@pytest.fixture
+async def here() -> AsyncIterator[World]:
+    clock = SteppedClock()
+    found = World(FakeClient(FakeApiServer(clock), clock), None, "team-a")  # type: ignore[arg-type]
+    found.clock = clock
+    await found.make_namespace()
+    for tier in ("spot-a", "spot-b", "on-demand"):
+        await found.capacity(tier, capacityType="on-demand")
+    async with found.operator():
+        yield found
+
+
+async def state(here: World) -> JobState:
+    return load_state((await here.status())["state"])
+
+
+async def test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_knows_it(here: World) -> None:
+    await here.submit(hangTimeout="90s")
+    await here.run(1)
+    await eventually(lambda: here.has_phase("Running"))
+    log = CommitLog(here.bucket.store, "digits", namespace=here.namespace)
+    start = log.start(1, "spot-a").start
+    heartbeat.write(log.store, 1, StoredHeartbeat(start.seq, 12, 100))
+    assert variables(await here.rayjob(1))[Variable.HANG_TIMEOUT] == "1m30s"
+    assert Variable.HANGS not in variables(await here.rayjob(1))
+    await here.pass_time(60)
+    assert await here.has_phase("Running")
+
+    heartbeat.write(log.store, 1, StoredHeartbeat(start.seq, 12, 100, HUNG))
+
+    async def ended() -> bool:
+        await here.pass_time(20)
+        return bool((await here.status()).get("attempts"))
+
+    await eventually(ended)
+    status = await here.status()
+    first = status["attempts"][0]
+    assert (first["reason"], first["failures"], status["failures"]) == ("Stalled", 1, 1)
+    known = await state(here)
+    assert known.hangs == 1
+    assert known.history[0].steps[-1].last == 12, "the steps after the last commit are known"
+    await eventually(lambda: here.rayjob(2))
+    assert variables(await here.rayjob(2))[Variable.HANGS] == "1"
+    assert "Stalled" in await here.events()
