@@ -177,10 +177,15 @@ def local_program(job: TieredJob, tier: str) -> LocalProgram:
 
 
 def _ray_spec(job: TieredJob) -> dict[str, Any]:
-    ray = job.spec.workload.ray
-    if ray is None:
-        raise InvalidSpec("local mode cannot run a JobSet; use workload.ray", path="spec.workload.jobSet")
-    return ray.template.spec
+    workload = job.spec.workload
+    if workload.ray is None:
+        fields = type(workload).model_fields.items()
+        kind = next(str(field.alias or name) for name, field in fields if getattr(workload, name) is not None)
+        raise InvalidSpec(
+            f"local mode cannot run {kind} (expected ray): use workload.ray, or submit the job to a cluster",
+            path=f"spec.workload.{kind}",
+        )
+    return workload.ray.template.spec
 
 
 def _default_stall_timeout(checkpoints: Checkpoints) -> Seconds:
