@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from spotladder.backoff import delay
 from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, decode, encode
 from spotladder.checkpoints.history import History, all_commits
 from spotladder.checkpoints.store import Store, StoreRefused, folder_of
@@ -31,6 +32,15 @@ from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 
 TRIES = 5
 """Number of attempts of an append, or of a read that found a gap, while the store does not answer."""
+
+APPEND_RETRY_INTERVAL = 0.4
+"""Seconds before the first retry of an append."""
+
+READ_RETRY_INTERVAL = 0.1
+"""Seconds before the first retry of a read that found a gap."""
+
+LONGEST_RETRY_INTERVAL = 10.0
+"""Seconds before a retry at most."""
 
 AT_ONCE = 16
 """Number of entries that are read in parallel."""
@@ -111,7 +121,7 @@ class EntryLog:
     def _tail(self, after: int, known: dict[int, Entry]) -> list[Entry]:
         """Return `tail`; before this call, the entries in `known` existed with the same content."""
         missing = -1
-        for _ in self._tries(0.05):
+        for _ in self._tries(READ_RETRY_INTERVAL):
             while unread := [seq for seq in self._numbers(after) if seq not in known and seq > _snapshot_in(known)]:
                 if not self._read_backwards(unread, known):
                     break
@@ -186,11 +196,15 @@ class EntryLog:
                     return True
         return True
 
-    def _tries(self, wait: float) -> Iterator[int]:
-        for number in range(TRIES):
-            if number:
-                self._pause(wait * 2**number)
-            yield number
+    def _tries(self, first: float) -> Iterator[int]:
+        for failures in range(TRIES):
+            if failures:
+                self._wait(first, failures)
+            yield failures
+
+    def _wait(self, first: float, failures: int) -> None:
+        """Wait before the next try, after this number of failed ones: twice as long each time, from `first` seconds."""
+        self._pause(delay(first, LONGEST_RETRY_INTERVAL, failures, jitter=1.0))
 
     # --- writes -----------------------------------------------------------------------------------------------------
 
@@ -237,7 +251,7 @@ class EntryLog:
                 failures += 1
                 if failures == TRIES:
                     raise
-                self._pause(0.2 * 2**failures)
+                self._wait(APPEND_RETRY_INTERVAL, failures)
                 continue
             history = self.checked(history.then(news))
             for found in news:
@@ -249,7 +263,7 @@ class EntryLog:
                     raise StoreUnavailable(
                         f"{self.uri}/{_key(entry.seq)}: exists but is not listed: check the file system's cache"
                     )
-                self._pause(0.2 * 2**failures)
+                self._wait(APPEND_RETRY_INTERVAL, failures)
 
     def checked(self, history: History) -> History:
         """The history, if the log belongs to this job. Raises ForeignLog."""
