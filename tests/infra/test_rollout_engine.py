@@ -11,8 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from tests.e2e.bucket import bucket
 from tests.infra.fakecluster import VARIABLE, FakeCluster, install
 from tests.kube.apiserver import tools
 from tests.topology.builders import TODAY
+from tests.waiting import until
 
 FLEET = {
     "apiVersion": "spotladder.io/v1alpha1",
@@ -115,7 +115,7 @@ def made(folder: Path) -> Lab:
 
 def ended(lab: Lab) -> None:
     """Waits until no engine, no provider, no helm and no watchdog of the lab runs."""
-    until(lambda: not marked(f"{VARIABLE}={lab.folder}"), seconds=20)
+    until(lambda: not marked(f"{VARIABLE}={lab.folder}"))
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ def test_a_killed_rollout_goes_on(lab: Lab) -> None:
     lab.write(values={"kuberay": {"hang": True}})
     lab.change("west", hung=True)
     process = lab.start("rollout")
-    until(lambda: lab.cluster("east").state.get("hung"))
+    until(lambda: lab.cluster("east").state.get("hung"), seconds=240)
     printed = lab.run("rollout", code=5)
     assert f"process {process.pid} on this machine is working on it" in printed
     process.kill()
@@ -265,7 +265,7 @@ def test_a_killed_rollout_goes_on(lab: Lab) -> None:
 def test_ctrl_c_says_how_to_go_on(good: Lab) -> None:
     good.write(values={"kuberay": {"hang": True}})
     process = good.start("rollout", "--target", "east")
-    until(lambda: good.cluster("east").state.get("hung"))
+    until(lambda: good.cluster("east").state.get("hung"), seconds=240)
     os.killpg(process.pid, signal.SIGINT)
     printed, _ = process.communicate(timeout=200)
     assert process.returncode == 130, printed
@@ -354,10 +354,3 @@ def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypat
     assert removed == ["spotladder", "kuberay-operator", "spotladder-pools"]
     assert good.versions()["east"] == {}
     remove(fleet, fleet.cluster("east"), state, lambda *one: None)
-
-
-def until(met: Callable[[], Any], seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

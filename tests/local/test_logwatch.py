@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from spotladder.checkpoints.store import RightsRefused
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.errors import StoreUnavailable
 from spotladder.local.logwatch import LogWatch
+from tests.waiting import eventually
 
 
 class Bucket:
@@ -45,15 +46,6 @@ def watch(bucket: Bucket) -> Iterator[LogWatch]:
     watch.start()
     yield watch
     watch.close()
-
-
-def eventually(met: Callable[[], bool], seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not met():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def test_commits_before_the_start_are_progress_but_not_new(watch: LogWatch) -> None:

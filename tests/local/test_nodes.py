@@ -8,9 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,18 +20,9 @@ import pytest
 from spotladder.local.nodes import Head, Machine, RayNode, Worker
 from spotladder.local.reaper import MARK, Reaper, end_all, members
 from spotladder.local.scratch import new_scratch
+from tests.waiting import eventually
 
-PATIENCE = 90.0
 LABELS = {"spotladder.io/tier": "spot-a"}
-
-
-def eventually(met: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-    deadline = time.monotonic() + seconds
-    while not met():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 class Place:
@@ -87,7 +77,7 @@ def test_a_failed_node_start_reports_the_cause(place: Place, monkeypatch: pytest
         "spotladder.local.nodes._ray", lambda: ["sh", "-c", "echo; echo 'ValueError: no such option'", ""]
     )
     node = RayNode("n1", place.machine, [])
-    assert eventually(lambda: node.failed() is not None, 20)
+    assert eventually(lambda: node.failed() is not None)
     assert "ValueError: no such option" in (node.failed() or "")
     assert str(node.log) in (node.failed() or "")
 
@@ -99,7 +89,7 @@ def test_each_node_has_a_cache_of_its_own_that_is_lost_with_it(place: Place, mon
     first, second, without = (
         RayNode(name, used, []) for name, used in (("n1", machine), ("n2", machine), ("n3", place.machine))
     )
-    assert eventually(lambda: not any(node.alive for node in (first, second, without)), 20)
+    assert eventually(lambda: not any(node.alive for node in (first, second, without)))
     folders = [node.folder / "checkpoint-cache" for node in (first, second)]
     assert first.log.read_text() == f"cache: {folders[0]} 1000\n"
     assert second.log.read_text() == f"cache: {folders[1]} 1000\n"
@@ -113,7 +103,7 @@ def test_each_node_has_a_cache_of_its_own_that_is_lost_with_it(place: Place, mon
 def test_a_head_that_prints_no_address_is_reported_as_failed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["echo", "Ray runtime started."])
     head = Head("h1", place.machine)
-    assert eventually(lambda: head.failed() is not None, 20)
+    assert eventually(lambda: head.failed() is not None)
     assert "Ray version" in (head.failed() or "")
 
 
@@ -172,12 +162,12 @@ def test_killing_one_of_two_parallel_runs_does_not_affect_the_other(tmp_path: Pa
         assert len(members(other_mark, sessions)) > 5
 
         other.send_signal(signal.SIGKILL)
-        assert eventually(lambda: members(other_mark, sessions) == [], 10), "no process outlives kill -9"
-        assert eventually(lambda: not (tmp_path / "other" / "scratch").exists(), 10)
+        assert eventually(lambda: members(other_mark, sessions) == []), "no process outlives kill -9"
+        assert eventually(lambda: not (tmp_path / "other" / "scratch").exists())
         assert all(node.alive for node in (head, *workers)), "the other run is not affected"
 
         workers[0].notice()
-        assert eventually(lambda: not workers[0].alive, 15), "an idle node drains at once"
+        assert eventually(lambda: not workers[0].alive), "an idle node drains at once"
         workers[1].kill()
         assert members("", {workers[1].session}) == []
         assert head.alive

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -19,15 +18,7 @@ from spotladder.core.reasons import Reason
 from spotladder.local import driver
 from spotladder.local.program import Program
 from spotladder.local.reaper import alive
-
-
-def eventually(met: Callable[[], bool], seconds: float = 15.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not met():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+from tests.waiting import eventually
 
 
 class Supervised:

@@ -12,7 +12,7 @@ import pytest
 
 from spotladder.local import idle_agent
 from spotladder.local.raystart import AGENT_COMMAND, with_idle_agent
-from tests.local.test_reaper import eventually
+from tests.waiting import eventually
 
 
 def started(command: list[str]) -> list[str]:

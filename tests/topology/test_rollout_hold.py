@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.local.reaper import alive
 from spotladder_infra.rollout import hold as module
 from spotladder_infra.rollout.hold import hold
+from tests.waiting import eventually
 
 RUN = """\
 import os, pathlib, subprocess, sys
@@ -49,13 +49,6 @@ def started(lock: Path) -> Iterator[Started]:
             yield Started(process, int(engine), Path(folder))
         finally:
             process.kill()
-
-
-def eventually(met: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
-    while not met() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return met()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

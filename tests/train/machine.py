@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +63,6 @@ class Machine:
     def close(self) -> None:
         self.stop_drivers()
         self._cluster.shutdown()
-
-
-def until(what: Callable[[], object], limit: float = 90.0) -> None:
-    end = time.monotonic() + limit
-    while not what():
-        assert time.monotonic() < end, f"not true within {limit:g} s"
-        time.sleep(0.1)
 
 
 def _settings(folder: Path, more: dict[str, object]) -> dict[str, str]:

@@ -16,7 +16,8 @@ from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from tests.checkpoints.servers import Outage, checked_keys, moto, new_bucket, use_s3
 from tests.train.builders import log_of, variables
-from tests.train.machine import Machine, until
+from tests.train.machine import Machine
+from tests.waiting import until
 
 pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
 

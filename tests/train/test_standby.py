@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,18 +22,12 @@ from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 from tests.train.builders import Clock, job, log_of, train, variables
+from tests.waiting import until
 
 
 @pytest.fixture
 def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(4)
-
-
-def until(met: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < deadline, "the condition was never met"
-        time.sleep(0.02)
 
 
 class Standby:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.train.builders import log_of
-from tests.train.machine import Machine, until
+from tests.train.machine import Machine
+from tests.waiting import until
 
 pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
 
