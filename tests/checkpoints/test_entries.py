@@ -83,6 +83,8 @@ GOOD = Commit(3, "n", 1.0, "w", 1, "spot-a", 10, 20, "attempts/0001/ckpt-000010"
         ),
         ({"files": [{"name": "w", "size": 1}]}, "field 'crc' is missing"),
         ({"files": 3}, "damaged log entry"),
+        ({"seconds": -1}, "expected a non-negative number of seconds, got -1"),
+        ({"seconds": "2"}, "expected a non-negative number of seconds, got '2'"),
     ],
 )
 def test_invalid_entries_are_rejected(change: dict[str, object], says: str) -> None:
@@ -95,6 +97,14 @@ def test_invalid_entries_are_rejected(change: dict[str, object], says: str) -> N
 def test_json_that_is_not_an_entry_is_rejected(data: bytes) -> None:
     with pytest.raises(LogCorrupt, match="not an entry of a commit log"):
         decode(data, "log/x", 0)
+
+
+def test_a_commit_of_a_version_that_did_not_measure_it_has_no_duration() -> None:
+    raw = json.loads(encode(GOOD))
+    del raw["seconds"]
+    decoded = decode(json.dumps(raw).encode(), "log/x", 3)
+    assert isinstance(decoded, Commit)
+    assert decoded.seconds == 0
 
 
 def test_unknown_fields_are_ignored() -> None:

@@ -162,7 +162,7 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
     (folder / "state.json").write_text(dump(JobState(commit_seconds=93.4)))
     monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
     told = "a commit takes 1m34s, the longest that a run of the job measured"
-    risk = "risk: spec.tiers[0] (spot-a): a commit takes 1m34s, the tier gives 5s notice"
+    risk = "risk: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 5s notice"
     found = planned(capsys, tmp_path, *RATE).out
     assert told in found
     assert risk in found

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from spotladder.core.codec import dump
+from spotladder.core.model import JobState
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import call, start
 from tests.workloads.test_review import JOBSET
@@ -93,3 +95,36 @@ def test_cluster_checks(capsys: Capture, tmp_path: Path) -> None:
     assert answer.out.splitlines()[1].endswith("invalid")
     told = json.loads(call(capsys, "validate", "--cluster", job, "-o", "json").out)
     assert (told["valid"], told["objects"][0]["valid"], len(told["problems"])) == (False, False, 2)
+
+
+CAPACITY = """\
+apiVersion: spotladder.io/v1alpha1
+kind: CapacityTier
+metadata: {name: g5-spot-use1a}
+spec: {capacityType: spot, provider: gcp}
+---
+apiVersion: spotladder.io/v1alpha1
+kind: CapacityTier
+metadata: {name: g5-od-use1}
+spec: {provider: gcp}
+"""
+
+
+def test_a_cluster_check_warns_of_a_notice_that_is_too_short_for_a_commit(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "states" / "team-a" / "digits"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+    (folder / "state.json").write_text(dump(JobState(commit_seconds=93.4)))
+    monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
+    job, capacity = written(tmp_path, "job.yaml", JOB), written(tmp_path, "capacity.yaml", CAPACITY)
+    told = (
+        f"warning: {job}:8:5: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 30s notice, so each eviction "
+        "loses work: write each checkpoint with 4 times as many ranks"
+    )
+    answer = call(capsys, "validate", "--cluster", job, capacity)
+    assert (answer.code, told in answer.err.splitlines()) == (0, True), answer
+    assert "a commit takes" not in call(capsys, "validate", job, capacity).err
+    (folder / "state.json").write_text(dump(JobState(commit_seconds=29.0)))
+    assert "a commit takes" not in call(capsys, "validate", "--cluster", job, capacity).err

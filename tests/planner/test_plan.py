@@ -114,7 +114,7 @@ def test_a_job_without_risky_settings_has_no_risks() -> None:
         (question(stall_timeout=60.0), "stallTimeout is shorter"),
         (
             question(TierFacts(replace(SPOT, notice=30.0), "a", 0.1, 100), TierFacts(ON_DEMAND, "b"), commit_time=94.0),
-            "the tier gives 30s notice, so each eviction loses work: write each checkpoint with 4 times as many ranks",
+            "tier spot gives 30s notice, so each eviction loses work: write each checkpoint with 4 times as many ranks",
         ),
         (question(max_duration=5 * 3600.0), "maxDuration 5h"),
         (question(deadline=3600.0), "spec.deadline is before the end"),

@@ -125,7 +125,8 @@ SHIPPED = ("adaptive", "greedy", "on-demand", "ordered", "uniform-progress")
 
 
 def spelled_job(dice: Random) -> TickJob:
-    """One or two spot tiers with capacity in spells, an optional on-demand tier, and any slack."""
+    """One or two spot tiers with capacity in spells, with or without changing prices, an optional on-demand tier, and
+    any slack."""
     work = dice.choice([2, 5, 11]) * HOUR + dice.choice([0, 1, 599])
     deadline = work + dice.choice([0, 1200, HOUR, 4 * HOUR, 20 * HOUR])
     ticks = -(-deadline // TICK)
@@ -136,8 +137,13 @@ def spelled_job(dice: Random) -> TickJob:
             flags += [dice.random() < 0.5] * dice.choice([1, 1, 2, 3, 7, 20, 60])
         return tuple(flags[:ticks])
 
+    varying = dice.random() < 0.2
     tiers = [
-        TickTier(Tier(f"spot-{index}", -1, NEVER, CapacityType.SPOT, Price(dice.choice([0.5, 1.0]), 3.0)), spells())
+        TickTier(
+            Tier(f"spot-{index}", -1, NEVER, CapacityType.SPOT, Price(dice.choice([0.5, 1.0]), 3.0)),
+            spells(),
+            tuple(dice.choice([0.5, 1.0, 1.5]) for _ in range(ticks)) if varying else None,
+        )
         for index in range(dice.choice([1, 1, 2]))
     ]
     if dice.random() < 0.9:

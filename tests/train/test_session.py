@@ -46,6 +46,20 @@ def test_a_commit_contains_step_total_and_metrics(tmp_path: Path) -> None:
     assert (newest.step, newest.total, dict(newest.metrics)) == (25, 25, {"sum": 325})
 
 
+def test_a_commit_contains_how_long_it_took(tmp_path: Path) -> None:
+    """From the beginning of the block; its part in the background is measured by a real clock."""
+    clock = Clock()
+    trained = job(tmp_path, clock=clock)
+    with trained.commit(10) as folder:
+        (folder / "weights").write_text("1")
+        clock.now += 90
+    trained.flush()
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    assert 90 <= newest.seconds < 180
+    assert progress(log_of(tmp_path)).commit_seconds == newest.seconds
+
+
 def test_a_later_attempt_resumes_from_the_newest_commit(tmp_path: Path) -> None:
     first = job(tmp_path)
 

@@ -90,7 +90,8 @@ class Skipped:
 class Commit:
     """A checkpoint. `writer` is the nonce of the writer's start; `path` the folder of its files; `at` the time of the
     writer's clock. `skipped`, in the first commit of a start, are the newer commits that this start could not resume
-    from."""
+    from. `seconds` is how long the commit took: to write the files, to upload them and to check them in the store; 0 if
+    that was not measured, as during an outage of the store."""
 
     seq: int
     nonce: str
@@ -104,6 +105,7 @@ class Commit:
     files: tuple[FileEntry, ...]
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     skipped: tuple[Skipped, ...] = ()
+    seconds: float = 0.0
     kind: Literal["commit"] = "commit"
 
     @property
@@ -271,6 +273,7 @@ def _commit(raw: Mapping[str, Any]) -> Commit:
         files=tuple(FileEntry(_safe(f["name"]), _int(f["size"]), _text(f["crc"])) for f in raw["files"]),
         metrics=dict(raw.get("metrics", {})),
         skipped=tuple(Skipped(_int(one["step"]), _text(one["why"])) for one in raw.get("skipped", ())),
+        seconds=_seconds(raw.get("seconds", 0.0)),
     )
 
 
@@ -294,6 +297,12 @@ def _int(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"expected a non-negative integer, got {value!r}")
     return value
+
+
+def _seconds(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise ValueError(f"expected a non-negative number of seconds, got {value!r}")
+    return float(value)
 
 
 def _text(value: object) -> str:

@@ -33,7 +33,7 @@ def progress_of(history: History) -> Progress:
         return Progress(attempt=history.attempt, hands_over=hands_over, stands_by=stands_by)
     skipped = [str(one) for commit in history.commits if commit.attempt == newest.attempt for one in commit.skipped]
     words = "; ".join(skipped)
-    return Progress(newest.step, newest.total, newest.at, history.attempt, words, hands_over, stands_by)
+    return Progress(newest.step, newest.total, newest.at, history.attempt, words, hands_over, stands_by, newest.seconds)
 
 
 def went_back(known: Progress, read: Progress) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from spotladder.checkpoints.entries import Commit, End, Entry, FileEntry, Skipped, Start, metrics_of
@@ -53,10 +53,12 @@ class Writer:
         path: str = "",
         metrics: Mapping[str, Any] | None = None,
         skipped: Iterable[Skipped] = (),
+        seconds: Callable[[], float] = lambda: 0.0,
         now: float | None = None,
     ) -> Commit:
         """Record a checkpoint whose files (names relative to `path`, by default `folder(step)`) have been uploaded.
 
+        `seconds` returns the duration of the commit so far; it is called once the files are checked.
         The store must list every file with its size. Committing the same path again returns the existing commit.
         Raises Fenced; UploadTorn if a file is missing or short; StoreUnavailable if the outcome is unknown, then
         repeat the call; InvalidSpec for a path that another start has committed.
@@ -79,6 +81,7 @@ class Writer:
                 files=files,
                 metrics=metrics_of(metrics),
                 skipped=tuple(skipped),
+                seconds=round(took, 3),
             )
 
         with self._lock:
@@ -91,6 +94,7 @@ class Writer:
                         "use a different path for every start, as `folder` does"
                     )
             self._check_uploaded(path, files)
+            took = max(0.0, seconds())
             entry = self._append(build)
         assert isinstance(entry, Commit)  # noqa: S101 – build makes nothing else
         return entry

@@ -56,10 +56,10 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
         facts.append(
             TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes, ready_after=pool.provision_delay)
         )
-    return KnownFacts(tuple(facts), spec, _run_here(job))
+    return KnownFacts(tuple(facts), spec, run_here(job))
 
 
-def _run_here(job: TieredJob) -> JobState | None:
+def run_here(job: TieredJob) -> JobState | None:
     """The state of the job's run on this machine; None without one, or if it cannot be read."""
     from spotladder.local.local_run import local_run
 
@@ -70,7 +70,7 @@ def _run_here(job: TieredJob) -> JobState | None:
         return None
 
 
-async def _run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | None:
+async def run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | None:
     """The state of the job of this name in the cluster; None without one, or if it cannot be read."""
     from spotladder.clusters.errors import Forbidden, NotFound
     from spotladder.custom_resources import JobRecord
@@ -128,7 +128,7 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
                 _share(status.get("availability")),
             )
         )
-    return KnownFacts(tuple(facts), spec, await _run_there(cluster, job))
+    return KnownFacts(tuple(facts), spec, await run_there(cluster, job))
 
 
 def _share(text: str | None) -> float | None:

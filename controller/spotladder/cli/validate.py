@@ -11,6 +11,7 @@ import typer
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
+    from spotladder.api.problems import Problem
     from spotladder.api.review import Review
 
 
@@ -31,7 +32,8 @@ def validate(
     A file may be valid for `spotladder run` but not for a cluster, where pods need images and checkpoints need a
     bucket.
     --cluster also runs these checks, as `spotladder submit` does, without a connection to the cluster. Jobs with a
-    JobSet run only on clusters and always get these checks.
+    JobSet run only on clusters and always get these checks. If the job has run on this machine, --cluster warns if its
+    commits took longer than the notice of a spot tier.
 
     \b
     Examples:
@@ -41,11 +43,11 @@ def validate(
     """
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
-    from spotladder.workloads.review import for_cluster, for_clusters_alone, warnings
+    from spotladder.workloads.review import for_cluster, for_clusters_alone
 
     found = review(files, now=time.time())
     found = found.with_problems(for_cluster(found) if cluster else for_clusters_alone(found))
-    for warning in warnings(found) if cluster and not found.problems else ():
+    for warning in _warnings(found) if cluster and not found.problems else ():
         typer.echo(f"warning: {warning}", err=True)
     if output is not Format.TABLE:
         print_data(_plain(found), output)
@@ -57,6 +59,17 @@ def validate(
         print_table(("File", "Kind", "Name", "Result"), rows)
     if found.problems:
         raise InvalidDocument(found.problems)
+
+
+def _warnings(found: Review) -> list[Problem]:
+    """The warnings of valid files. The duration of a commit is that of the job's run on this machine."""
+    from spotladder.cli.notice_warnings import jobs_in, notice_warnings
+    from spotladder.cli.tier_facts import run_here
+    from spotladder.workloads.review import warnings
+
+    runs = {entry.name: run_here(job) for entry, job in jobs_in(found)}
+    measured = {name: run.commit_seconds for name, run in runs.items() if run is not None}
+    return [*warnings(found), *notice_warnings(found, measured)]
 
 
 def _plain(found: Review) -> dict[str, object]:

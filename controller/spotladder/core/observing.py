@@ -78,10 +78,12 @@ def _take_in_progress(draft: Draft) -> None:
 
 
 def _commit_seconds(draft: Draft) -> Seconds:
-    """The longest time from the request to commit until the commit was seen, this one included if it was requested."""
+    """The longest duration of a commit, this one included: as the log records it, or from the request to commit until
+    the commit was seen."""
     attempt = draft.state.attempt
     since = (attempt.drain_since or attempt.handing_over_since) if attempt is not None else None
-    return max(draft.state.commit_seconds, 0.0 if since is None else draft.now - since)
+    seen = 0.0 if since is None else draft.now - since
+    return max(draft.state.commit_seconds, draft.seen.progress.commit_seconds, seen)
 
 
 def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Attempt:

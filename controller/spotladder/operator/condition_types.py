@@ -57,6 +57,7 @@ class ConditionReason(StrEnum):
     CLEANUP_BLOCKED = "CleanupBlocked"
     LIMIT_REACHED = "LimitReached"
     PRICE_UNKNOWN = "PriceUnknown"
+    NOTICE_TOO_SHORT = "NoticeTooShort"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER, Exhausted
+from spotladder.core.notice_fit import notice_misfits
 from spotladder.planner.plan import Choice, Question, between_failures
 
 FEW_HOURS = 24.0
@@ -78,18 +78,10 @@ def _commits(question: Question) -> Iterator[str]:
 
 def _notices(question: Question) -> Iterator[str]:
     """Tiers whose notice ends before a commit is complete."""
-    for index, facts in enumerate(question.tiers):
-        notice, commit = facts.tier.notice, question.commit_time
-        if not facts.spot or not 0 < notice < commit:
-            continue
-        told = f"a commit takes {format_duration(commit)}, the tier gives {format_duration(notice)} notice"
-        ranks = math.ceil(commit / notice)
-        fit = f"write each checkpoint with {ranks} times as many ranks"
-        if facts.evictions:
-            between = HOUR / (facts.evictions * question.spec.workers)
-            best = max(1.0, float(round(math.sqrt(2.0 * between * commit))))
-            fit += f", or commit every {format_duration(best)}"
-        yield f"spec.tiers[{index}] ({facts.tier.name}): {told}, so each eviction loses work: {fit}"
+    rates = {facts.tier.name: facts.evictions for facts in question.tiers if facts.evictions}
+    tiers = [facts.tier for facts in question.tiers]
+    for misfit in notice_misfits(tiers, question.commit_time, question.spec.workers, rates):
+        yield f"spec.tiers[{misfit.index}]: {misfit.message}"
 
 
 _CHECKS: tuple[Callable[[Question], Iterator[str]], ...] = (_tiers, _end, _commits, _notices)

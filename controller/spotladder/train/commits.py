@@ -291,6 +291,11 @@ class Commits:
         instead."""
         appending = False
         gift: dict[str, Any] = {}
+        began, rounds = self._retry.clock(), 0
+
+        def took() -> float:
+            """The duration of this commit; 0 after a failed round, which would count the outage."""
+            return 0.0 if rounds else self._on_its_way.checkpoint.written_in + self._retry.clock() - began
 
         def decide(gifts: list[dict[str, Any]]) -> dict[str, Any]:
             nonlocal appending
@@ -300,7 +305,7 @@ class Commits:
                 newer = not appending and all(gift["newer"] for gift in gifts)
                 return {"committed": False, "away": away, "newer": newer}
             try:
-                self._append(path, files)
+                self._append(path, files, took)
             except StoreUnavailable as error:
                 appending = appending or not isinstance(error, UploadTorn)
                 if not self._retry.waits_for(error):
@@ -308,10 +313,10 @@ class Commits:
                 return {"committed": False, "away": str(error), "again": isinstance(error, UploadTorn)}
             return {"committed": True}
 
-        for again in itertools.count():
+        for rounds in itertools.count():
             if "files" not in gift:
                 gift = upload_files(self._log, self._on_its_way, path, world=self._world, retry=self._retry)
-            outcome = self._exchange(f"commit {number}.{again}", {**gift, "newer": self._newer}, decide)
+            outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._newer}, decide)
             if outcome["committed"]:
                 self._retry.answered()
                 return True
@@ -354,7 +359,7 @@ class Commits:
     def _is_last(pending: Pending | None) -> bool:
         return pending is not None and pending.checkpoint.last
 
-    def _append(self, path: str, files_by_rank: list[list[FileEntry]]) -> None:
+    def _append(self, path: str, files_by_rank: list[list[FileEntry]], took: Callable[[], float]) -> None:
         if self._writer is None:
             raise AssertionError("only rank 0 appends")
         checkpoint = self._on_its_way.checkpoint
@@ -365,6 +370,7 @@ class Commits:
             path=path,
             metrics=checkpoint.metrics,
             skipped=self._stepped_over,
+            seconds=took,
         )
         self._stepped_over = ()
         _log.info("committed step %d of attempt %d (%d bytes)", commit.step, commit.attempt, commit.size)

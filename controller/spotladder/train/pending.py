@@ -16,7 +16,8 @@ class Checkpoint:
     `keep_folder`: the folder is the program's own; otherwise it is removed after the upload. `path`: the commit's
     folder in the store, with the files of all ranks side by side; None lets the writer choose a path with one folder
     for each rank. `last`: the attempt is being drained, so the next attempt deletes old checkpoints. `replicated`: all
-    ranks have the same state, and rank 0's files are all of it; the other ranks have no folder.
+    ranks have the same state, and rank 0's files are all of it; the other ranks have no folder. `written_in` is how
+    long the program took to write the files, in seconds.
     """
 
     step: int
@@ -27,6 +28,7 @@ class Checkpoint:
     path: str = ""
     last: bool = False
     replicated: bool = False
+    written_in: float = 0.0
 
 
 @dataclass(slots=True, eq=False)

@@ -179,7 +179,7 @@ class Job:
             raise ValueError(f"commit({step}) after step {self._committed}: expected a higher step")
         with member.stacks.pause():
             member.commits.make_room()
-        folder = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
+        folder, began = Path(tempfile.mkdtemp(prefix="spotladder-commit-")), self._clock()
         try:
             with member.stacks.pause():
                 yield folder
@@ -192,7 +192,18 @@ class Job:
             shutil.rmtree(folder, ignore_errors=True)
             kept = None
         self._replicated = replicated
-        member.commits.submit(Checkpoint(step, kept, self._total, metrics, last=self.stopping, replicated=replicated))
+        written_in = self._clock() - began
+        member.commits.submit(
+            Checkpoint(
+                step,
+                kept,
+                self._total,
+                metrics,
+                last=self.stopping,
+                replicated=replicated,
+                written_in=written_in,
+            )
+        )
         self._committed = step
         member.heartbeat.learned(metrics or {})
         member.heartbeat.beat(step, self._total, at_once=True)

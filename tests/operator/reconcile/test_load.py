@@ -8,7 +8,18 @@ from typing import Any, cast
 import pytest
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import Attempt, AttemptSeen, JobState, Observation, PodRole, PodSeen, Stage
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    CapacityType,
+    JobSpec,
+    JobState,
+    Observation,
+    PodRole,
+    PodSeen,
+    Stage,
+    Tier,
+)
 from spotladder.core.reasons import Cause
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
@@ -102,3 +113,12 @@ def test_a_cordon_of_worker_nodes_of_a_spot_tier_is_a_reclaim() -> None:
             (("head", PodRole.HEAD), ("w-0", PodRole.WORKER))]  # fmt: skip
     found = load.reclaimed(AttemptSeen(1, (*pods, PodSeen("w-1"))))
     assert [pod.cause for pod in found.pods] == [Cause.MAINTENANCE, Cause.INTERRUPTION, Cause.UNKNOWN]
+
+
+def test_a_commit_that_does_not_fit_into_a_notice_degrades_the_job() -> None:
+    spec = JobSpec((Tier("spot-a", capacity_type=CapacityType.SPOT, notice=30.0), Tier("on-demand")))
+    assert load.too_short_notice(spec, JobState(commit_seconds=30.0)) is None
+    found = load.too_short_notice(spec, JobState(commit_seconds=94.0))
+    assert found is not None
+    assert found.reason == "NoticeTooShort"
+    assert found.message.startswith("spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 30s notice")

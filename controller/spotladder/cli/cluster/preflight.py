@@ -46,7 +46,7 @@ async def look(cluster: ConnectedCluster, files: Review, *, update: bool) -> Non
         raise Refused("\n".join(existing))
     if not update:
         await _try(cluster, files)
-    for warning in warnings(files):
+    for warning in (*warnings(files), *await _notices(cluster, files, known or {}, valid)):
         typer.echo(f"warning: {warning}", err=True)
     for entry, job in jobs:
         for index, tier in enumerate(job.spec.tiers):
@@ -54,6 +54,25 @@ async def look(cluster: ConnectedCluster, files: Review, *, update: bool) -> Non
                 where = entry.document.where(("spec", "tiers", index, "capacityTier"))
                 missing = f"CapacityTier {tier.capacity_tier} does not exist in this cluster; the job waits for it"
                 typer.echo(f"warning: {where}: {missing}", err=True)
+
+
+async def _notices(
+    cluster: ConnectedCluster, files: Review, known: Mapping[str, CapacityRecord], valid: Mapping[str, CapacityTier]
+) -> list[Problem]:
+    """Warnings for jobs whose commits take longer than the notice of a tier, as their runs on this machine and in the
+    cluster have measured."""
+    from pydantic_core import from_json
+
+    from spotladder.cli.notice_warnings import jobs_in, notice_warnings
+    from spotladder.cli.tier_facts import run_here, run_there
+
+    measured = {}
+    for entry, job in jobs_in(files):
+        runs = (run_here(job), await run_there(cluster, job))
+        measured[entry.name] = max((run.commit_seconds for run in runs if run is not None), default=0.0)
+    given = {name: from_json(record.status).get("evictionsPerNodeHour") for name, record in known.items()}
+    rates = {name: float(rate) for name, rate in given.items() if rate}
+    return notice_warnings(files, measured, valid, rates)
 
 
 def exists(name: str, namespace: str) -> str:

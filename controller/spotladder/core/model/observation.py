@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from spotladder.core.contract import ExitCode
-from spotladder.core.model.units import Instant
+from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Cause
 
 
@@ -191,7 +191,8 @@ class Progress:
     """The newest commit of the log, and the newest attempt that has started according to the log. `skipped`: which
     commits the attempt of the newest commit could not resume from, and why. `hands_over`: the program of the newest
     attempt can continue inside the attempt without pods that are leaving (`NoticeKind.HANDOVER`). `stands_by`: its
-    library can hold the program of a standby attempt."""
+    library can hold the program of a standby attempt. `commit_seconds`: how long the newest commit took; 0 if
+    unknown."""
 
     step: int = 0
     total: int = 0
@@ -200,6 +201,7 @@ class Progress:
     skipped: str = ""
     hands_over: bool = False
     stands_by: bool = False
+    commit_seconds: Seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,17 +200,17 @@ class JobState:
     when not all workers are ready in a live attempt that had them ready before. `loss_counted`: a failure was counted
     since all workers were last ready. `progress` is the newest observed commit and `progress_at` when it was first
     observed, by the decider's clock, since the clock of the job's machines is not trusted. `paused_until` is when the
-    job leaves Idle, under `exhausted: Wait` and during a start backoff. `unready` is the number of consecutive
-    attempts that ended before they were ready, the newest of them created from `unready_template`. `crashes` is the
-    number of the newest of these that failed to start in the same way, `crash` describes the failure, and
-    `crash_output` is the last line of output of the newest. `denials` is the number of attempts that the checkpoint
-    store has refused since the newest commit, `denied` its last error. `impeded` is why the job is not training; None
-    while it trains. `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one
-    attempt, and their duration. `commit_seconds` is the longest time from a request to commit until the commit was
-    observed. `first_commit_step` is the step of the job's first commit and `first_commit_node_seconds` the number of
-    node-seconds that its attempt was paid for until then; 0 where the attempt had lost pods before. `node_failures` are
-    the nodes on which pods failed, the newest failure last. `clock` is the `now` of the last decision and `nodes` the
-    number of nodes held since then.
+    job leaves Idle, under `exhausted: Wait` and during a start backoff. `unready` is the number of consecutive attempts
+    that ended before they were ready, the newest of them created from `unready_template`. `crashes` is the number of
+    the newest of these that failed to start in the same way, `crash` describes the failure, and `crash_output` is the
+    last line of output of the newest. `denials` is the number of attempts that the checkpoint store has refused since
+    the newest commit, `denied` its last error. `impeded` is why the job is not training; None while it trains.
+    `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one attempt, and their
+    duration. `commit_seconds` is the longest duration of a commit: as the log records it, or from a request to commit
+    until the commit was observed. `first_commit_step` is the step of the job's first commit and
+    `first_commit_node_seconds` the number of node-seconds that its attempt was paid for until then; 0 where the attempt
+    had lost pods before. `node_failures` are the nodes on which pods failed, the newest failure last. `clock` is the
+    `now` of the last decision and `nodes` the number of nodes held since then.
 
     `standby` is the attempt that boots beside the live one and takes over when that has ended, `standby_reason` the
     planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a

@@ -25,6 +25,7 @@ from spotladder.core.model import (
     Seconds,
     Stage,
 )
+from spotladder.core.notice_fit import misfits_of
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import core_spec
@@ -321,6 +322,12 @@ def unbounded_overlap(spec: JobSpec) -> Diagnosis | None:
         "and none starts: set maxDuration"
     )
     return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
+
+
+def too_short_notice(spec: JobSpec, state: JobState) -> Diagnosis | None:
+    """Why evictions lose work: commits take longer than the notice of a tier."""
+    messages = [f"spec.tiers[{misfit.index}]: {misfit.message}" for misfit in misfits_of(spec, state)]
+    return Diagnosis(ConditionReason.NOTICE_TOO_SHORT, "; ".join(messages)) if messages else None
 
 
 def started(state: JobState) -> bool:

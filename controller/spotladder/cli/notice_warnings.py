@@ -1,0 +1,60 @@
+"""Warns before a job is sent if its commits do not fit into the notice of its spot tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from spotladder.core.model import Tier
+from spotladder.core.notice_fit import notice_misfits
+from spotladder.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.api.capacitytier import CapacityTier
+    from spotladder.api.problems import Problem
+    from spotladder.api.review import Review, Reviewed
+    from spotladder.api.tieredjob import TieredJob
+
+
+def jobs_in(files: Review) -> list[tuple[Reviewed, TieredJob]]:
+    """The valid jobs of the files."""
+    from spotladder.api.tieredjob import TieredJob
+
+    return [(entry, entry.model) for entry in files.objects if isinstance(entry.model, TieredJob)]
+
+
+def notice_warnings(
+    files: Review,
+    measured: Mapping[str, float],
+    there: Mapping[str, CapacityTier] | None = None,
+    rates: Mapping[str, float] | None = None,
+) -> list[Problem]:
+    """The misfits of the jobs of valid files, each with its place. `measured` is the duration of a commit in seconds by
+    the name of a job. `there` are the CapacityTiers of the cluster; those in the files replace them. `rates` are
+    evictions per node-hour by CapacityTier."""
+    from spotladder.api.capacitytier import CapacityTier
+    from spotladder.api.problems import Problem
+    from spotladder.workloads.kinds import workload_of
+    from spotladder.workloads.tiers import price_of, resolve_tier
+
+    given = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
+    capacity, found = {**(there or {}), **given}, []
+    for entry, job in jobs_in(files):
+        tiers, known = [], {}
+        for index, tier in enumerate(job.spec.tiers):
+            spot = Tier(tier.name)  # Without its CapacityTier the notice is unknown.
+            with suppress(InvalidSpec, KeyError):
+                named = capacity[tier.capacity_tier]
+                resolved = resolve_tier(index, tier, named, price_of(named))
+                spot = Tier(tier.name, capacity_type=resolved.capacity_type, notice=resolved.notice)
+            tiers.append(spot)
+            known[tier.name] = (rates or {}).get(tier.capacity_tier, 0.0)
+        workers = workload_of(job).workers(job)
+        found += [
+            Problem(
+                entry.document.where(("spec", "tiers", misfit.index)), f"spec.tiers[{misfit.index}]", misfit.message
+            )
+            for misfit in notice_misfits(tiers, measured.get(entry.name, 0.0), workers, known)
+        ]
+    return found
