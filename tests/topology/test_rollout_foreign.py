@@ -1,4 +1,4 @@
-"""A rollout installs no KubeRay beside another one."""
+"""A rollout installs no KubeRay beside another one, and none where the user provides it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.access import KubeContext
-from spotladder_infra.rollout.foreign import refuse_second_kuberay
+from spotladder_infra.rollout.foreign import VERSION_LABEL, check_kuberay
 from spotladder_infra.rollout.tools import Object, Tools
+from spotladder_infra.topology.cluster import Cluster
 
 
 class OperatorCluster(Tools):
@@ -28,12 +29,16 @@ def deployment(namespace: str, *owner: str) -> Object:
     return {"metadata": metadata}
 
 
+LAB = Cluster.model_validate({"name": "lab", "cloud": "existing", "context": "lab"})
+PROVIDED = Cluster.model_validate({"name": "lab", "cloud": "existing", "context": "lab", "provides": ["kuberay"]})
+
+
 OURS = deployment("kuberay-system", "kuberay-operator", "kuberay-system")
 
 
 @pytest.mark.parametrize("deployments", [(), (OURS,)])
 def test_a_cluster_without_another_kuberay(deployments: tuple[Object, ...]) -> None:
-    refuse_second_kuberay(OperatorCluster(*deployments), "lab")
+    check_kuberay(OperatorCluster(*deployments), LAB)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +51,41 @@ def test_a_cluster_without_another_kuberay(deployments: tuple[Object, ...]) -> N
 )
 def test_another_kuberay_is_refused_with_the_command_that_removes_it(other: Object, remedy: str) -> None:
     with pytest.raises(EnvironmentFailure) as refused:
-        refuse_second_kuberay(OperatorCluster(OURS, other), "lab")
+        check_kuberay(OperatorCluster(OURS, other), LAB)
     where = other["metadata"]["namespace"]
     assert str(refused.value).startswith(f"cluster lab: KubeRay already runs in namespace {where}, ")
     assert f"({remedy})" in str(refused.value)
+
+
+def of_image(image: str, label: str = "") -> Object:
+    """A KubeRay of the user."""
+    found = deployment("ray", "kuberay", "ray")
+    found["metadata"]["labels"] = {VERSION_LABEL: label} if label else {}
+    return {**found, "spec": {"template": {"spec": {"containers": [{"image": image}]}}}}
+
+
+@pytest.mark.parametrize(
+    "provided",
+    [
+        of_image("quay.io/kuberay/operator:v1.6.1"),
+        of_image("registry.example.com:5000/operator:1.5.0@sha256:0"),
+        of_image("registry.example.com:5000/operator@sha256:0", "v1.6.0"),
+    ],
+)
+def test_a_kuberay_of_the_user_is_accepted_where_the_cluster_provides_it(provided: Object) -> None:
+    check_kuberay(OperatorCluster(provided), PROVIDED)
+
+
+@pytest.mark.parametrize(
+    ("deployments", "message"),
+    [
+        ((), "provides kuberay, but no Deployment kuberay-operator runs there"),
+        ((OURS,), "provides kuberay, but its KubeRay is release kuberay-operator in namespace kuberay-system"),
+        ((of_image("quay.io/kuberay/operator:v1.3.0"),), "KubeRay 1.3.0 is not supported: choose one of 1.5, 1.6"),
+        ((of_image("quay.io/kuberay/operator:nightly"),), "the version of its KubeRay is not known"),
+    ],
+)
+def test_a_provided_kuberay_that_does_not_fit(deployments: tuple[Object, ...], message: str) -> None:
+    with pytest.raises(EnvironmentFailure) as refused:
+        check_kuberay(OperatorCluster(*deployments), PROVIDED)
+    assert str(refused.value).startswith(f"cluster lab: {message}")

@@ -39,6 +39,21 @@ def test_components_of_each_kind_of_cluster(fleet: Fleet, cluster: str, crds: li
     assert [step.component.name for step in found.steps] == releases
 
 
+def test_a_provided_kuberay_is_in_no_plan(tmp_path: Path) -> None:
+    """Rollout, upgrade and destroy work on the releases of the plan only."""
+    fleet = fleet_file(
+        tmp_path, ("    context: lab-admin\n", "    context: lab-admin\n    provides: [kuberay]\n")
+    ).fleet
+    found = plan(fleet, fleet.cluster("lab"))
+    assert [chart.name for chart in found.crds] == []
+    assert [step.component.name for step in found.steps] == ["pools", "controller"]
+
+
+def test_only_existing_clusters_provide_components(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDocument, match="provides: does not belong to cloud aws, only to existing"):
+        fleet_file(tmp_path, ("    cloud: aws\n    region", "    cloud: aws\n    provides: [kuberay]\n    region"))
+
+
 def test_options_add_components_before_the_pools(tmp_path: Path) -> None:
     change = (PLATFORM, "  platform: {jobset: true, gpuDevicePlugin: true}\n")
     fleet = fleet_file(tmp_path, change).fleet

@@ -13,7 +13,7 @@ from spotladder_infra.outputs import StackIdentities, identities
 from spotladder_infra.rollout import charts, record
 from spotladder_infra.rollout.components import OWN, Chart
 from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
-from spotladder_infra.rollout.foreign import refuse_second_kuberay
+from spotladder_infra.rollout.foreign import check_kuberay
 from spotladder_infra.rollout.plan import Plan, plan
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
 from spotladder_infra.rollout.record import Good, InstalledRelease
@@ -119,7 +119,7 @@ class ClusterPlatform:
     def check(self) -> None:
         """Finds what keeps a rollout from succeeding before anything is changed. Raises EnvironmentFailure."""
         self.desired()
-        refuse_second_kuberay(self.tools, self.cluster.name)
+        check_kuberay(self.tools, self.cluster)
 
     def preview(self, report: Report) -> list[Change]:
         """The changes of a rollout, without applying them."""

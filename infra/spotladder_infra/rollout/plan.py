@@ -14,7 +14,7 @@ from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rendering.values import values as pool_values
 from spotladder_infra.rollout import components as pinned
 from spotladder_infra.rollout.components import Chart, Component
-from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster, Nat
+from spotladder_infra.topology.cluster import CREATED, Autoscaler, Cloud, Cluster, Nat, Provided
 from spotladder_infra.topology.defaults import zones_of
 from spotladder_infra.topology.fleet import Fleet
 
@@ -63,17 +63,18 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
             Step(pinned.KARPENTER_AWS, _karpenter_aws(cluster, stack)) if aws else _karpenter_gcp(cluster, stack)
         )
         steps.append(karpenter)
-    crds.append(pinned.KUBERAY.chart)
+    own_kuberay = Provided.KUBERAY not in cluster.provides
+    if own_kuberay:
+        crds.append(pinned.KUBERAY.chart)
     if platform.jobset:
         crds.append(pinned.JOBSET.chart)
         steps.append(Step(pinned.JOBSET, {"controller": _placement(cluster)}))
     if platform.gpu_device_plugin:
         steps.append(Step(pinned.GPU_DEVICE_PLUGIN, _gpu_device_plugin(cluster)))
-    steps += [
-        Step(pinned.POOLS, pool_values(fleet, cluster, stack)),
-        Step(pinned.KUBERAY, _placement(cluster)),
-        Step(pinned.CONTROLLER, controller_values(fleet, cluster)),
-    ]
+    steps.append(Step(pinned.POOLS, pool_values(fleet, cluster, stack)))
+    if own_kuberay:
+        steps.append(Step(pinned.KUBERAY, _placement(cluster)))
+    steps.append(Step(pinned.CONTROLLER, controller_values(fleet, cluster)))
     merged = tuple(
         Step(step.component, merge(step.values, platform.values.get(step.component.name, {}))) for step in steps
     )

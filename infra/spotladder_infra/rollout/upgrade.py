@@ -7,11 +7,12 @@ upgrade: its budgets allow no disruption. Nodes with the old image go when they 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spotladder import versions
-from spotladder.errors import EnvironmentFailure
+from spotladder.core.reasons import Reason
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout import record
 from spotladder_infra.rollout.cluster import ClusterPlatform, Report
 from spotladder_infra.rollout.record import Good, InstalledRelease
@@ -24,6 +25,38 @@ POOLS = "pools"
 
 RUNNING = ("Running", "Draining")
 """Phases of a job whose attempt has all its nodes."""
+
+
+ORDINARY = frozenset(
+    {
+        Reason.EVICTION_NOTICE,
+        Reason.INTERRUPTED,
+        Reason.RECOVERY_TIMEOUT,
+        Reason.MAX_FAILURES_EXCEEDED,
+        Reason.INSUFFICIENT_CAPACITY,
+        Reason.QUEUE_TIMEOUT,
+        Reason.PREEMPTED,
+        Reason.PODS_READY_TIMEOUT,
+        Reason.QUOTA_WITHDRAWN,
+        Reason.SPEC_UPDATED,
+        Reason.TIER_REMOVED,
+        Reason.POLICY,
+        Reason.RELIEVED,
+        Reason.APPLICATION_RETRY,
+        Reason.APPLICATION_FAILED,
+        Reason.SUSPEND_REQUESTED,
+        Reason.COMPLETED,
+        Reason.DEADLINE_EXCEEDED,
+        Reason.BUDGET_EXCEEDED,
+    }
+)
+"""Reasons for the end of an attempt that an upgrade does not cause while Karpenter removes no node on its own."""
+
+DISRUPTION_EVENT = "DisruptionTerminating"
+"""Reason of the Event that Karpenter records for a node which it removes because of drift or consolidation."""
+
+EMPTY = ": Empty/"
+"""Part of the message of that Event for a node without pods: `Disrupting Node: Empty/Delete`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +75,7 @@ def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
     name, asked = platform.cluster.name, platform.cluster.kubernetes
     desired, _ = platform.desired()
     live = releases(platform.tools)
-    server = json.loads(platform.tools.kubectl("version", "-o", "json"))["serverVersion"]
-    minor = f"{server['major']}.{server['minor'].rstrip('+')}"
+    minor = server_minor(platform.tools)
     listed = [
         UpgradeStage(name, "hold nodes", "disruption budgets of 0", "a good rollout is recorded", "upgrade --apply")
     ]
@@ -72,7 +104,7 @@ def _kubernetes_gate(now: str, wanted: str, listed: Sequence[InstalledRelease]) 
     if versions.parse(wanted) < versions.parse(now):
         return f"refused: {wanted} is older than {now}"
     if versions.parse(wanted)[1] - versions.parse(now)[1] > 1:
-        return "refused: one minor version at a time"
+        return f"refused: one minor version at a time ({kubernetes_path(now, wanted)})"
     karpenter = next((entry.version for entry in listed if entry.resource == "karpenter"), None)
     known = versions.SUPPORTED.get(wanted)
     if karpenter and known and versions.parse(karpenter) < versions.parse(known.karpenter):
@@ -80,29 +112,54 @@ def _kubernetes_gate(now: str, wanted: str, listed: Sequence[InstalledRelease]) 
     return "Karpenter and KubeRay are upgraded"
 
 
+def kubernetes_path(now: str, wanted: str) -> str:
+    """The minor versions of an upgrade in their order: `1.33 → 1.34 → 1.35`."""
+    major, first = versions.parse(now)[:2]
+    return " → ".join(f"{major}.{minor}" for minor in range(first, versions.parse(wanted)[1] + 1))
+
+
+def server_minor(tools: Tools) -> str:
+    """The minor version of the API server."""
+    server = json.loads(tools.kubectl("version", "-o", "json"))["serverVersion"]
+    return f"{server['major']}.{server['minor'].rstrip('+')}"
+
+
+def _refuse_skipped_minor(platform: ClusterPlatform) -> None:
+    """Raises InvalidSpec when the fleet file asks a created cluster to skip a minor version of Kubernetes."""
+    cluster = platform.cluster
+    if cluster.cloud not in CREATED:
+        return
+    now, wanted = server_minor(platform.tools), cluster.kubernetes
+    if versions.parse(wanted)[1] - versions.parse(now)[1] > 1:
+        path = kubernetes_path(now, wanted)
+        raise InvalidSpec(
+            f"cluster {cluster.name}: Kubernetes {now} cannot be upgraded to {wanted} at once: set kubernetes to each "
+            f"version in turn ({path}) and run spotladder infra bootstrap --cluster {cluster.name} after each"
+        )
+
+
 def upgrade(platform: ClusterPlatform, home: Tools, timeout: float, report: Report) -> Good:
     """Upgrades the releases of a cluster while its nodes are held. Returns what is installed then.
 
     Raises:
-        EnvironmentFailure: No good rollout is known, a release is not ready, or an attempt of a job has ended:
-            the nodes stay held, so that the cause can be found. Run the same command again to continue.
+        InvalidSpec: The fleet file skips a minor version of Kubernetes. Nothing was changed.
+        EnvironmentFailure: No good rollout is known, a release is not ready, or an attempt of a job has ended for
+            another reason than those of `ORDINARY`: the nodes stay held, so that the cause can be found. Run the same
+            command again to continue.
     """
+    _refuse_skipped_minor(platform)
+    platform.check()
     goods = record.read(platform.tools)
     if not goods:
         raise EnvironmentFailure(
             f"cluster {platform.cluster.name} has no good rollout yet: run spotladder infra rollout first"
         )
-    before = attempts(home)
+    before, disrupted = attempts(home), disruptions(platform.tools)
     report(POOLS, "holding nodes", "")
     platform.install(_held(goods[-1].releases), goods[-1].crds, timeout, report)
     desired, _ = platform.desired()
     platform.install(_held(desired.releases), desired.crds, timeout, report)
-    ended = sorted(job for job, attempt in attempts(home).items() if before.get(job, attempt) != attempt)
-    if ended:
-        raise EnvironmentFailure(
-            f"cluster {platform.cluster.name}: attempts have ended during the upgrade: {', '.join(ended)}: nodes stay "
-            "held; look at spotladder events, then run the command again"
-        )
+    _judge(platform, ended_since(home, before), disruptions(platform.tools) - disrupted, report)
     report(POOLS, "releasing nodes", "")
     return platform.install(desired.releases, desired.crds, timeout, report)
 
@@ -115,6 +172,44 @@ def attempts(home: Tools) -> dict[str, int]:
         for job in jobs
         if job.get("status", {}).get("phase") in RUNNING
     }
+
+
+def ended_since(home: Tools, before: Mapping[str, int]) -> dict[str, str]:
+    """The jobs whose attempt has ended, each with the reason of its last ended attempt; "" without a record."""
+    found = {}
+    for job in home.items("tieredjobs", "--all-namespaces"):
+        name = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
+        status = job.get("status", {})
+        if name not in before:
+            continue
+        records = [entry for entry in status.get("attempts", []) if entry["number"] >= before[name]]
+        if records or int(status.get("attempt", 0)) != before[name]:
+            last: Object = max(records, key=lambda entry: int(entry["number"]), default={})
+            found[name] = str(last.get("reason", ""))
+    return found
+
+
+def disruptions(tools: Tools) -> frozenset[tuple[str, int]]:
+    """The Events by which Karpenter reports nodes in use that it removes by itself: name and count of each."""
+    events = tools.items("events", "--all-namespaces", f"--field-selector=reason={DISRUPTION_EVENT}")
+    used = [event for event in events if EMPTY not in event.get("message", "")]
+    return frozenset((event["metadata"]["name"], int(event.get("count") or 1)) for event in used)
+
+
+def _judge(
+    platform: ClusterPlatform, ended: Mapping[str, str], disrupted: frozenset[tuple[str, int]], report: Report
+) -> None:
+    """Raises EnvironmentFailure for attempts that may have ended because of the upgrade; reports the others."""
+    blamed = sorted(job for job, reason in ended.items() if disrupted or reason not in ORDINARY)
+    if blamed:
+        named = ", ".join(f"{job} ({ended[job] or 'unknown'})" for job in blamed)
+        why = "Karpenter has removed nodes, and attempts" if disrupted else "attempts"
+        raise EnvironmentFailure(
+            f"cluster {platform.cluster.name}: {why} have ended during the upgrade: {named}: nodes stay held; look at "
+            "spotladder events, then run the command again"
+        )
+    for job, reason in sorted(ended.items()):
+        report("jobs", "attempt ended", f"{job}: {reason}, not by the upgrade")
 
 
 def _held(listed: Sequence[InstalledRelease]) -> tuple[InstalledRelease, ...]:

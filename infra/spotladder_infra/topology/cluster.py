@@ -43,6 +43,12 @@ class Nat(StrEnum):
     NONE = "none"
 
 
+class Provided(StrEnum):
+    """A component that the user runs in an existing cluster."""
+
+    KUBERAY = "kuberay"
+
+
 class Network(Record):
     """The cluster's network."""
 
@@ -99,6 +105,11 @@ class Cluster(Record):
         default=None, description="The AWS account id; any other account is refused (aws)."
     )
     context: FilledText | None = Field(default=None, description="The kubeconfig context (existing).")
+    provides: list[Annotated[Provided, choice(Provided)]] = Field(
+        default_factory=list,
+        description="Components that you run there yourself: kuberay. No command installs, upgrades or removes them "
+        "(existing).",
+    )
     kubernetes: Minor = Field(default=KUBERNETES, description='The Kubernetes minor version, in quotes: "1.35".')
     autoscaler: Annotated[Autoscaler, choice(Autoscaler)] = Field(
         default=Autoscaler.KARPENTER, description="karpenter, or compute-class (gcp). Karpenter on gcp is alpha."
@@ -145,6 +156,7 @@ _ONLY_FOR: dict[str, tuple[Cloud, ...]] = {
     "project": (Cloud.GCP,),
     "account": (Cloud.AWS,),
     "context": (Cloud.EXISTING,),
+    "provides": (Cloud.EXISTING,),
     "network": CREATED,
     "api": CREATED,
     "system": CREATED,

@@ -1,0 +1,149 @@
+"""When an upgrade stops: skipped minor versions of Kubernetes, and attempts that it may have ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder_infra.access import KubeContext
+from spotladder_infra.rollout import record, upgrade
+from spotladder_infra.rollout.cluster import Desired
+from spotladder_infra.rollout.record import Good
+from spotladder_infra.rollout.tools import Object, Tools
+from spotladder_infra.topology.cluster import Cluster
+from tests.topology.builders import fleet_file
+
+GOOD = Good("2026-11-22", smoke=False, releases=(), crds=())
+
+
+class UpgradeCluster(Tools):
+    """Has a TieredJob, Events of Karpenter, and an API server of some version."""
+
+    def __init__(self, minor: str = "35") -> None:
+        super().__init__(KubeContext("/nowhere", "east"))
+        object.__setattr__(self, "minor", minor)
+        object.__setattr__(self, "job", running(1))
+        object.__setattr__(self, "events", [])
+
+    minor: str
+    job: Object
+    events: list[Object]
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> str:
+        assert arguments[0] == "version"
+        return f'{{"serverVersion": {{"major": "1", "minor": "{self.minor}+"}}}}'
+
+    def get(self, *arguments: str) -> Object | None:
+        if arguments[0] == "events":
+            assert "--field-selector=reason=DisruptionTerminating" in arguments
+            return {"items": self.events}
+        assert arguments[0] == "tieredjobs"
+        return {"items": [self.job]}
+
+
+def running(attempt: int, *ended: tuple[int, str], phase: str = "Running") -> Object:
+    records = [{"number": number, "reason": reason} for number, reason in ended]
+    status = {"phase": phase, "attempt": attempt, "attempts": records}
+    return {"metadata": {"namespace": "team-a", "name": "digits"}, "spec": {}, "status": status}
+
+
+class UpgradePlatform:
+    """A cluster whose job changes while the second of the three installations runs."""
+
+    def __init__(self, cluster: Cluster, tools: UpgradeCluster, after: Object) -> None:
+        self.cluster, self.tools, self.after = cluster, tools, after
+        self.installed = 0
+
+    def check(self) -> None:
+        pass
+
+    def desired(self) -> tuple[Desired, dict[str, str]]:
+        return Desired((), ()), {}
+
+    def install(self, *_: Any) -> Good:
+        self.installed += 1
+        if self.installed == 2:
+            object.__setattr__(self.tools, "job", self.after)
+        return GOOD
+
+
+@pytest.fixture
+def east(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    monkeypatch.setattr(record, "read", lambda _: [GOOD])
+    return fleet_file(tmp_path).fleet.cluster("east")
+
+
+def upgraded(cluster: Cluster, after: Object, tools: UpgradeCluster | None = None) -> list[tuple[str, str, str]]:
+    """What an upgrade reports."""
+    told: list[tuple[str, str, str]] = []
+    tools = tools or UpgradeCluster()
+    platform: Any = UpgradePlatform(cluster, tools, after)
+    upgrade.upgrade(platform, tools, 1.0, lambda *one: told.append(one))
+    assert platform.installed == 3, "the nodes are released"
+    return told
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        (running(2, (1, "EvictionNotice")), "EvictionNotice"),
+        (running(2, (1, "RecoveryTimeout"), phase="Pending"), "RecoveryTimeout"),
+        (running(3, (2, "MaxFailuresExceeded"), (1, "EvictionNotice")), "MaxFailuresExceeded"),
+        (running(1, (1, "Completed"), phase="Succeeded"), "Completed"),
+    ],
+)
+def test_an_eviction_by_the_cloud_does_not_stop_an_upgrade(east: Cluster, after: Object, reason: str) -> None:
+    assert ("jobs", "attempt ended", f"team-a/digits: {reason}, not by the upgrade") in upgraded(east, after)
+
+
+def test_a_job_that_runs_on_is_not_reported(east: Cluster) -> None:
+    assert not [told for told in upgraded(east, running(1)) if told[0] == "jobs"]
+
+
+@pytest.mark.parametrize(
+    ("after", "named"),
+    [
+        (running(2, (1, "Vanished")), "team-a/digits (Vanished)"),
+        (running(2, (1, "HeadLost"), phase="Pending"), "team-a/digits (HeadLost)"),
+        (running(2), "team-a/digits (unknown)"),
+    ],
+)
+def test_an_end_that_the_upgrade_may_have_caused_stops_it(east: Cluster, after: Object, named: str) -> None:
+    with pytest.raises(EnvironmentFailure, match="attempts have ended during the upgrade") as stopped:
+        upgraded(east, after)
+    assert named in str(stopped.value)
+    assert "nodes stay held" in str(stopped.value)
+
+
+def test_a_node_that_karpenter_removes_stops_the_upgrade(east: Cluster) -> None:
+    tools = UpgradeCluster()
+
+    class Disrupting(UpgradePlatform):
+        message = ""
+
+        def install(self, *arguments: Any) -> Good:
+            event = {"metadata": {"name": "node.1"}, "count": 1, "message": self.message}
+            object.__setattr__(self.tools, "events", [event])
+            return super().install(*arguments)
+
+    Disrupting.message = "Disrupting Node: Empty/Delete"
+    platform: Any = Disrupting(east, tools, running(2, (1, "EvictionNotice")))
+    upgrade.upgrade(platform, tools, 1.0, lambda *_: None)
+
+    tools = UpgradeCluster()
+    Disrupting.message = "Disrupting Node: Drifted/Replace"
+    platform = Disrupting(east, tools, running(2, (1, "EvictionNotice")))
+    with pytest.raises(EnvironmentFailure, match="Karpenter has removed nodes, and attempts have ended"):
+        upgrade.upgrade(platform, tools, 1.0, lambda *_: None)
+    assert platform.installed == 2, "the nodes stay held"
+
+
+def test_a_skipped_minor_is_refused_with_the_path(east: Cluster) -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        upgraded(east, running(1), UpgradeCluster(minor="33"))
+    assert "Kubernetes 1.33 cannot be upgraded to 1.35 at once" in str(refused.value)
+    assert "(1.33 → 1.34 → 1.35)" in str(refused.value)
+    upgraded(east, running(1), UpgradeCluster(minor="34"))
