@@ -24,7 +24,7 @@ import pytest
 from obstore.store import GCSStore
 
 from spotladder.checkpoints.bucket import AT_ONCE, PART
-from spotladder.checkpoints.cache import COPY_TIMEOUT, Cache
+from spotladder.checkpoints.cache import COPY_TIMEOUT, NodeCache
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.resume import FILES_AT_ONCE
@@ -113,7 +113,7 @@ def commit_with_cache(address: str, folder: Path) -> Row:
     """A commit of 257 MiB that is also copied to the cache, compared with one that is not."""
     source = files(folder / "commit-cached", COMMIT_FILES)
     log = CommitLog(open_store(address), "commit-cached")
-    writer, cache = log.start(1), Cache(folder / "commit-cache", log.uri)
+    writer, cache = log.start(1), NodeCache(folder / "commit-cache", log.uri)
     steps = itertools.count(1)
 
     def commit(*, cached: bool) -> None:
@@ -137,7 +137,7 @@ def resume_in_place(address: str, folder: Path) -> Row:
     """A resume of 4 GiB on the machine that has committed them, compared with one on another machine."""
     source = files(folder / "cached", CACHE_FILES)
     here, elsewhere = (CommitLog(open_store(address), "cached") for _ in range(2))
-    here.cache = Cache(folder / "cache", here.uri)
+    here.cache = NodeCache(folder / "cache", here.uri)
     writer = elsewhere.start(1)
     path = writer.folder(1)
     with here.cache.copying(source, path):

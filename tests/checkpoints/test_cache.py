@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spotladder.checkpoints import cache as module
-from spotladder.checkpoints.cache import BLOCK, Cache
+from spotladder.checkpoints.cache import BLOCK, NodeCache
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.resume import rank_folder
@@ -44,7 +44,7 @@ class Machine:
         self.folder = folder
         self.store = CountingStore()
         self.log = a_log(self.store)
-        self.cache = Cache(folder / "cache", self.log.uri, limit)
+        self.cache = NodeCache(folder / "cache", self.log.uri, limit)
         self.log.cache = self.cache
         self.writer = self.log.start(1)
 
@@ -158,7 +158,7 @@ def test_a_new_run_with_the_same_name_does_not_get_the_files_of_the_old_one(tmp_
 
 
 def test_jobs_in_one_folder_do_not_share_files(tmp_path: Path) -> None:
-    one, other = Cache(tmp_path, "memory:///one"), Cache(tmp_path, "memory:///other")
+    one, other = NodeCache(tmp_path, "memory:///one"), NodeCache(tmp_path, "memory:///other")
     for cache in (one, other):
         with cache.copying(a_folder(tmp_path / "program", w=b"x"), "a"):
             pass
@@ -247,7 +247,7 @@ def test_what_does_not_fit_is_left_out(tmp_path: Path) -> None:
 def test_of_two_ranks_that_copy_at_once_neither_exceeds_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache = Cache(tmp_path / "cache", "memory:///", blocks(3))  # Room for the folders of both ranks, and one file.
+    cache = NodeCache(tmp_path / "cache", "memory:///", blocks(3))  # Room for the folders of both ranks, and one file.
     program = a_folder(tmp_path / "program", w=b"w" * BLOCK)
     both = threading.Barrier(2)
     fits = cache._fits

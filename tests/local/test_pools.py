@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.api.trace import read_trace
-from spotladder.api.world import Pool
+from spotladder.api.world import WorldPool
 from spotladder.errors import InvalidSpec
 from spotladder.local.pools import LentNode, PoolClock, PoolPlan, Window, plan_of, windows_of
 
@@ -177,7 +177,7 @@ def test_a_pool_of_a_world_file_is_converted_to_a_plan(tmp_path: Path) -> None:
     trace(tmp_path, 0, 1)
     plan = plan_of(
         "a",
-        Pool.model_validate(
+        WorldPool.model_validate(
             {
                 "nodes": 3,
                 "cpusPerNode": 2,
@@ -195,5 +195,5 @@ def test_a_pool_of_a_world_file_is_converted_to_a_plan(tmp_path: Path) -> None:
 
 
 def test_interruption_times_are_sorted(tmp_path: Path) -> None:
-    plan = plan_of("a", Pool.model_validate({"interruptions": {"at": ["45s", "20s"]}}), tmp_path)
+    plan = plan_of("a", WorldPool.model_validate({"interruptions": {"at": ["45s", "20s"]}}), tmp_path)
     assert plan.taken_at == (20.0, 45.0)

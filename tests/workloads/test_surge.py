@@ -10,7 +10,7 @@ from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import RAY_GROUP, PodRecord
-from spotladder.workloads.workload import AttemptObjects, Change
+from spotladder.workloads.workload import AttemptObjects, ObjectPatch
 from tests.workloads.builders import NODES, jobset, metadata, pod
 
 WORKERS = 2
@@ -86,7 +86,7 @@ def test_the_patch_sets_replicas_and_the_removed_pods(
     if expected is None:
         assert change is None
         return
-    assert isinstance(change, Change)
+    assert isinstance(change, ObjectPatch)
     assert (change.target.kind.plural, change.target.name) == ("rayclusters", "digits-a001-xk2lp")
     assert list(change.patch) == [
         {"op": "test", "path": "/spec/workerGroupSpecs/0/groupName", "value": "workers"},

@@ -12,7 +12,7 @@ from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
 from spotladder.api.ray_workload import workers_of
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
-from spotladder.api.world import Pool, World
+from spotladder.api.world import World, WorldPool
 from spotladder.core.durations import parse_duration
 from spotladder.core.model import CapacityType, Instant, JobSpec, Overlap, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
@@ -130,7 +130,7 @@ def small_pools(job: TieredJob, known: Mapping[str, object], document: Document 
     problems = []
     for index, tier in enumerate(job.spec.tiers):
         pool = known.get(tier.capacity_tier)
-        if not isinstance(pool, Pool) or not 0 < pool.nodes < workers:
+        if not isinstance(pool, WorldPool) or not 0 < pool.nodes < workers:
             continue
         path: Path = ("spec", "tiers", index, "capacityTier")
         name, has = tier.capacity_tier, "1 node" if pool.nodes == 1 else f"{pool.nodes} nodes"
@@ -157,7 +157,7 @@ def unbounded_overlap(job: TieredJob, known: Mapping[str, object], document: Doc
 
 def _has_price(capacity: object) -> bool:
     """Whether this pool or CapacityTier has a price. Unknown capacity is another problem."""
-    if isinstance(capacity, Pool):
+    if isinstance(capacity, WorldPool):
         return capacity.price is not None
     return not isinstance(capacity, CapacityTier) or capacity.spec.price is not None
 

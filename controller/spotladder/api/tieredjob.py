@@ -203,7 +203,7 @@ class Copy(Record):
     name: FilledText = Field(description="Name of the object, in all clusters.")
 
 
-class Overlap(Record):
+class OverlapBounds(Record):
     """Bounds of the time in which two attempts of a job run at once."""
 
     max_duration: PositiveDuration | None = Field(
@@ -302,7 +302,7 @@ class TieredJobSpec(Record):
         "(commit, then a new attempt on the same tier) or AtNextAttempt (when the next attempt starts for another "
         "reason).",
     )
-    overlap: Overlap | None = Field(
+    overlap: OverlapBounds | None = Field(
         default=None,
         description="Planned moves (the policy's return to a cheaper tier, a changed workload with updateStrategy: "
         "Now), and eviction notices that end the attempt, start the next attempt as a standby beside the running one, "

@@ -23,7 +23,7 @@ from spotladder.core.model import CapacityType
 MOST_NODES_PER_POOL = 64
 
 
-class PoolPrice(Record):
+class WorldPoolPrice(Record):
     """The simulated price of a pool's node."""
 
     per_node_hour: Usd = Field(description="USD per node and hour.")
@@ -83,7 +83,7 @@ class Unavailable(Record):
         return self
 
 
-class Pool(Record):
+class WorldPool(Record):
     """Nodes of one kind."""
 
     capacity_type: Annotated[CapacityType, choice(CapacityType)] = Field(
@@ -96,7 +96,7 @@ class Pool(Record):
         description="Maximum number of nodes in the pool. Each node is a process.",
     )
     cpus_per_node: WholeNumber = Field(default=1, ge=1, le=1024, description="CPUs that each node offers to Ray.")
-    price: PoolPrice | None = Field(default=None, description="Price of a node. Default: 0.")
+    price: WorldPoolPrice | None = Field(default=None, description="Price of a node. Default: 0.")
     provision_delay: Duration = Field(default=0.0, description="Time that the pool takes to provide a node.")
     notice: Duration = Field(
         default=30.0,
@@ -111,6 +111,6 @@ class Pool(Record):
 class World(Record):
     """The simulated capacity of local mode."""
 
-    pools: dict[Name, Pool] = Field(
+    pools: dict[Name, WorldPool] = Field(
         min_length=1, description="The pools by name, to which capacityTier of a job's tier refers."
     )

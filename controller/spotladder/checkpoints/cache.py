@@ -44,7 +44,7 @@ its limit."""
 _HIDDEN = ".spotladder-"
 
 
-class Cache:
+class NodeCache:
     """The cached files of one job. Several ranks on a machine share them.
 
     Args:

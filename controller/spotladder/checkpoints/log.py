@@ -19,13 +19,13 @@ from spotladder.checkpoints.writer import Writer
 from spotladder.errors import Fenced
 
 if TYPE_CHECKING:
-    from spotladder.checkpoints.cache import Cache
+    from spotladder.checkpoints.cache import NodeCache
 
 
 class CommitLog(EntryLog):
     """The entry log of a job with its checkpoints. `EntryLog` describes the parameters."""
 
-    cache: Cache | None = None
+    cache: NodeCache | None = None
     """The files of the newest commit on this machine. `fetch` and `resume` read them instead of the store's."""
 
     def start(

@@ -17,7 +17,7 @@ from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
 
 if TYPE_CHECKING:
-    from spotladder.checkpoints.cache import Cache
+    from spotladder.checkpoints.cache import NodeCache
 
 _log = logging.getLogger("spotladder.checkpoints")
 
@@ -52,7 +52,7 @@ def resume(
     folder: Path,
     ranks: Collection[int] | None = None,
     without: Mapping[str, str] | None = None,
-    cache: Cache | None = None,
+    cache: NodeCache | None = None,
 ) -> Resumed | None:
     """See `CommitLog.resume`."""
     corrupt = dict(without or {})
@@ -84,7 +84,7 @@ def fetch(
     commit: Commit,
     folder: Path | None,
     ranks: Collection[int] | None = None,
-    cache: Cache | None = None,
+    cache: NodeCache | None = None,
 ) -> None:
     """See `CommitLog.fetch`. Without `folder` the files in the store are only read and compared."""
     files = [file for file in commit.files if _wanted(file.name, ranks)]
@@ -105,7 +105,7 @@ def fetch(
         _log.info("step %d: %d of %d files from the cache on this machine", commit.step, cached, len(files))
 
 
-def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | None, cache: Cache | None) -> bool:
+def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | None, cache: NodeCache | None) -> bool:
     """Copy or download one file, and verify it. Returns whether it was in the cache."""
     if cache and folder and cache.fetch(commit.path, file, folder / file.name):
         return True

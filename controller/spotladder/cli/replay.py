@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from spotladder.core.model import JobState
     from spotladder.display.timeline import Recorded
-    from spotladder.planner.replay.history import History
+    from spotladder.planner.replay.history import RecordedRun
     from spotladder.sim.world.run import SimulationOutcome
 
 DIFFERENT = 1
@@ -142,7 +142,7 @@ def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple
     return recorded, snapshot.state
 
 
-def _replays(found: History, policies: Sequence[str], changes: Sequence[str]) -> list[Replayed]:
+def _replays(found: RecordedRun, policies: Sequence[str], changes: Sequence[str]) -> list[Replayed]:
     from spotladder.sim.compare import installed, simulate
 
     for name in policies:
@@ -161,7 +161,7 @@ def _replays(found: History, policies: Sequence[str], changes: Sequence[str]) ->
     ]
 
 
-def _write(file: Path, found: History, first: Replayed) -> None:
+def _write(file: Path, found: RecordedRun, first: Replayed) -> None:
     from spotladder.atomic import write_text
     from spotladder.planner.replay.incident import written
 
@@ -186,7 +186,7 @@ def _check(file: Path) -> None:
 # --- output ----------------------------------------------------------------------------------------------------------
 
 
-def _print(found: History, replays: Sequence[Replayed]) -> None:
+def _print(found: RecordedRun, replays: Sequence[Replayed]) -> None:
     from spotladder.display.figures import money
 
     was = found.result
@@ -235,7 +235,7 @@ def _ending(one: SimulationOutcome) -> str:
     return str(one.reason) if one.path and one.path[-1].move.target in TERMINAL else "not ended"
 
 
-def _plain(found: History, replays: Sequence[Replayed]) -> dict[str, Any]:
+def _plain(found: RecordedRun, replays: Sequence[Replayed]) -> dict[str, Any]:
     was = found.result
     return {
         "job": found.job,

@@ -18,11 +18,11 @@ from spotladder.errors import InvalidSpec
 DEFAULT_KEY = "kubeconfig"
 
 
-class _Part(BaseModel):
+class _AddressPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
 
 
-class KubeconfigAddress(_Part):
+class KubeconfigAddress(_AddressPart):
     """A kubeconfig: in a Secret beside the controller, or in a file."""
 
     secret_name: str | None = Field(default=None, min_length=1, description="A Secret in the controller's namespace.")
@@ -37,7 +37,7 @@ class KubeconfigAddress(_Part):
         return self
 
 
-class EksAddress(_Part):
+class EksAddress(_AddressPart):
     """An EKS cluster of the account that the controller's identity, or the role, belongs to."""
 
     name: str = Field(min_length=1, description="The cluster's name.")
@@ -45,7 +45,7 @@ class EksAddress(_Part):
     role_arn: str | None = Field(default=None, description="A role to take on first, for a cluster of another account.")
 
 
-class GkeAddress(_Part):
+class GkeAddress(_AddressPart):
     """A GKE cluster."""
 
     project: str = Field(min_length=1, description="The project's id.")
@@ -53,7 +53,7 @@ class GkeAddress(_Part):
     name: str = Field(min_length=1, description="The cluster's name.")
 
 
-class ClusterAddress(_Part):
+class ClusterAddress(_AddressPart):
     """Exactly one way to find a cluster."""
 
     kubeconfig: KubeconfigAddress | None = Field(default=None, description="By a kubeconfig.")

@@ -19,7 +19,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.model import Instant, Seconds
 
 if TYPE_CHECKING:
-    from spotladder.api.world import Pool
+    from spotladder.api.world import WorldPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class PoolClock:
         return [*gone, *(node.uid for node in left[:due])]
 
 
-def plan_of(name: str, pool: Pool, folder: Path) -> PoolPlan:
+def plan_of(name: str, pool: WorldPool, folder: Path) -> PoolPlan:
     """The plan of a pool in a world file. Traces are relative to `folder`, the world file's folder."""
     taken = pool.interruptions
     reclaimed: tuple[Window, ...] = ()

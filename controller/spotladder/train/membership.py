@@ -107,9 +107,9 @@ def join(
     """
     log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace, uid=environment.uid)
     if environment.cache_folder:
-        from spotladder.checkpoints.cache import Cache
+        from spotladder.checkpoints.cache import NodeCache
 
-        log.cache = Cache(environment.cache_folder, log.uri, environment.cache_size)
+        log.cache = NodeCache(environment.cache_folder, log.uri, environment.cache_size)
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = _heartbeat(environment, log) if world.rank == 0 else Heartbeat(None)

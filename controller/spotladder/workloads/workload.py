@@ -37,7 +37,7 @@ class AttemptObjects:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectPatch:
     """A JSON patch (RFC 6902) of one object of an attempt."""
 
     target: Made
@@ -125,7 +125,7 @@ class WorkloadKind(Protocol):
         """Where the output of the attempt's driver can be read. None if the attempt has no driver: then every worker
         pod is a rank with its own output."""
 
-    def replacing(self, objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> Change | None:
+    def replacing(self, objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> ObjectPatch | None:
         """The change that adds a replacement for each of these pods (uids) or, with `remove`, removes them. None
         when nothing is to be changed. Only asked of attempts whose `surplus` is not None."""
 

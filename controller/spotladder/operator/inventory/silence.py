@@ -117,7 +117,7 @@ def _late(lease: _Lease, ticks: Seconds) -> bool:
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedCluster:
     """What is known of one cluster. `due` is when its Leases are listed next, in ticks."""
 
     leases: LeaseTable
@@ -131,7 +131,7 @@ class SilenceWatch:
     def __init__(self, clusters: Iterable[Cluster], *, clock: Clock) -> None:
         self._clusters = clusters
         self._clock = clock
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, _WatchedCluster] = {}
 
     async def run(self) -> None:
         """List the Leases of all clusters in which pods of attempts run, again and again."""
@@ -141,7 +141,7 @@ class SilenceWatch:
 
     async def _look(self, cluster: Cluster) -> None:
         ticks = self._clock.ticks()
-        watched = self._watched.setdefault(cluster.name, _Watched(LeaseTable()))
+        watched = self._watched.setdefault(cluster.name, _WatchedCluster(LeaseTable()))
         if ticks < watched.due or cluster.problem or not (cluster.inventory.occupied or watched.suspects):
             return
         watched.due = ticks + POLL_INTERVAL
@@ -163,7 +163,7 @@ class SilenceWatch:
             suspects |= {name for name, answers_us in zip(fresh, answers, strict=True) if not answers_us}
         return self._suspect(cluster, watched, suspects)
 
-    def _alone(self, cluster: Cluster, watched: _Watched, late: frozenset[str]) -> Iterator[str]:
+    def _alone(self, cluster: Cluster, watched: _WatchedCluster, late: frozenset[str]) -> Iterator[str]:
         """The nodes with pods of attempts that did not stop together with others."""
         occupied, ticks = cluster.inventory.occupied, self._clock.ticks()
         for node in late & occupied.keys():
@@ -175,7 +175,7 @@ class SilenceWatch:
                 yield node
 
     @staticmethod
-    def _suspect(cluster: Cluster, watched: _Watched, nodes: frozenset[str]) -> None:
+    def _suspect(cluster: Cluster, watched: _WatchedCluster, nodes: frozenset[str]) -> None:
         for name in sorted(nodes - watched.suspects):
             _log.warning("a node is silent: its Lease is late and its kubelet does not answer", node=name)
         for name in sorted(watched.suspects - nodes):

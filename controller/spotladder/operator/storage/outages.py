@@ -55,7 +55,7 @@ _printed = partial(printed, lines=LINES, ranks=1)
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedAttempt:
     """A live attempt. `quiet_at` is when its output should be read. `reported` is the last outage that it reported,
     since `since`; the same line is reported since `reported_at`."""
 
@@ -81,7 +81,7 @@ class Outages:
         self._clock = clock
         self._changed = changed
         self._read = read
-        self._watched: dict[JobKey, _Watched] = {}
+        self._watched: dict[JobKey, _WatchedAttempt] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     async def __aenter__(self) -> Outages:
@@ -116,7 +116,7 @@ class Outages:
         watched = self._watched.get(key)
         if watched is None or watched.attempt != live.number:
             self.forget(key)
-            watched = self._watched[key] = _Watched(live.number, found, quiet_at)
+            watched = self._watched[key] = _WatchedAttempt(live.number, found, quiet_at)
             watched.task = asyncio.create_task(self._follow(key, watched))
         watched.found, watched.quiet_at = found, quiet_at
 
@@ -126,7 +126,7 @@ class Outages:
         if watched is not None and watched.task is not None:
             watched.task.cancel()
 
-    async def _follow(self, key: JobKey, watched: _Watched) -> None:
+    async def _follow(self, key: JobKey, watched: _WatchedAttempt) -> None:
         pause = 0.0
         while True:
             await self._clock.sleep(max(pause, watched.quiet_at - self._clock.now()))
@@ -140,7 +140,7 @@ class Outages:
             grown = min(LONGEST_POLL_INTERVAL, max(FIRST_POLL_INTERVAL, 2 * pause))
             pause = OUTAGE_POLL_INTERVAL if watched.reported is not None else grown
 
-    async def _reported(self, watched: _Watched) -> ReportedOutage | None:
+    async def _reported(self, watched: _WatchedAttempt) -> ReportedOutage | None:
         """The program's current report, or the previous one if its output cannot be read."""
         try:
             async with self._gate:
@@ -154,7 +154,7 @@ class Outages:
             return watched.reported
         return last_reported("\n".join(texts.values())) if texts else watched.reported
 
-    def _note(self, watched: _Watched, reported: ReportedOutage | None) -> None:
+    def _note(self, watched: _WatchedAttempt, reported: ReportedOutage | None) -> None:
         now, before = self._clock.now(), watched.reported
         if reported is None:
             watched.reported = None

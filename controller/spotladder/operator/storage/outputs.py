@@ -50,7 +50,7 @@ _log = structlog.get_logger("spotladder")
 
 
 @dataclass(slots=True)
-class _Attempt:
+class _AttemptOutput:
     """`texts` is the output read so far. `ended` and `last` are the two reads, `since` is when the last one began.
     `restarting` reads ranks that terminate in a restart in place; `going` are those that it has read."""
 
@@ -77,7 +77,7 @@ class Outputs:
         self._clock = clock
         self._changed = changed
         self._read = read
-        self._attempts: dict[str, dict[int, _Attempt]] = {}
+        self._attempts: dict[str, dict[int, _AttemptOutput]] = {}
         self._writing: set[asyncio.Task[None]] = set()
         self._gate = asyncio.Semaphore(AT_ONCE)
 
@@ -150,14 +150,14 @@ class Outputs:
             for task in _tasks(entry):
                 task.cancel()
 
-    def _entry(self, loaded: Loaded, attempt: int) -> _Attempt:
+    def _entry(self, loaded: Loaded, attempt: int) -> _AttemptOutput:
         known = self._attempts.setdefault(loaded.record.uid, {})
         for number in [number for number in known if number not in loaded.found.attempts and number != attempt]:
             for task in _tasks(known.pop(number)):
                 task.cancel()
-        return known.setdefault(attempt, _Attempt())
+        return known.setdefault(attempt, _AttemptOutput())
 
-    async def _reading(self, entry: _Attempt, attempt: int, found: Located) -> None:
+    async def _reading(self, entry: _AttemptOutput, attempt: int, found: Located) -> None:
         try:
             async with self._gate:
                 entry.texts.update(await self._read(attempt, found))
@@ -166,7 +166,7 @@ class Outputs:
                 "reading the output of an attempt failed with an unexpected error", attempt=attempt, exc_info=error
             )
 
-    async def _last_reading(self, entry: _Attempt, attempt: int, found: Located, address: Address) -> None:
+    async def _last_reading(self, entry: _AttemptOutput, attempt: int, found: Located, address: Address) -> None:
         if before := {task for task in (entry.ended, entry.restarting) if task is not None}:
             await asyncio.wait(before)
         await self._reading(entry, attempt, found)
@@ -199,7 +199,7 @@ class Outputs:
         _log.warning("the output of an attempt could not be stored", attempt=attempt, error=str(error))
 
 
-def _tasks(entry: _Attempt) -> list[asyncio.Task[None]]:
+def _tasks(entry: _AttemptOutput) -> list[asyncio.Task[None]]:
     tasks = (entry.ended, entry.last, entry.restarting)
     return [task for task in tasks if task is not None and not task.done()]
 

@@ -62,7 +62,7 @@ class TierCapacity:
 
 
 @dataclass
-class _Attempt:
+class _RecordedAttempt:
     """One attempt of the record; times are in seconds after the start."""
 
     tier: str
@@ -107,9 +107,9 @@ def _time(entry: tuple[Seconds, int | None]) -> Seconds:
     return entry[0]
 
 
-def _attempts(records: Iterable[Record], began: Instant) -> list[_Attempt]:
+def _attempts(records: Iterable[Record], began: Instant) -> list[_RecordedAttempt]:
     """The attempts of the record, in their order."""
-    found: dict[int, _Attempt] = {}
+    found: dict[int, _RecordedAttempt] = {}
     for record in records:
         at = _after_start(record.at, began)
         if isinstance(record, Lost) and record.loss.attempt in found:
@@ -118,7 +118,7 @@ def _attempts(records: Iterable[Record], began: Instant) -> list[_Attempt]:
         elif isinstance(record, Moved):
             move = record.move
             if move.target is Stage.STARTING:
-                found[move.attempt] = _Attempt(move.tier, at)
+                found[move.attempt] = _RecordedAttempt(move.tier, at)
             elif move.attempt in found:
                 _advance(found[move.attempt], move.target, move.reason, at)
     for one in found.values():
@@ -127,7 +127,7 @@ def _attempts(records: Iterable[Record], began: Instant) -> list[_Attempt]:
     return list(found.values())
 
 
-def _advance(attempt: _Attempt, target: Stage, reason: Reason, at: Seconds) -> None:
+def _advance(attempt: _RecordedAttempt, target: Stage, reason: Reason, at: Seconds) -> None:
     if target is Stage.RUNNING:
         attempt.ready.append(at)
     elif target is not Stage.RECOVERING and target is not Stage.REPLACING and attempt.reason is None:
@@ -136,7 +136,7 @@ def _advance(attempt: _Attempt, target: Stage, reason: Reason, at: Seconds) -> N
         attempt.ended = at
 
 
-def _used(attempts: Iterable[_Attempt], workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
+def _used(attempts: Iterable[_RecordedAttempt], workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
     """The capacity while attempts were on the tier, unknown after each of them."""
     found: dict[Seconds, int | None] = {}
     short = 0  # The nodes of an attempt that waits: those that the attempt before it left, if one was lost.
@@ -160,7 +160,7 @@ def _used(attempts: Iterable[_Attempt], workers: int, ready_after: Seconds) -> d
     return found
 
 
-def _after(first: Seconds, attempt: _Attempt, workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
+def _after(first: Seconds, attempt: _RecordedAttempt, workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
     """The changes after the attempt was first ready: a node less at each loss, all nodes before it is ready again."""
     found: dict[Seconds, int | None] = {}
     nodes, since = workers, first
@@ -188,7 +188,7 @@ def _dry(reports: Iterable[tuple[Seconds, bool]], at: Seconds) -> bool:
 
 
 def _between(
-    attempts: Sequence[_Attempt],
+    attempts: Sequence[_RecordedAttempt],
     reports: Sequence[tuple[Seconds, bool]],
     spells: Sequence[Spell],
     workers: int,

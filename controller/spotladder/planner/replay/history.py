@@ -42,7 +42,7 @@ class RecordedResult:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RecordedRun:
     """A recorded run. `low` and `high` are the scenarios without and with the capacity that the run did not observe, on
     the tiers `uncertain`. `assumptions` are sentences about what the replay takes from the record. `policies` are the
     names of the job's policy and, if it has one, of its shadow policy."""
@@ -55,7 +55,7 @@ class History:
     assumptions: tuple[str, ...]
     policies: tuple[str, ...]
 
-    def with_tier(self, name: str, **changes: object) -> History:
+    def with_tier(self, name: str, **changes: object) -> RecordedRun:
         """The same history with other fields of one tier of the job."""
 
         def changed(scenario: Scenario) -> Scenario:
@@ -68,7 +68,7 @@ class History:
         return replace(self, low=changed(self.low), high=changed(self.high))
 
 
-def history(records: Sequence[Record], state: JobState, hours: float | None = None) -> History:
+def history(records: Sequence[Record], state: JobState, hours: float | None = None) -> RecordedRun:
     """The history of a recorded job. `hours` is the work without interruptions; by default it follows from the measured
     duration of the steps. Raises InvalidSpec for a record that does not tell enough."""
     opening = [record for record in records if isinstance(record, Began)]
@@ -99,7 +99,7 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         for complete in (False, True)
     )
     uncertain = tuple(one.name for one in tiers if one.uncertain)
-    return History(
+    return RecordedRun(
         first.job,
         _result(records, state, first.at),
         low,

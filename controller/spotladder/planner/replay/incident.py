@@ -21,7 +21,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource, simulate
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
-from spotladder.sim.world.run import SimulationOutcome, Step
+from spotladder.sim.world.run import DecidedMove, SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
 
 FORMAT = "spotladder.replay/v1"
@@ -39,7 +39,7 @@ class Incident:
     path: tuple[str, ...]
 
 
-def lines_of(path: Sequence[Step]) -> tuple[str, ...]:
+def lines_of(path: Sequence[DecidedMove]) -> tuple[str, ...]:
     """Each transition as one line: its time, stages, reason, attempt and tier."""
     return tuple(
         f"{step.at:.3f} s: {step.move.source} → {step.move.target} ({step.move.reason}), attempt {step.move.attempt} "

@@ -26,7 +26,7 @@ NO_CAPACITY = "the trace has no capacity now"
 
 
 @dataclass
-class _Attempt:
+class _SimulatedAttempt:
     """One attempt. `left` is the remaining overhead. `generation` counts its starts."""
 
     number: int
@@ -51,7 +51,7 @@ class TickWorld:
     overhead: Seconds = 0.0
     changes: int = 0
     billed: Counter[float] = field(default_factory=Counter)
-    _attempts: dict[int, _Attempt] = field(default_factory=dict)
+    _attempts: dict[int, _SimulatedAttempt] = field(default_factory=dict)
 
     # --- AttemptBackend ---
 
@@ -60,7 +60,7 @@ class TickWorld:
         if action.attempt in self._attempts:
             return
         tier = next(entry for entry in self.job.tiers if entry.tier.name == action.tier)
-        self._attempts[action.attempt] = attempt = _Attempt(action.attempt, tier)
+        self._attempts[action.attempt] = attempt = _SimulatedAttempt(action.attempt, tier)
         self._start(attempt)
         self.changes += 1
 
@@ -90,7 +90,7 @@ class TickWorld:
         revision = self.tick * 1000 + self.changes
         return Observation(revision, attempts, progress, unavailable, limited=frozenset(unavailable), offered=offered)
 
-    def _pods(self, attempt: _Attempt) -> tuple[PodSeen, ...]:
+    def _pods(self, attempt: _SimulatedAttempt) -> tuple[PodSeen, ...]:
         phase = PodPhase.RUNNING if attempt.running else PodPhase.PENDING
         pods = (
             PodSeen(
@@ -153,7 +153,7 @@ class TickWorld:
                 return True
         return False
 
-    def _start(self, attempt: _Attempt) -> None:
+    def _start(self, attempt: _SimulatedAttempt) -> None:
         if attempt.tier.has(self.tick):
             attempt.running = True
             attempt.left = self.job.overhead

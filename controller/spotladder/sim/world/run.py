@@ -58,7 +58,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DecidedMove:
     """A decided transition, in seconds after the start."""
 
     at: Seconds
@@ -85,7 +85,7 @@ class SimulationOutcome:
     node_hours: dict[str, float]
     segments: tuple[Segment, ...]
     samples: tuple[Sample, ...]
-    path: tuple[Step, ...]
+    path: tuple[DecidedMove, ...]
     decisions: int
 
 
@@ -101,7 +101,7 @@ class SimulationRun:
     decisions: int = 0
     _segments: list[Segment] = field(default_factory=list)
     _samples: list[Sample] = field(default_factory=list)
-    _path: list[Step] = field(default_factory=list)
+    _path: list[DecidedMove] = field(default_factory=list)
 
     @property
     def ended(self) -> bool:
@@ -116,7 +116,7 @@ class SimulationRun:
             decision = decide(spec, self.state, backend.observe(), START + now, self.policy)
             self.decisions += 1
             self.state, before = decision.state, backend.changes
-            self._path += [Step(now, move) for move in decision.moves]
+            self._path += [DecidedMove(now, move) for move in decision.moves]
             for action in decision.actions:
                 self._apply(action)
             if not decision.moves and (backend.changes == before or self.ended):

@@ -39,7 +39,7 @@ from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, Made, Obje
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
 from spotladder.workloads.tiers import ResolvedTier
-from spotladder.workloads.workload import AttemptObjects, Change, WorkloadKind
+from spotladder.workloads.workload import AttemptObjects, ObjectPatch, WorkloadKind
 
 NEVER_BY_ITSELF = 2_147_483_647
 """JobSet's maximum of maxRestarts: the tier's maxFailures limits the restarts instead."""
@@ -113,7 +113,7 @@ class JobSetKind:
         pods: Collection[str],  # noqa: ARG002
         *,
         remove: bool,  # noqa: ARG002
-    ) -> Change | None:
+    ) -> ObjectPatch | None:
         return None  # the size of a Job is fixed: `read` says that nothing can be replaced
 
     read = staticmethod(state.read)

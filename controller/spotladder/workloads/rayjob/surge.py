@@ -17,7 +17,7 @@ from typing import Any
 from spotladder.core.model import PodRole
 from spotladder.workloads.rayjob.records import RayClusterRecord, WorkerGroupRecord, rayclusters_of, rayjob_of
 from spotladder.workloads.records import PodRecord
-from spotladder.workloads.workload import AttemptObjects, Change
+from spotladder.workloads.workload import AttemptObjects, ObjectPatch
 
 _GROUPS = "/spec/workerGroupSpecs"
 _ALIVE = ("Pending", "Running")
@@ -33,7 +33,7 @@ def surplus(objects: AttemptObjects) -> int | None:
     return sum(group.replicas - wanted[group.name] for group in cluster.groups)
 
 
-def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> Change | None:
+def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> ObjectPatch | None:
     """The patch of the RayCluster that adds a replacement for each of these pods (uids), or removes the pods; None if
     no change is needed."""
     found = _surged(objects)
@@ -45,7 +45,7 @@ def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -
         mine = [pod for pod in objects.pods if pod.role is PodRole.WORKER and pod.group == group.name]
         if any(pod.uid in pods for pod in mine) or group.replicas != wanted[group.name]:
             patch += _patch(index, group, wanted[group.name], mine, pods, remove=remove)
-    return Change(cluster, tuple(patch)) if patch else None
+    return ObjectPatch(cluster, tuple(patch)) if patch else None
 
 
 def _patch(
