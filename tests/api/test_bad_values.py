@@ -70,6 +70,18 @@ CASES = [
         "job.yaml:10:19: spec.tiers[0].queueTimeout: must be more than 0s",
     ),
     Case(
+        "negative idleBudget",
+        "maxFailures: 3",
+        "idleBudget: -1",
+        "job.yaml:10:17: spec.tiers[0].idleBudget: must not be negative",
+    ),
+    Case(
+        "idleBudget with a currency",
+        "maxFailures: 3",
+        "idleBudget: $2",
+        'job.yaml:10:17: spec.tiers[0].idleBudget: must be a plain number like "2"',
+    ),
+    Case(
         "queueTimeout without unit",
         "maxFailures: 3",
         "queueTimeout: 60",

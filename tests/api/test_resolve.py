@@ -166,3 +166,8 @@ def test_the_output_of_kubectl_get_is_accepted(tmp_path: Path) -> None:
     set_by_kubernetes = "  name: digits\n  uid: 1-2\n  generation: 3\n  creationTimestamp: '2026-11-21T00:00:00Z'\n"
     text = changed(JOB, ("  name: digits\n", set_by_kubernetes)) + "status: {phase: Running}\n"
     assert read_job(written(tmp_path, "job.yaml", text)).metadata.name == "digits"
+
+
+def test_the_idle_budget_of_a_tier_is_converted(tmp_path: Path) -> None:
+    text = changed(JOB, ("maxFailures: 3\n", 'maxFailures: 3\n    idleBudget: "0.50"\n'))
+    assert [tier.idle_budget for tier in resolved(tmp_path, text).tiers] == [0.5, None]

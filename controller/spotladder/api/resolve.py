@@ -74,6 +74,7 @@ def job_spec(
             surge=tier.surge,
             notice=capacity[tier.capacity_tier].notice,
             queue_timeout=tier.queue_timeout,
+            idle_budget=tier.idle_budget,
         )
         for tier in spec.tiers
     )

@@ -84,6 +84,12 @@ class JobTier(Record):
         "job "
         "moves to the next tier.",
     )
+    idle_budget: Usd | None = Field(
+        default=None,
+        description="Maximum cost in USD of the nodes of an incomplete gang that waits for more nodes. With more, the "
+        "nodes are given back and the job moves to the next tier. Needs the price of the CapacityTier. Default: no "
+        "limit.",
+    )
     on_insufficient_capacity: Annotated[OnInsufficientCapacity, choice(OnInsufficientCapacity)] = Field(
         default=OnInsufficientCapacity.WAIT,
         description="Reaction to a report of the provisioner that it has no capacity: wait (until provisionTimeout) or "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spotladder.core.losses import with_record
-from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState, PodPhase, PodRole, Price, Seconds
+from spotladder.core.model import AttemptSeen, Impediment, Instant, JobSpec, JobState, PodPhase, PodRole, Price, Seconds
 
 HOUR: Seconds = 3600.0
 
@@ -33,7 +33,7 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
         before = state.spent_usd
         state = _paid(state, spec, state.standby.tier, state.standby_nodes * elapsed)
         state = replace(state, overlap_usd=state.overlap_usd + state.spent_usd - before)
-    return replace(state, clock=now)
+    return replace(state, clock=now, idle_usd=_idle_usd(state, spec, elapsed))
 
 
 def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, surge_seconds: float = 0.0) -> JobState:
@@ -55,6 +55,17 @@ def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, sur
             on_demand_cost=record.on_demand_cost + on_demand,
         ),
     )
+
+
+def _idle_usd(state: JobState, spec: JobSpec, elapsed: Seconds) -> float:
+    """What the nodes of the live attempt have cost since its gang is incomplete for lack of capacity, on a tier with an
+    `idle_budget`."""
+    tier, impeded = spec.tier(state.tier), state.impeded
+    if tier is None or tier.idle_budget is None or state.waiting_since is None:
+        return 0.0
+    if impeded is None or impeded.impediment is not Impediment.CAPACITY or not tier.price.known:
+        return state.idle_usd
+    return state.idle_usd + charged(state.nodes * elapsed, tier.price)[0]
 
 
 def _over(state: JobState, spec: JobSpec) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spotladder.core import limits
 from spotladder.core.accounting import HOUR
+from spotladder.core.idle import idle_budget_ends_at
 from spotladder.core.impediment import Timer, timer_of
 from spotladder.core.model import (
     TERMINAL,
@@ -107,7 +108,7 @@ def _timers(here: Situation) -> list[Instant | None]:
     if state.stage in LIVE:
         match timer_of(here):
             case Timer.PROVISION | None:
-                times.append(here.provision_deadline)
+                times += [here.provision_deadline, idle_budget_ends_at(here)]
             case Timer.CONTACT:
                 times.append(here.contact_deadline)
             case Timer.QUEUE:

@@ -14,6 +14,7 @@ from spotladder.core.crashes import CRASH_LIMIT, crash_message, crash_of, crashe
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import maintenance
+from spotladder.core.idle import idle_budget_exceeded, idle_budget_message
 from spotladder.core.impediment import Timer, classify, rule_of, timer_of
 from spotladder.core.losses import exhaust, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.model import (
@@ -220,7 +221,8 @@ def recovery_timed_out(draft: Draft) -> None:
 
 
 def provision_timed_out(draft: Draft) -> None:
-    """End the attempt if provisionTimeout has expired; it runs from the moment at which not all workers are ready.
+    """End the attempt if provisionTimeout has expired; it runs from the moment at which not all workers are ready. Also
+    end it if the nodes that wait for the rest of their gang cost more than idleBudget.
 
     provisionTimeout is suspended during every impediment that has another timer or none; recoveryTimeout is suspended
     while only the user, or restored contact, can help. An attempt that avoids nodes says nothing about the capacity of
@@ -234,24 +236,28 @@ def provision_timed_out(draft: Draft) -> None:
         _stand_still(draft, rule.timer)
         return
     refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
-    if not refused and not draft.here.passed(draft.here.provision_deadline):
+    overdrawn = rule.exhausts and idle_budget_exceeded(draft.here)
+    if not refused and not overdrawn and not draft.here.passed(draft.here.provision_deadline):
         return
     if seen is None and draft.seen.launched:
         return  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
     if rule.exhausts and (avoided := avoids(draft.state)):
-        draft.state = replace(without_node_failures(draft.state), waiting_since=None)
+        draft.state = replace(without_node_failures(draft.state), waiting_since=None, idle_usd=0.0)
         why = f"no capacity without the avoided nodes {avoided}: the next attempt may use them"
         draft.move(Reason.INSUFFICIENT_CAPACITY, why)
     elif rule.exhausts:
         draft.state = with_sightings(draft.state, {tier.name: False}, draft.now)
+        reason, why = Reason.INSUFFICIENT_CAPACITY, f"not all workers ready for {tier.provision_timeout:g} s"
+        if refused:
+            why = "the provisioner has no capacity"
+        elif overdrawn:
+            reason, why = Reason.IDLE_BUDGET_EXCEEDED, idle_budget_message(tier, draft.state.idle_usd)
+        draft.state = replace(draft.state, idle_usd=0.0)  # The nodes are given back.
         if draft.choice.keeps_open:
             draft.state = replace(draft.state, waiting_since=None)
         else:
-            draft.state = exhaust(draft.state, tier.name, Reason.INSUFFICIENT_CAPACITY)
-        why = (
-            "the provisioner has no capacity" if refused else f"not all workers ready for {tier.provision_timeout:g} s"
-        )
-        draft.move(Reason.INSUFFICIENT_CAPACITY, why)
+            draft.state = exhaust(draft.state, tier.name, reason)
+        draft.move(reason, why)
     elif rule.counted and draft.here.attempt.seen:
         lost = synthetic(draft.here.attempt, "contact", Cause.NODE_LOST)
         draft.end_by_loss(rule.reason, lost, _impediment_message(draft))

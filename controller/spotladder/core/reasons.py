@@ -58,6 +58,7 @@ class Reason(StrEnum):
     # an attempt ends and its tier is exhausted
     MAX_FAILURES_EXCEEDED = "MaxFailuresExceeded"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"  # no capacity for provisionTimeout, or the provisioner refused
+    IDLE_BUDGET_EXCEEDED = "IdleBudgetExceeded"  # the nodes of an incomplete gang cost more than idleBudget
     QUEUE_TIMEOUT = "QueueTimeout"  # the admission queue gave no quota for queueTimeout
     TIER_REMOVED = "TierRemoved"  # the tier is no longer in the spec
     POLICY = "Policy"  # the policy prefers another tier (migrate back, deadline)

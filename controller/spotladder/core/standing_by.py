@@ -118,6 +118,7 @@ def adopted(here: Situation) -> tuple[JobState, Reason, str]:
         nodes=state.standby_nodes,
         tier=standby.tier,
         waiting_since=here.now,
+        idle_usd=0.0,
         paused_until=None,
         loss_counted=False,
         standby=None,

@@ -64,6 +64,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
         Stage.STARTING: {
             Reason.WHOLE: Stage.RUNNING,
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
+            Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
             Reason.LIMIT_REACHED: Stage.ENDING,
             Reason.QUEUE_TIMEOUT: Stage.ENDING,
@@ -95,6 +96,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
             Reason.RECOVERY_TIMEOUT: Stage.ENDING,
             Reason.QUEUE_TIMEOUT: Stage.ENDING,
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
+            Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
             **_LOST,
             **_REMOVE,

@@ -192,6 +192,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.APPLICATION_RETRY: (Tone.BAD, _ends),
     Reason.MAX_FAILURES_EXCEEDED: (Tone.BAD, _leaves),
     Reason.INSUFFICIENT_CAPACITY: (Tone.BAD, _leaves),
+    Reason.IDLE_BUDGET_EXCEEDED: (Tone.BAD, _leaves),
     Reason.QUEUE_TIMEOUT: (Tone.BAD, _leaves),
     Reason.PREEMPTED: (Tone.CAUTION, _ends),
     Reason.PODS_READY_TIMEOUT: (Tone.BAD, _ends),

@@ -73,7 +73,8 @@ class Tier:
     if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
     created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
     admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
-    before that, if possible. `standby`: a standby attempt may start on it."""
+    before that, if possible. `standby`: a standby attempt may start on it. `idle_budget` is what the nodes of a gang
+    that waits for more nodes may cost, in USD; None: without limit."""
 
     name: str
     max_failures: int = 0
@@ -86,6 +87,7 @@ class Tier:
     queue_timeout: Seconds | None = None
     surge: bool = False
     standby: bool = True
+    idle_budget: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,8 @@ class JobState:
     planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a
     standby attempt that was given up, no other one starts before `standby_after`. `overlap_usd` is what standby
     attempts have cost, as a part of the cost of their tiers. `hangs` is the number of attempts that ended because their
-    program hung.
+    program hung. `idle_usd` is what the nodes of the live attempt have cost while they waited for the rest of their
+    gang, since `waiting_since` and on a tier with an `idle_budget`.
     """
 
     stage: Stage = Stage.IDLE
@@ -259,6 +260,7 @@ class JobState:
     standby_nodes: int = 0
     standby_after: Instant | None = None
     overlap_usd: float = 0.0
+    idle_usd: float = 0.0
     hangs: int = 0
 
     @property
@@ -311,6 +313,7 @@ class JobState:
             nodes=0,
             standby_nodes=0,
             overlap_usd=0.0,
+            idle_usd=0.0,
             attempt=self.attempt and replace(self.attempt, known_pods=(), steps=()),
             tiers=tiers,
             waiting_since=self.waiting_since and 0.0,

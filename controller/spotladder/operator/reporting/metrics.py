@@ -144,7 +144,7 @@ class Metrics:
             self.tier_available.labels(tier).set(1)
             if before.waiting_since is not None:
                 self.fallback_seconds.observe(max(0.0, self._clock.now() - before.waiting_since))
-        elif reason is Reason.INSUFFICIENT_CAPACITY:
+        elif reason in (Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED):
             self.tier_available.labels(tier).set(0)
         elif reason is Reason.FELL_BACK:
             why = before.record(before.tier).exhausted_by or before.reason

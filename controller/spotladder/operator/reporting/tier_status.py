@@ -87,7 +87,7 @@ class TierStatusWriter:
                     tally.attempts += 1
                 elif move.reason is Reason.WHOLE:
                     tally.had, tally.why = True, move.message
-                elif move.reason is Reason.INSUFFICIENT_CAPACITY:
+                elif move.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED):
                     tally.refusals += 1
                     tally.had, tally.why, tally.refused_at = False, move.message, self._clock.now()
 
