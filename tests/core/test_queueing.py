@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from spotladder.core.explanation import explain
-from spotladder.core.model import AttemptSeen, Exit, FailureUnit, Impediment, QueueEviction, QueueSeen, Stage
+from spotladder.core.model import (
+    AttemptSeen,
+    Exit,
+    FailureUnit,
+    Impediment,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    QueueEviction,
+    QueueSeen,
+    Stage,
+)
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
 from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
@@ -144,6 +155,44 @@ def test_a_deactivated_workload_pauses_the_job_until_it_is_activated() -> None:
     assert (job.state.stage, job.state.last_number, job.state.failures) == (Stage.RECOVERING, 1, 0)
     job.see(replace(all_ready(1), queue=evicted(QueueEviction.DEACTIVATED, held=False)), after=5)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.QUOTA_WITHDRAWN, 0)
+
+
+GONE_HEAD = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.DELETED)
+CRASHED_HEAD = replace(GONE_HEAD, cause=Cause.APP_ERROR, exit_code=1)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        held(1, GONE_HEAD, *PODS[1:], queue=evicted(QueueEviction.DEACTIVATED)),
+        held(1, GONE_HEAD, queue=evicted(QueueEviction.DEACTIVATED)),
+        held(1, CRASHED_HEAD, queue=evicted(QueueEviction.DEACTIVATED)),
+        held(1, GONE_HEAD, queue=evicted(QueueEviction.DEACTIVATED), exit=Exit.LOST, message="its RayCluster is gone"),
+    ],
+    ids=["all pods", "the head", "a head that stopped with an error", "the cluster"],
+)  # fmt: skip
+@pytest.mark.parametrize("running", [True, False], ids=["ready before", "not ready before"])
+def test_a_head_that_a_deactivation_removes_is_no_failure(seen: AttemptSeen, running: bool) -> None:
+    job = Job(spec(tier("spot-a", 0), tier("on-demand", -1)))
+    if running:
+        job.running()
+    else:
+        job.see()
+        job.see(held(1, head(), pending("w-0"), queue=QueueSeen("team")), after=1)
+    job.see(seen, after=5)
+    job.see(held(1, queue=evicted(QueueEviction.DEACTIVATED)), after=DAY)
+    assert (job.state.attempt and job.state.attempt.number, job.state.failures, job.state.crashes) == (1, 0, 0)
+    assert job.state.record("spot-a").exhausted_by is None
+    assert job.state.impeded is not None
+    assert job.state.impeded.reason is Reason.WAITING_FOR_QUOTA
+
+
+def test_a_head_that_is_removed_while_the_attempt_waits_for_its_first_quota_is_no_failure() -> None:
+    """A RayJob that a client resumes while Kueue holds it may have a head pod for a second."""
+    job = waiting()
+    job.see(held(1, GONE_HEAD), after=1)
+    job.see(held(1, CRASHED_HEAD), after=1)
+    assert (job.state.stage, job.state.failures, job.state.crashes) == (Stage.STARTING, 0, 0)
 
 
 def test_an_attempt_suspended_without_a_queue_waits_before_its_start_and_is_lost_after_it() -> None:

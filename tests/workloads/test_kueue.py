@@ -121,6 +121,21 @@ def test_the_cause_of_an_eviction_is_read_from_the_conditions(
     assert found.eviction is expected
 
 
+def test_a_deactivated_workload_is_held_before_its_job_is_suspended() -> None:
+    """Regression: the attempt was replaced when its Workload was read before its RayJob."""
+    for suspended in (False, True):
+        record = rayjob(suspend=suspended, deployment="Suspending" if suspended else "Running")
+        found = RAYJOB.read(1, AttemptObjects(top=record, admission=workload(PAUSED, QUOTA, ADMITTED)), NODES).queue
+        assert found is not None
+        assert (found.held, found.eviction) == (True, QueueEviction.DEACTIVATED)
+    again = workload(BEFORE, QUOTA, ADMITTED, evictions=("Deactivated",))
+    found = RAYJOB.read(
+        1, AttemptObjects(top=rayjob(suspend=False, deployment="Running"), admission=again), NODES
+    ).queue
+    assert found is not None
+    assert (found.held, found.eviction) == (False, QueueEviction.DEACTIVATED), "it is admitted again"
+
+
 def test_an_object_that_another_client_suspended_counts_as_evicted() -> None:
     for read in (RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=True, queue="")), NODES),
                  JOBSET.read(1, AttemptObjects(top=jobset(suspended=True)), NODES)):  # fmt: skip

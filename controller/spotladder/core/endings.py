@@ -46,6 +46,8 @@ def ended_by_itself(draft: Draft) -> bool:
             draft.end_by_loss(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
     elif seen.exit not in (Exit.SUCCEEDED, Exit.FENCED) and (eviction := taken_back(draft.here)) is not None:
         end_by_queue(draft, eviction)
+    elif draft.here.held_by is not None and seen.exit in (None, Exit.LOST):
+        return False  # The queue has removed its pods: it waits for quota.
     elif seen.exit is not None:
         _exited(draft, attempt, seen, seen.exit)
     elif crashed := crashed_pods(attempt, seen):

@@ -39,8 +39,9 @@ AdmissionCheck)."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRecord:
     """A Workload of Kueue. `pending` is the message of QuotaReserved while there is no quota, `inadmissible` whether
-    its reason means that Kueue cannot admit it. `evicted_by` is the reason of the newest eviction, "" if there was
-    none, and `eviction` its message, which Kueue removes when it admits the object again."""
+    its reason means that Kueue cannot admit it. `evicted`: it is evicted and not admitted again. `evicted_by` is the
+    reason of the newest eviction, "" if there was none, and `eviction` its message, which Kueue removes when it admits
+    the object again."""
 
     name: str
     namespace: str
@@ -52,6 +53,7 @@ class AdmissionRecord:
     queue: str = ""
     pending: str = ""
     inadmissible: bool = False
+    evicted: bool = False
     evicted_by: str = ""
     eviction: str = ""
 
@@ -74,6 +76,7 @@ class AdmissionRecord:
             queue=intern(part(thing, "spec").get("queueName") or ""),
             pending=message_of(quota) if waits else "",
             inadmissible=waits and quota.get("reason") == INADMISSIBLE,
+            evicted=now,
             evicted_by=intern((evicted.get("reason") or "Evicted") if now else _counted(status)),
             eviction=message_of(evicted) if now else "",
         )
@@ -103,7 +106,10 @@ def queue_seen(
         message = f"Kueue holds the attempt in queue {queue}"
     if message and reason:
         message = f"{message}: {reason}"
-    return QueueSeen(queue, held=top.suspended, message=message, inadmissible=workload.inadmissible, eviction=eviction)
+    # Kueue suspends the object after it has written the condition; a deactivation then holds it until it is activated.
+    paused = eviction is QueueEviction.DEACTIVATED and workload.evicted
+    held = top.suspended or paused
+    return QueueSeen(queue, held=held, message=message, inadmissible=workload.inadmissible, eviction=eviction)
 
 
 def _eviction(reason: str) -> QueueEviction:
