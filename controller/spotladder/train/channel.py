@@ -13,21 +13,37 @@ When a rank is lost, every exchange raises `RankLost` on all ranks.
 
 from __future__ import annotations
 
+import errno
 import hmac
 import logging
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
 from spotladder.errors import LogCorrupt, SpotladderError
 from spotladder.train.agreement import Agreement
-from spotladder.train.framing import HANDSHAKE_TIMEOUT, Address, FramedConnection, connect, listen, own_hosts, proof_of
+from spotladder.train.framing import (
+    HANDSHAKE_TIMEOUT,
+    Address,
+    FramedConnection,
+    allow_connections,
+    connect,
+    listen,
+    own_hosts,
+    proof_of,
+)
 from spotladder.train.interruption import RankLost
 
 _log = logging.getLogger("spotladder.train")
+
+ACCEPT_RETRY_INTERVAL = 1.0
+"""Seconds until rank 0 accepts connections again after an error, such as too many open files."""
+
+_TRANSIENT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED})
 
 Decide = Callable[[list[Any]], Any]
 
@@ -114,6 +130,7 @@ class Hub:
         self._held: dict[int, int] = {}
         self._lost: RankLost | None = None
         self._closed = False
+        allow_connections(size)
         self._listener = listen()
         self.address = Address(own_hosts(), self._listener.getsockname()[1], self._token)
         threading.Thread(target=self._accept, name="spotladder-hub", daemon=True).start()
@@ -176,8 +193,12 @@ class Hub:
         while not self._closed:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if self._closed or error.errno not in _TRANSIENT:
+                    return
+                _log.warning("rank 0 cannot accept a connection: %s", error)
+                time.sleep(ACCEPT_RETRY_INTERVAL)
+                continue
             threading.Thread(target=self._serve, args=(connection,), name="spotladder-peer", daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:

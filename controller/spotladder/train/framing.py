@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import resource
 import socket
 import struct
 import threading
@@ -17,6 +18,12 @@ HANDSHAKE_TIMEOUT = 60.0
 """Seconds to wait for the handshake: rank 0 may be importing a framework, which can hold the interpreter for seconds.
 """
 CONNECT_TIMEOUT = 3.0
+BACKLOG = 4096
+"""Number of connections that wait to be accepted, if the system allows as many: all ranks connect at once, and a
+connection that finds no room is repeated only after seconds."""
+
+OTHER_FILES = 1024
+"""Number of open files that a program may need beside its connections to other ranks."""
 FRAME_LIMIT = 256 * 1024 * 1024
 """Maximum size of one frame in bytes: a list of a million files fits."""
 
@@ -108,8 +115,19 @@ def proof_of(token: str, challenge: str, who: str) -> str:
 def listen() -> socket.socket:
     """A socket that listens on all addresses of this machine, at a port that the system chooses."""
     if socket.has_dualstack_ipv6():
-        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", 0))
+        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
+    return socket.create_server(("", 0), backlog=BACKLOG)
+
+
+def allow_connections(count: int) -> None:
+    """Raise the limit of open files of this process, if it is too low for this number of connections and the system
+    allows it."""
+    wanted = count + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def own_hosts() -> tuple[str, ...]:
