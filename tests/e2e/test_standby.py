@@ -1,0 +1,53 @@
+"""The next attempt of a planned move boots beside the running one, which trains until then."""
+
+from __future__ import annotations
+
+from tests.e2e.losses import SPOT, handover
+from tests.e2e.world import E2eCluster
+
+LIMIT = 45.0
+"""Seconds without a step, on a machine with other things to do. docs/attempts.md has the figure."""
+
+BOUNDS = {"maxDuration": "15m"}
+PROGRAM = "chain.py --steps 100000"
+ON_DEMAND = "on-demand"
+
+
+def test_a_return_to_spot_waits_for_its_nodes_beside_the_running_attempt(here: E2eCluster) -> None:
+    here.heads(2)
+    here.pool(ON_DEMAND, 2)
+    here.pool(SPOT, 0)
+    more = {"policy": {"name": "uniform-progress"}, "overlap": BOUNDS}
+    here.submit({"name": ON_DEMAND, "maxFailures": -1}, program=PROGRAM, **more)
+    here.runs(ON_DEMAND, past=5)
+    tiers = ({"name": SPOT, "maxFailures": -1, "provisionTimeout": "10m"}, {"name": ON_DEMAND, "maxFailures": -1})
+    here.submit(*tiers, program=PROGRAM, **more)
+    standby = here.until("the standby attempt is planned", lambda: here.status().get("standby"))
+    assert (standby["number"], standby["tier"]) == (2, SPOT)
+    here.until("its pods wait for nodes", lambda: any("nodeName" not in pod["spec"] for pod in here.pods("worker")))
+    without_nodes = here.done()[-1].step
+    here.until("attempt 1 trains without them", lambda: here.done()[-1].step > without_nodes + 10)
+    here.give(SPOT, 2)
+    takes_over(here, attempt=2)
+    assert here.status()["tier"] == SPOT
+    assert here.path() == [(ON_DEMAND, "Policy")]
+    here.suspend()
+    here.is_the_uninterrupted_result(steps=here.steps())
+
+
+def takes_over(here: E2eCluster, *, attempt: int) -> None:
+    """Wait until the standby attempt trains. The attempt before it trains until it is ready, and no step is redone."""
+    planned_at = here.done()[-1].step
+    here.until("the standby attempt trains", lambda: any(step.attempt == attempt for step in here.done()))
+    here.until("the job runs", lambda: (here.status()["attempt"], here.status()["phase"]) == (attempt, "Running"))
+    done = here.done()
+    gap = handover(done)
+    before = [step.step for step in done if step.attempt < attempt]
+    numbers = [step.step for step in done]
+    print(f"standby: {gap:.1f} s without a step; {max(before) - planned_at} steps while it booted")
+    assert max(before) > planned_at + 10, f"training stopped before the standby attempt was ready\n{here.picture()}"
+    assert len(numbers) == len(set(numbers)), "a step was done twice"
+    assert max(before) < min(step.step for step in done if step.attempt == attempt)
+    assert gap <= LIMIT, here.picture()
+    assert here.status()["failures"] == 0
+    assert "standby" not in here.status()
