@@ -30,11 +30,13 @@ SHARED_INPUTS = (
     "tests/__init__.py",
     "tests/absent.py",
     "tests/conftest.py",
+    "tests/waiting.py",
 )
 """Inputs of every suite."""
 
 SUITES: dict[str, tuple[str, ...]] = {
     "stores": (
+        "controller/spotladder/backoff.py",
         "controller/spotladder/checkpoints",
         "controller/spotladder/core",
         "controller/spotladder/errors.py",
