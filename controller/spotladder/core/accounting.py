@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from spotladder.core.copying import replace
 from spotladder.core.losses import with_record
 from spotladder.core.model import AttemptSeen, Impediment, Instant, JobSpec, JobState, PodPhase, PodRole, Price, Seconds
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spotladder.core import limits
 from spotladder.core.accounting import account, rewound
+from spotladder.core.copying import replace
 from spotladder.core.impediment import impeded
 from spotladder.core.losses import count, exhaust
 from spotladder.core.model import (

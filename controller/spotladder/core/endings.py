@@ -5,11 +5,10 @@ Each function makes at most one transition. It returns whether the attempt ended
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spotladder.core import limits
 from spotladder.core.availability import with_sightings
 from spotladder.core.bad_nodes import avoids, with_node_failures, without_node_failures
+from spotladder.core.copying import replace
 from spotladder.core.crashes import CRASH_LIMIT, crash_message, crash_of, crashed_pods, with_denial, with_failed_start
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration

@@ -25,11 +25,11 @@ effects of a change of stage, `standing_by.py` has the standby attempt, and `act
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from spotladder.core import limits
 from spotladder.core.acting import ACTION_RETRY_INTERVAL, actions, steady_reason, wake_at
+from spotladder.core.copying import replace
 from spotladder.core.crashes import corrected, forgotten
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration

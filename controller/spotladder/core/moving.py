@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spotladder.core.bad_nodes import avoids
+from spotladder.core.copying import replace
 from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
 from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, Move, Stage

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_first_commit, with_pace, with_sightings
+from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
 from spotladder.core.evidence import contact_lost
 from spotladder.core.losses import lost_pods, remember_alive, with_contact

@@ -13,9 +13,8 @@ room on the node until the cluster marks the node: the scheduler would give the 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spotladder.core import limits
+from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
 from spotladder.core.losses import suspect_pods
 from spotladder.core.model import (

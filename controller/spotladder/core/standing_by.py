@@ -14,11 +14,12 @@ No work is lost with a pod of a standby attempt, so its losses are not failures.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_sightings
+from spotladder.core.copying import replace
 from spotladder.core.crashes import crash_of, crashed_pods
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
