@@ -169,24 +169,39 @@ def ray_group(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("ray_group")
 def test_the_workers_of_ray_train_join_and_wait_where_they_resume(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
     """The model is built and the collectives are up by then. Another rank learns from rank 0 when it may continue."""
+    pytest.importorskip("ray")
+    from spotladder.train.rayworkers import Routed
+
     first = job(tmp_path)
     ranks = [Standby(tmp_path, ProcessRank(rank, 2, "ray")) for rank in range(2)]
     joined = [each.result(20) for each in [pool.submit(each.join) for each in ranks]]
     assert not ranks[0].waits(), "joining does not wait"
-    member = joined[1]._member
-    begun = pool.submit(member.begin)
-    resumed = pool.submit(joined[0].resume().__enter__)
+    members = [each._member for each in joined]
+    looked = [pool.submit(Routed(member, "", 0).get_checkpoint) for member in members]
     until(ranks[0].waits)
     train(first, 20, flush=True)
-    assert not begun.done()
+    assert not any(each.done() for each in looked)
     ranks[0].ask(Notice.of_takeover())
-    begun.result(20)
-    second = pool.submit(joined[1].resume().__enter__)
-    found = [each.result(20) for each in (resumed, second)]
-    assert [each and each.step for each in found] == [20, 20]
+    found = [each.result(20) for each in looked]
+    assert all(Path(each.path, "sum").exists() for each in found)
     start = log_of(tmp_path).read().start
     assert start is not None
-    assert (member.started, start.attempt) == (start.seq, 2)
+    assert ({member.started for member in members}, start.attempt) == ({start.seq}, 2)
+
+
+@pytest.mark.usefixtures("ray_group")
+def test_ranks_of_ray_train_that_resume_by_the_job_resume_from_the_last_commit(
+    tmp_path: Path, pool: ThreadPoolExecutor
+) -> None:
+    first = job(tmp_path)
+    ranks = [Standby(tmp_path, ProcessRank(rank, 2, "ray")) for rank in range(2)]
+    joined = [each.result(20) for each in [pool.submit(each.join) for each in ranks]]
+    resumed = [pool.submit(each.resume().__enter__) for each in joined]
+    until(ranks[0].waits)
+    train(first, 20, flush=True)
+    assert not any(each.done() for each in resumed)
+    ranks[0].ask(Notice.of_takeover())
+    assert [found and found.step for found in (each.result(20) for each in resumed)] == [20, 20]
 
 
 def test_without_a_notice_file_nothing_could_end_the_wait(tmp_path: Path) -> None:
