@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.workloads import providers
+from spotladder_infra.kind import configuration
 from spotladder_infra.rendering.controller import controller_values
 from spotladder_infra.rendering.values import values
 from spotladder_infra.topology.read import read_fleet
@@ -27,14 +27,13 @@ NODE_FIELDS = {"role", "labels"}
 
 
 def cluster() -> dict[str, Any]:
-    found: dict[str, Any] = YAML(typ="safe").load((KIND / "cluster.yaml").read_text())
-    return found
+    (only,) = read_fleet(FLEET, date(2026, 11, 22)).fleet.spec.clusters
+    return configuration(only)
 
 
 def tiers() -> list[CapacityTier]:
     fleet = read_fleet(FLEET, date(2026, 11, 22)).fleet
     (only,) = fleet.spec.clusters
-    assert only.name == cluster()["name"], "the context is that of the kind cluster"
     return [CapacityTier.model_validate(tier) for tier in values(fleet, only)["capacityTiers"]]
 
 
@@ -94,7 +93,7 @@ def test_kind_up_creates_the_cluster_and_rolls_out(charts: str, tmp_path: Path) 
     subprocess.run([KIND / "up"], env=environment, check=True, capture_output=True, timeout=30)
     steps = log.read_text().splitlines()
     order = [
-        "kind create cluster",
+        f"spotladder infra bootstrap --fleet {FLEET}",
         "docker build",
         "kind load docker-image",
         f"spotladder infra rollout --fleet {FLEET}",

@@ -23,8 +23,11 @@ from spotladder.cli.infra.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spotladder_infra.terraform.events import Planned
     from spotladder_infra.terraform.stack import TerraformStack
+    from spotladder_infra.topology.cluster import Cluster
 
 
 def bootstrap(
@@ -38,29 +41,31 @@ def bootstrap(
 ) -> None:
     """Create the clusters, one after the other, or change them to what the fleet file says.
 
-    Shows the plan and asks for confirmation. After an interrupt, run the same command again to continue. When a cluster
-    fails, the others are still created, and the exit code is 5.
+    Terraform creates clusters on aws and gcp, kind those of cloud kind. Shows the plan and asks for confirmation. After
+    an interrupt, run the same command again to continue. When a cluster fails, the others are still created, and the
+    exit code is 5.
 
     \b
     Examples:
       spotladder infra bootstrap
       spotladder infra bootstrap --cluster east --yes
     """
+    from spotladder_infra.kind import ensure
     from spotladder_infra.terraform.applied import planned, record, stacks_of
     from spotladder_infra.topology.cluster import Cloud
 
     found = read(fleet, warn=True).fleet
     clusters = chosen(found, cluster, cloud)
     stacks = stacks_of(found, clusters, to, state, on_interrupt=say_stopping)
-    if not stacks:
-        kinds = [f"kind create cluster --name {entry.name}" for entry in clusters if entry.cloud is Cloud.KIND]
-        hint = f"; for a kind cluster, run: {', '.join(kinds)}" if kinds else ""
-        typer.echo(f"nothing to create: Terraform creates clusters on aws and gcp{hint}")
+    kinds = [entry for entry in clusters if entry.cloud is Cloud.KIND]
+    if not stacks and not kinds:
+        typer.echo("nothing to create: these clusters exist")
         return
     plans = [(stack, planned(found, stack)) for stack in stacks]
     for stack, changes in plans:
         show(stack.cluster, changes)
-    if any(changes for _, changes in plans):
+    new = [entry for entry in kinds if _is_new(entry)]
+    if new or any(changes for _, changes in plans):
         confirm("Create and change this?", yes=yes)
 
     def work(stack: TerraformStack, changes: list[Planned]) -> None:
@@ -69,4 +74,22 @@ def bootstrap(
         stack.drop_plan()
         record(stack, state)
 
-    finish([(stack.cluster, partial(work, stack, changes), stack) for stack, changes in plans], done="ready")
+    tasks: list[tuple[str, Callable[[], None], TerraformStack | None]] = [
+        (stack.cluster, partial(work, stack, changes), stack) for stack, changes in plans
+    ]
+    tasks += [(entry.name, partial(ensure, found, entry, state), None) for entry in kinds]
+    finish(tasks, done="ready")
+
+
+def _is_new(cluster: Cluster) -> bool:
+    """Prints what will be done to a kind cluster. Returns whether it will be created."""
+    from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.kind import configuration, exists
+
+    try:
+        there = exists(cluster)
+    except EnvironmentFailure:  # reported with the result of the cluster
+        there = False
+    nodes = len(configuration(cluster)["nodes"])
+    typer.echo(f"{cluster.name}: kind cluster {'exists' if there else f'with {nodes} nodes to create'}")
+    return not there

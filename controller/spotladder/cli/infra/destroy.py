@@ -59,19 +59,19 @@ def destroy(
 
     Shows what will be deleted and asks for confirmation. First it stops the jobs, lets Karpenter delete its nodes, and
     uninstalls the components that a rollout installed. Then Terraform deletes the resources of the clusters that it
-    created; existing clusters remain. At the end the command lists the resources of each cluster that are left in the
-    account or project, and fails with exit code 5 if there are any. After an interrupt, run the same command again to
-    continue.
+    created, and kind its clusters; existing clusters remain. At the end the command lists the resources of each cluster
+    that are left in the account or project, and fails with exit code 5 if there are any. After an interrupt, run the
+    same command again to continue.
 
     \b
     Examples:
       spotladder infra destroy --cluster east
       spotladder infra destroy --yes --delete-checkpoints
     """
-    from spotladder_infra import checkpoints
+    from spotladder_infra import checkpoints, kind
     from spotladder_infra.terraform.applied import discard, stacks_of
     from spotladder_infra.terraform.changes import concern_of
-    from spotladder_infra.topology.cluster import CREATED
+    from spotladder_infra.topology.cluster import CREATED, Cloud
 
     found = read(fleet, warn=False).fleet
     clusters = sorted(
@@ -83,6 +83,9 @@ def destroy(
     stacks = {stack.cluster: stack for stack in stacks_of(found, clusters, to, state, on_interrupt=say_stopping)}
     plans = {name: _to_delete(stack) for name, stack in stacks.items()}
     for entry in clusters:
+        if entry.cloud is Cloud.KIND:
+            typer.echo(f"{entry.name}: the kind cluster is deleted")
+            continue
         if entry.cloud not in CREATED:
             kept = "nothing is done" if skip_platform else "what a rollout installed is uninstalled"
             typer.echo(f"{entry.name}: was not created here: {kept}")
@@ -95,8 +98,8 @@ def destroy(
     running = {
         entry.name
         for entry in ([] if skip_platform else clusters)
-        if entry.name not in stacks
-        or any(concern_of(change.address) == "control plane" for change in plans[entry.name])
+        if (entry.name not in stacks and not _is_gone(entry))
+        or any(concern_of(change.address) == "control plane" for change in plans.get(entry.name, ()))
     }
     confirm("Delete this?", yes=yes)
     if running:
@@ -106,6 +109,8 @@ def destroy(
         stack = stacks.get(entry.name)
         if entry.name in running:
             _remove_platform(found, entry, state)
+        if entry.cloud is Cloud.KIND:
+            kind.delete(entry)
         if stack is None:
             return
         _refuse_while_nodes_run(entry)
@@ -131,6 +136,14 @@ def _to_delete(stack: TerraformStack) -> list[Planned]:
     addresses = stack.addresses()
     kept = set(resources(addresses))
     return [Planned(address, Action.DELETE) for address in addresses if address not in kept]
+
+
+def _is_gone(cluster: Cluster) -> bool:
+    """Whether a kind cluster does not exist, so that there is nothing to uninstall."""
+    from spotladder_infra.kind import exists
+    from spotladder_infra.topology.cluster import Cloud
+
+    return cluster.cloud is Cloud.KIND and not exists(cluster)
 
 
 def _refuse_while_nodes_run(cluster: Cluster) -> None:

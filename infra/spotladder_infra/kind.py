@@ -1,0 +1,91 @@
+"""kind clusters of a fleet: a cluster of containers on this machine, with labelled nodes for each pool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from spotladder.errors import EnvironmentFailure
+from spotladder_infra import access
+from spotladder_infra.rollout.tools import Tools
+from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.fleet import Fleet
+from spotladder_infra.topology.pool import Pool, PoolRole
+
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+
+CREATE_TIMEOUT = 900.0
+"""Seconds for `kind create cluster`, which downloads the image of the nodes."""
+
+READY_TIMEOUT = "180s"
+"""Time for the control plane of a new cluster to become ready."""
+
+COMMAND_TIMEOUT = 120.0
+"""Seconds for every other call of kind."""
+
+
+def configuration(cluster: Cluster) -> dict[str, Any]:
+    """kind's configuration of a cluster: a control plane, and for each pool `limits.nodes` nodes with its labels.
+
+    A pool without `limits.nodes` gets one node.
+    """
+    nodes: list[dict[str, Any]] = [{"role": "control-plane"}]
+    for pool in cluster.pools:
+        nodes += [{"role": "worker", "labels": _labels(pool)}] * (pool.limits.nodes or 1)
+    return {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "name": cluster.name, "nodes": nodes}
+
+
+def _labels(pool: Pool) -> dict[str, str]:
+    capacity = {CAPACITY_TYPE: str(pool.capacity_type)} if pool.role is PoolRole.WORKERS else {}
+    return {**capacity, **pool.selectors}
+
+
+def exists(cluster: Cluster) -> bool:
+    """Whether kind knows the cluster. Raises EnvironmentFailure when kind or its container runtime does not run."""
+    return cluster.name in _kind("get", "clusters").split()
+
+
+def ensure(fleet: Fleet, cluster: Cluster, state: Path) -> None:
+    """Creates the cluster, or finds it, and its context in the kubeconfig. Safe to repeat.
+
+    Raises:
+        EnvironmentFailure: kind fails, or the API server of an existing cluster does not answer.
+    """
+    if not exists(cluster):
+        text = json.dumps(configuration(cluster))
+        _kind("create", "cluster", "--config", "-", "--wait", READY_TIMEOUT, given=text, timeout=CREATE_TIMEOUT)
+        return
+    _kind("export", "kubeconfig", "--name", cluster.name)
+    try:
+        Tools(access.target(fleet, cluster, state)).kubectl("get", "--raw", "/readyz")
+    except EnvironmentFailure as error:
+        raise EnvironmentFailure(
+            f"cluster {cluster.name}: it exists, but its API server does not answer ({error}): start its containers, "
+            f"or remove it with kind delete cluster --name {cluster.name} and run the same command again"
+        ) from None
+
+
+def delete(cluster: Cluster) -> None:
+    """Deletes the cluster and its context; one that does not exist is skipped. Raises EnvironmentFailure."""
+    _kind("delete", "cluster", "--name", cluster.name)
+
+
+def _kind(*arguments: str, given: str | None = None, timeout: float = COMMAND_TIMEOUT) -> str:
+    command = f"kind {' '.join(arguments[:2])}"
+    try:
+        done = subprocess.run(
+            ["kind", *arguments], input=given, capture_output=True, text=True, check=False, timeout=timeout
+        )
+    except FileNotFoundError:
+        raise EnvironmentFailure(
+            "kind is not on the PATH: install it (https://kind.sigs.k8s.io), or choose other clusters with --cluster"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise EnvironmentFailure(f"{command}: no answer in {timeout:g} s: does Docker run?") from None
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        wanted = [line for line in lines if line.startswith("ERROR")]
+        raise EnvironmentFailure(f"{command}: {(wanted or lines or ['no message'])[0]}: does Docker run?")
+    return done.stdout
