@@ -46,7 +46,7 @@ def _ensure_s3(bucket: str, state: State) -> str:
         raise EnvironmentFailure(
             f"s3://{bucket}: {error}: check the AWS credentials of this shell (aws sts get-caller-identity)"
         ) from None
-    return f"s3://{bucket}: {'created' if created else 'was there'}; versioned, encrypted, private"
+    return f"s3://{bucket}: {'created' if created else 'exists already'}; versioned, encrypted, private"
 
 
 def _create(client: Any, bucket: str, region: str) -> bool:
@@ -123,7 +123,8 @@ def _ensure_gcs(bucket: str, fleet: Fleet, state: State) -> str:
             message = f"gs://{bucket}: belongs to another project, or you may not use it ({refusal})"
             raise EnvironmentFailure(f"{message}: choose another name, or get roles/storage.admin") from None
         raise
-    return f"gs://{bucket}: {'created' if found is None else 'was there'}; versioned, private, deletions kept 30 days"
+    made = "created" if found is None else "exists already"
+    return f"gs://{bucket}: {made}; versioned, private, deletions kept 30 days"
 
 
 def _refusal(error: dict[str, str], bucket: str) -> str:

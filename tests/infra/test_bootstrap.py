@@ -172,7 +172,9 @@ def test_plan_shows_the_costs_even_where_terraform_fails(world: BootstrapSite) -
     assert "changes" not in data
 
 
-def test_nobody_there_to_confirm(world: BootstrapSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_bootstrap_and_destroy_are_refused(
+    world: BootstrapSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
     for command in ("bootstrap", "destroy"):
         refused = world.run(command, "--cluster", "east")

@@ -32,7 +32,7 @@ def revisions(both: Sites, cluster: str) -> dict[str, str]:
 
 def test_the_first_rollout_trains_in_both_clusters(both: Sites) -> None:
     previewed = both.run("preview")
-    assert "9 to change, 0 as they are." in previewed
+    assert "9 to change, 0 unchanged." in previewed
     assert revisions(both, "east") == {}, "a preview changes nothing"
     printed = both.run("rollout")
     assert printed.index("east  smoke job: ready") < printed.index("west  crds-kuberay-operator")
@@ -43,7 +43,7 @@ def test_the_first_rollout_trains_in_both_clusters(both: Sites) -> None:
 
 def test_a_second_rollout_changes_nothing(both: Sites) -> None:
     before = {name: revisions(both, name) for name in both.clusters}
-    assert "0 to change, 9 as they are." in both.run("preview")
+    assert "0 to change, 9 unchanged." in both.run("preview")
     both.run("rollout", "--no-smoke")
     assert {name: revisions(both, name) for name in both.clusters} == before
     both.run("drift")

@@ -163,7 +163,7 @@ GOOD = {
 
 
 def test_the_first_rollout_goes_in_waves(begun: Begun) -> None:
-    assert "9 to change, 0 as they are." in begun.previewed
+    assert "9 to change, 0 unchanged." in begun.previewed
     assert begun.before == {"east": {}, "west": {}}, "a preview changes nothing"
     printed, lab = begun.printed, begun.lab
     assert printed.index("east  controller: ready") < printed.index("west  crds-kuberay-operator: installing")
@@ -245,7 +245,7 @@ def test_a_failed_canary_is_taken_back(good: Lab) -> None:
     good.change("east", drift=[])
     assert good.versions()["west"] == GOOD["west"]
     good.write()
-    assert "0 to change, 9 as they are." in good.run("preview")
+    assert "0 to change, 9 unchanged." in good.run("preview")
 
 
 def test_a_killed_rollout_goes_on(lab: Lab) -> None:
@@ -333,7 +333,7 @@ def test_state_in_a_bucket_is_shared(lab: Lab) -> None:
         lab.environment |= made.environment
         lab.run("rollout", "--target", "east")
         shutil.rmtree(lab.folder / ".spotladder")
-        assert "0 to change, 5 as they are." in lab.run("preview", "--target", "east"), "another machine knows it"
+        assert "0 to change, 5 unchanged." in lab.run("preview", "--target", "east"), "another machine knows it"
 
 
 def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

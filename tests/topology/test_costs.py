@@ -38,7 +38,7 @@ def test_endpoints_and_gateways_of_every_zone(tmp_path: Path) -> None:
 
 
 def test_idle_gke(tmp_path: Path) -> None:
-    """One system node in each of two zones, which Cloud NAT is paid for."""
+    """One system node in each of two zones; Cloud NAT is billed per node."""
     fleet = fleet_file(tmp_path).fleet
     items = {item.what: (item.count, item.hourly) for item in idle(fleet, fleet.cluster("west"))}
     assert items == {
@@ -82,7 +82,7 @@ def test_disks_of_nodes(options: str, hourly: float, tmp_path: Path) -> None:
 
 
 class PriceList:
-    """AWS's price list and spot history; botocore checks what is asked. `on_demand` is None where there is no price."""
+    """AWS's price list and spot history; botocore checks the requests. `on_demand` is None where there is no price."""
 
     def __init__(self, on_demand: float | None = 1.05) -> None:
         self.on_demand = on_demand

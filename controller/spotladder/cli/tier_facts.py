@@ -30,8 +30,9 @@ class KnownFacts:
 
 
 def tier_facts(job: TieredJob, world: Path | None, target: ClusterTarget, evictions: float | None) -> KnownFacts:
-    """What is known of the job, from the world file and this machine, or else from the cluster. `evictions` replaces
-    the rates of the spot tiers."""
+    """The facts about the job's tiers, from the world file and this machine, or else from the cluster.
+
+    `evictions` replaces the rates of the spot tiers."""
     if world is not None:
         found = _of_world(job, world)
     else:

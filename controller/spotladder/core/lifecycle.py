@@ -225,7 +225,7 @@ def _draining(draft: Draft) -> None:
         return draft.move(Reason.COMPLETED)
     if seen is not None and seen.exit is Exit.FENCED and draft.here.foreign_owner:
         return draft.move(Reason.FENCED, log_owner(draft))
-    if (seen is not None and seen.exit is not None) or not draft.here.anybody_alive:
+    if (seen is not None and seen.exit is not None) or not draft.here.can_commit:
         return draft.move(Reason.DRAINED)
     if attempt.drain_by is None or draft.now >= attempt.drain_by:
         return draft.move(Reason.GRACE_EXCEEDED, _grace_given(attempt))

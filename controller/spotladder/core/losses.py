@@ -65,7 +65,7 @@ def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 
 def suspect_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
-    """Pods on silent nodes that their cluster has not marked yet, and that are not counted yet, as they are lost."""
+    """Pods on silent nodes that their cluster has not marked and that are not counted yet, as lost pods."""
     counted = set(attempt.lost_pods)
     return [
         replace(pod, phase=PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)

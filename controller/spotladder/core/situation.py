@@ -107,8 +107,8 @@ class Situation:
         return seen is None or seen.moved_at is None or since is None or seen.moved_at >= since
 
     @property
-    def anybody_alive(self) -> bool:
-        """Whether a pod of the attempt is left that could commit."""
+    def can_commit(self) -> bool:
+        """Whether a pod of the attempt can still commit."""
         seen = self.attempt_seen
         if seen is None or not seen.reachable:
             return not self.reachable

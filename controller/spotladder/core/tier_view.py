@@ -1,4 +1,4 @@
-"""The input of a policy: the tiers as they are now."""
+"""The input of a policy: the tiers of a job and their current availability."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class JobFolder:
             except FileNotFoundError:
                 return None
             except UnicodeDecodeError as error:
-                raise EnvironmentFailure(f"{self.path / name}: is not text; --fresh starts over") from error
+                raise EnvironmentFailure(f"{self.path / name}: is not UTF-8 text; --fresh starts over") from error
 
     def _write(self, name: str, text: str) -> None:
         draft = self.path / f".{name}"

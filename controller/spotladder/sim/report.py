@@ -221,7 +221,7 @@ def _availability(scenario: Scenario, seeds: int) -> list[Markup]:
             shade = {"fill": "var(--spot)", "opacity": round(share, 3), "shape_rendering": "crispEdges"}
             parts.append(element("rect", element("title", label), **area, **shade))
     drawing = _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(hours)], ROW * len(shares))
-    note = f"The darker, the more of {min(seeds, MOST_SEEDS)} runs have capacity for all workers at that time."
+    note = f"A darker cell means that more of {min(seeds, MOST_SEEDS)} runs have capacity for all workers at that time."
     return [element("section", element("h2", "Availability"), _note(note), drawing)]
 
 

@@ -21,7 +21,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     """A `ray.train.RunConfig` for this attempt. Call it in the driver, once per trainer.
 
     `total` is the number of steps of the whole job, for progress (the number of reports, or the final value of the
-    reported metric "step"); 0 if unknown. `fields` are those of `ray.train.RunConfig`, except the ones that the
+    reported metric "step"); 0 if unknown. `fields` are those of `ray.train.RunConfig`, except those that the
     attempt sets: `name`, `storage_path`, `storage_filesystem`, `failure_config`. `num_to_keep` of `checkpoint_config`
     is ignored: `spec.checkpoints.keep` sets the number of kept commits.
 

@@ -127,7 +127,7 @@ class WorkloadKind(Protocol):
 
     def replacing(self, objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> ObjectPatch | None:
         """The change that adds a replacement for each of these pods (uids) or, with `remove`, removes them. None
-        when nothing is to be changed. Only asked of attempts whose `surplus` is not None."""
+        if no change is needed. Called only for attempts whose `surplus` is not None."""
 
     def read(
         self,

@@ -111,7 +111,7 @@ class ClusterPlatform:
             before = record.digest_of(goods, name, version)
             if before not in ("", digest):
                 raise EnvironmentFailure(
-                    f"chart {name} {version} is not the one that was installed before (expected sha256 {before}, got "
+                    f"chart {name} {version} differs from the installed one (expected sha256 {before}, got "
                     f"{digest}): find out why it was replaced; if you trust {found[name].path}, roll it out once from "
                     "a folder with --charts"
                 )

@@ -36,7 +36,7 @@ _CONCERNS: tuple[tuple[str, str], ...] = (
     ("aws_", "network"),
     ("google_compute_", "network"),
 )
-"""The first prefix that fits a resource's type decides; what is left of AWS is the VPC."""
+"""The first prefix that matches a resource's type decides; all other AWS types belong to the VPC."""
 
 ORDER = tuple(dict.fromkeys(concern for _, concern in _CONCERNS))
 

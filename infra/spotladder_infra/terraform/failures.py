@@ -153,8 +153,8 @@ _TODO = {
     Kind.COLLISION: "it was created by something else: delete or rename it, or rename the cluster",
     Kind.PROTECTED: "it is protected: see docs/destroy.md",
     Kind.NOT_EMPTY: "the bucket holds objects, which no command deletes: empty it first, or keep it",
-    Kind.IN_USE: "something that is not in the state still uses it: see what is left below, "
-    "delete it, and run the command again",
+    Kind.IN_USE: "a resource outside of the state still uses it: delete the resources listed "
+    "below, and run the command again",
     Kind.STALE: "another run changed the cluster in between: run the command again",
 }
 

@@ -80,7 +80,7 @@ class Scene:
                 return
             await self.clock.advance(step)
             await asyncio.sleep(0.005)
-        raise AssertionError(f"did not come about: {self.monitor.problem!r}, {self.changes}")
+        raise AssertionError(f"the condition was not met: {self.monitor.problem!r}, {self.changes}")
 
 
 @asynccontextmanager

@@ -70,7 +70,7 @@ async def until(what: object) -> None:
         if what():  # type: ignore[operator]
             return
         await asyncio.sleep(0.002)
-    raise AssertionError("did not come about")
+    raise AssertionError("the condition was not met")
 
 
 async def test_a_new_commit_requeues_the_job_and_an_unchanged_log_does_not() -> None:

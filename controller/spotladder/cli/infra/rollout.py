@@ -97,7 +97,7 @@ def preview(
     if rows:
         print_table(("Wave", "Cluster", "Component", "Change", "Details"), rows)
     changed = len(rows)
-    typer.echo(f"{changed} to change, {len(entries) - changed} as they are.")
+    typer.echo(f"{changed} to change, {len(entries) - changed} unchanged.")
 
 
 def status(

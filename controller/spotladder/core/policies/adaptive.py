@@ -58,8 +58,8 @@ USUAL_RATIO = 3.145
 class Adaptive:
     """Without a deadline, or while the remaining work is unknown, it chooses as `uniform-progress` does.
 
-    `model` is the fitted model: `policies.registry` passes the one that the package ships, and a benchmark one that
-    was fitted without the tested zone.
+    `model` is the fitted model: `policies.registry` passes the model of the package, and a benchmark passes a
+    model that was fitted without the tested zone.
     """
 
     def __init__(self, model: Model) -> None:
@@ -160,7 +160,7 @@ class Adaptive:
 
     def _gain_of_try(self, net: SafetyNet, tier: Tier) -> float:
         """The expected saving, in USD per node times 3600, of a try to return to this tier, beyond one more start on
-        the fallback as hysteresis. Not above 0 if a price is unknown."""
+        the fallback as hysteresis. At most 0 if a price is unknown."""
         view, fallback = net.view, net.fallback
         if fallback is None or not (tier.price.known and fallback.price.known):
             return 0.0
@@ -206,8 +206,8 @@ def _age(view: TierView, tier: Tier) -> Seconds:
 
 
 def _seen_ago(view: TierView, tier: Tier) -> Seconds:
-    """The time since the newest observation of the tier's availability; 0 without one, so that a tier of which nothing
-    is known is not tried at the cost of training."""
+    """The time since the newest observation of the tier's availability; 0 without one: the policy
+    does not interrupt training to try a tier that it has not observed."""
     spells = view.spells(tier.name)
     return view.now - spells[-1].until if spells else 0.0
 

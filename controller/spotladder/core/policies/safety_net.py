@@ -92,8 +92,8 @@ class SafetyNet:
         return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
 
     def kept(self, why: str) -> TierChoice:
-        """The choice of the current tier until it is lost, or until only the fallback may be used; without limit if
-        the job is on the fallback. Slack never grows, so a job that must use the fallback must keep it."""
+        """Keep the current tier until it is lost or the fallback is forced. A job on the fallback keeps it without
+        limit: slack never grows, so a job that must use the fallback must keep it."""
         holds_until = math.inf if self.on_fallback else self.forced_at
         return self.choice(self.view.current, why, holds_until, regardless_of_spot=True)
 

@@ -15,7 +15,7 @@ from spotladder.display.report.markup import Markup, element, join, trusted
 from spotladder.display.report.prediction import ON_DEMAND, Yardstick, yardsticks
 
 WIDE, NARROW = 940, 360
-"""Widths in which each chart is drawn. The style sheet shows the one that fits, so that text keeps its size."""
+"""Widths of each chart in pixels. The style sheet shows the widest one that fits, so that text keeps its size."""
 
 STORY_SHOWN = 60
 """Number of events above which the list is folded."""

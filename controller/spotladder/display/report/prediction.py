@@ -37,7 +37,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """One amount in USD to compare. `key` is its name for programs, `name` the one that users see."""
+    """One amount in USD to compare. `key` is its name for programs, `name` its label for users."""
 
     key: str
     name: str

@@ -118,7 +118,7 @@ def _late(lease: _Lease, ticks: Seconds) -> bool:
 
 @dataclass(slots=True)
 class _WatchedCluster:
-    """What is known of one cluster. `due` is when its Leases are listed next, in ticks."""
+    """The Leases of one cluster and its suspected nodes. `due` is when its Leases are listed next, in ticks."""
 
     leases: LeaseTable
     suspects: frozenset[str] = frozenset()

@@ -46,13 +46,13 @@ class Metrics:
         )
         self.fallback_seconds = Histogram(
             "spotladder_fallback_seconds",
-            "From the moment a job is not whole until it is whole again.",
+            "Seconds from the first missing worker until all workers are ready again.",
             buckets=_FALLBACK,
             registry=self.registry,
         )
         self.tier_available = Gauge(
             "spotladder_tier_available",
-            "1 when the tier gave what was last asked of it.",
+            "1 if the tier had capacity for the newest request, else 0.",
             ["tier"],
             registry=self.registry,
         )

@@ -196,7 +196,7 @@ def _between(
     workers: int,
     began: Instant,
 ) -> dict[Seconds, int | None]:
-    """What is known of times without an attempt on the tier."""
+    """The known capacity of the tier while no attempt is on it."""
 
     def used(at: Seconds) -> bool:
         return any(one.began <= at and (one.ended is None or at <= one.ended) for one in attempts)
