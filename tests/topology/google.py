@@ -1,6 +1,6 @@
 """Google Cloud for tests: the real google-auth and google-cloud-container, over HTTP to this machine.
 
-The server checks requests as far as the clients are ours: the fields of a bucket, and that every request is authorised.
+The server checks requests as far as the clients are ours: those to Cloud Storage, and that every request is authorised.
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ import pytest
 from google.oauth2.credentials import Credentials
 
 from spotladder_infra.google import COMPUTE, CONTAINER, IAM, REGISTRY, STORAGE
-
-BUCKET_FIELDS = {
-    "name": str, "location": str, "iamConfiguration": dict, "versioning": dict, "softDeletePolicy": dict,
-}  # fmt: skip
-"""Fields of the Bucket resource of the storage API, with their JSON types."""
+from tests.topology.gcs import refusal
 
 
 class Cloud:
@@ -61,12 +57,9 @@ class Cloud:
         return (200, found) if found is not None else (404, _error(404, f"{path} was not found"))
 
     def _storage(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
-        for name, value in (body or {}).items():
-            if not isinstance(value, BUCKET_FIELDS.get(name, type(None))):
-                return 400, _error(400, f"Invalid argument: {name}")
+        if problem := refusal(method, path, query, body):
+            return 400, _error(400, problem)
         if method == "POST" and path == "b":
-            if "project" not in query:
-                return 400, _error(400, "Required parameter: project")
             if body["name"] in self.buckets:
                 return 409, _error(409, "Your previous request to create the named bucket succeeded")
             made = {"location": "US", **body, "project": query["project"][0]}
