@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from spotladder.api.read import read_job
+from spotladder.cli.plan_outcome import plan_rows
 from spotladder.core.codec import dump
 from spotladder.core.model import JobState, Stage, TierRecord
 from spotladder.core.reasons import Reason
@@ -281,3 +282,12 @@ def test_a_picture_of_the_plan(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, *RATE, "--plot", "plan.txt")
     assert (answer.code, answer.out) == (2, "")
     assert "--plot: write a file name that ends with .png or .svg" in answer.err
+
+
+def test_a_plan_in_json_can_be_compared_with_a_run(capsys: Capture, tmp_path: Path) -> None:
+    """The other side of `spotladder report --plan`."""
+    plan = json.loads(planned(capsys, tmp_path, *RATE, "--runs", "5", "-o", "json").out)
+    rows = {row.key: row for row in plan_rows(plan, JobState())}
+    assert rows["costUsd"].mean == plan["simulation"]["costUsd"]["mean"]
+    assert rows["hours"].formulas == plan["choices"][0]["totalHours"]
+    assert all(row.formulas is not None and row.mean is not None for row in rows.values())

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,68 @@ def test_the_report_has_the_last_lines_of_each_attempts_program(
         {"attempt": 2, "source": "driver", "lines": ["three", "four", "password=[redacted]"]},
     ]
     assert "password=[redacted]" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+PLAN = {
+    "accounting": "blended",
+    "choices": [
+        {"maxFailures": 3, "totalHours": 9.0, "expectedFailures": 9.0, "accountings": {}},
+        {"maxFailures": None, "totalHours": 1.5, "expectedFailures": 0.5, "accountings": {"blended": {"costUsd": 0.6}}},
+    ],
+    "simulation": {
+        "costUsd": {"mean": 0.5, "p50": 0.45, "p90": 0.9},
+        "finishHours": {"mean": 1.25, "p50": 1.2, "p90": 2.0},
+        "losses": 0.4,
+    },
+}
+
+
+def test_the_report_compares_a_plan_with_the_run(
+    runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.folder.save(replace(SUCCEEDED, started_at=BEGAN, ended_at=BEGAN + 3600))
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(PLAN))
+    lines = call(capsys, "report", "digits", "--plan", plan).out.splitlines()
+    assert lines[-5] == "The plan and the run"
+    assert [line.split() for line in lines[-4:]] == [
+        ["PLAN,", "MEAN", "PLAN,", "P90", "FORMULAS", "HAPPENED"],
+        ["Cost", "$0.50", "$0.90", "$0.60", "$0.40"],
+        ["Takes", "1.25", "h", "2.00", "h", "1.50", "h", "1.00", "h"],
+        ["Failures", "0.4", "–", "0.5", "1.0"],
+    ]
+    found = json.loads(call(capsys, "report", "digits", "--plan", plan, "-o", "json").out)["plan"]
+    assert found["costUsd"] == {"mean": 0.5, "p90": 0.9, "formulas": 0.6, "happened": 0.4}
+
+
+def test_a_plan_without_simulated_runs_and_a_run_without_price_have_gaps(
+    runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.folder.save(replace(SUCCEEDED, tiers=(replace(SUCCEEDED.tiers[0], unpriced=10.0),)))
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({**PLAN, "simulation": None}))
+    found = json.loads(call(capsys, "report", "digits", "--plan", plan, "-o", "json").out)["plan"]
+    assert found["costUsd"] == {"mean": None, "p90": None, "formulas": 0.6, "happened": None}
+    assert found["hours"]["happened"] == pytest.approx(60 / 3600)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "is not a plan: write it with `spotladder plan job.yaml --hours T -o json > plan.json`"),
+        ('{"choices": [3], "simulation": {}}', "is not a plan of this version"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_refused(
+    runs: Runs, text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(text)
+    answer = call(capsys, "report", "digits", "--plan", plan)
+    assert (answer.code, answer.out, "--plan: " in answer.err, says in answer.err) == (2, "", True, True), answer
+    missing = call(capsys, "report", "digits", "--plan", tmp_path / "none.json")
+    assert (missing.code, "cannot be read" in missing.err) == (2, True)
 
 
 @pytest.mark.parametrize("verb", ["status", "logs", "report"])

@@ -17,6 +17,7 @@ from spotladder.cli.folders import folder
 from spotladder.cli.local.report import print_report_of
 from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.cli.plan_outcome import plain_plan, plan_rows, print_plan, read_plan
 from spotladder.cli.target import ClusterTarget
 
 ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
@@ -33,6 +34,12 @@ def report(
             metavar="DIR",
             parser=folder,
             help="Also write report.html, report.json and timeline.png to this folder.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Compare the run with this plan, which `spotladder plan -o json` has written."
         ),
     ] = None,
     output: OutputOption = Format.TABLE,
@@ -54,21 +61,32 @@ def report(
       spotladder report digits
       spotladder report digits --to digits-report
       spotladder report digits --output json
+      spotladder report digits --plan plan.json
     """
+
+    from spotladder.core.model import TERMINAL, JobState
+    from spotladder.custom_resources import JobRecord
+    from spotladder.custom_resources.stored_state import state_of, status_of
 
     target = ClusterTarget(namespace, context, kubeconfig)
     if here := run_of(name, target, state_dir):
-        return print_report_of(here, to, output)
+        return print_report_of(here, to, output, plan)
+    read = None if plan is None else read_plan(plan)
 
     async def find(cluster: ConnectedCluster) -> tuple[Object, JobSnapshot | None]:
         job = await cluster.job(name)
         return job, await snapshot_of(cluster, job) if to else None
 
     job, known = on_cluster(target, find)
+    state = JobState() if read is None else state_of(status_of(JobRecord.of(job)))
+    rows = None if read is None else plan_rows(read, state)
     if output is not Format.TABLE:
-        print_data(_plain(job), output)
+        print_data(_plain(job) | ({} if rows is None else {"plan": plain_plan(rows)}), output)
     else:
         _print(job)
+        if rows is not None:
+            typer.echo()
+            print_plan(rows, ended=state.stage in TERMINAL)
     if to and known:
         _write(known, to, err=output is not Format.TABLE)
     return None
