@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from dataclasses import fields, replace
 from typing import Any
@@ -143,3 +144,31 @@ def test_a_packed_state_is_less_than_half_the_size_of_its_json() -> None:
 def test_a_damaged_packed_state_is_rejected(text: str) -> None:
     with pytest.raises(InvalidSpec, match="the saved state cannot be unpacked"):
         codec.load_state(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"the saved state is not JSON \(.+\); it is truncated or another file"),
+        ("[]", "the saved state has no version; it is another file"),
+        ('{"version":"1"}', "the saved state has no version; it is another file"),
+        ('{"version":2}', "the saved state is of version 2, this program reads up to 1; use the newer one"),
+        ('{"version":1,"colour":3}', "the saved state cannot be read: .*unknown fields colour.*"),
+        ("zlib:????", r"the saved state cannot be unpacked \(.+\); it is truncated or modified"),
+        (codec.pack(JobState())[:-8], "the saved state cannot be unpacked; it is truncated or modified"),
+    ],
+)
+def test_the_error_says_what_is_wrong_with_the_state_and_why(text: str, message: str) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        codec.load_state(text)
+    assert re.fullmatch(message, str(caught.value)), caught.value
+
+
+def test_a_packed_state_that_is_not_utf_8_is_rejected() -> None:
+    text = "zlib:" + base64.b64encode(zlib.compress(b"\xff{}")).decode()
+    with pytest.raises(InvalidSpec, match="not JSON"):
+        codec.load_state(text)
+
+
+def test_a_state_of_an_older_version_is_loaded() -> None:
+    assert codec.load_state('{"version":0}') == codec.load_state('{"version":1}') == JobState()
