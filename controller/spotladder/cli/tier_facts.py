@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
-from spotladder.cli.local.selection import DEFAULT_NAMESPACE, state_folder
+from spotladder.cli.cluster.newest_run import run_there
+from spotladder.cli.local.newest_run import run_here
 from spotladder.cli.target import ClusterTarget
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
@@ -58,32 +59,6 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
             TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes, ready_after=pool.provision_delay)
         )
     return KnownFacts(tuple(facts), spec, run_here(job))
-
-
-def run_here(job: TieredJob) -> JobState | None:
-    """The state of the job's run on this machine; None without one, or if it cannot be read."""
-    from spotladder.local.local_run import local_run
-
-    run = local_run(state_folder(None), job.metadata.namespace or DEFAULT_NAMESPACE, job.metadata.name)
-    try:
-        return None if run is None else run.state()
-    except EnvironmentFailure:
-        return None
-
-
-async def run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | None:
-    """The state of the job of this name in the cluster; None without one, or if it cannot be read."""
-    from spotladder.clusters.errors import Forbidden, NotFound
-    from spotladder.custom_resources import JobRecord
-    from spotladder.custom_resources.stored_state import state_of, status_of
-    from spotladder.resources import TIEREDJOBS
-
-    namespace = job.metadata.namespace or cluster.namespace
-    try:
-        found = await cluster.client.get(TIEREDJOBS, job.metadata.name, namespace)
-        return state_of(status_of(JobRecord.of(found)))
-    except (NotFound, Forbidden, InvalidSpec):
-        return None
 
 
 async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:

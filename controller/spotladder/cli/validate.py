@@ -63,8 +63,8 @@ def validate(
 
 def _warnings(found: Review) -> list[Problem]:
     """The warnings of valid files. The duration of a commit is that of the job's run on this machine."""
+    from spotladder.cli.local.newest_run import run_here
     from spotladder.cli.notice_warnings import jobs_in, notice_warnings
-    from spotladder.cli.tier_facts import run_here
     from spotladder.workloads.review import warnings
 
     runs = {entry.name: run_here(job) for entry, job in jobs_in(found)}

@@ -63,8 +63,9 @@ async def _notices(
     cluster have measured."""
     from pydantic_core import from_json
 
+    from spotladder.cli.cluster.newest_run import run_there
+    from spotladder.cli.local.newest_run import run_here
     from spotladder.cli.notice_warnings import jobs_in, notice_warnings
-    from spotladder.cli.tier_facts import run_here, run_there
 
     measured = {}
     for entry, job in jobs_in(files):

@@ -1,0 +1,27 @@
+"""The newest run of a job in a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spotladder.cli.cluster.cluster import ConnectedCluster
+from spotladder.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.api.tieredjob import TieredJob
+    from spotladder.core.model import JobState
+
+
+async def run_there(cluster: ConnectedCluster, job: TieredJob) -> JobState | None:
+    """The state of the job of this name in the cluster; None without one, or if it cannot be read."""
+    from spotladder.clusters.errors import Forbidden, NotFound
+    from spotladder.custom_resources import JobRecord
+    from spotladder.custom_resources.stored_state import state_of, status_of
+    from spotladder.resources import TIEREDJOBS
+
+    namespace = job.metadata.namespace or cluster.namespace
+    try:
+        found = await cluster.client.get(TIEREDJOBS, job.metadata.name, namespace)
+        return state_of(status_of(JobRecord.of(found)))
+    except (NotFound, Forbidden, InvalidSpec):
+        return None
