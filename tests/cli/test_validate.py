@@ -118,7 +118,11 @@ def test_a_cluster_check_warns_of_a_notice_that_is_too_short_for_a_commit(
     (folder / "run.json").write_text("{}")
     (folder / "state.json").write_text(dump(JobState(commit_seconds=93.4)))
     monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
-    job, capacity = written(tmp_path, "job.yaml", JOB), written(tmp_path, "capacity.yaml", CAPACITY)
+    pod = "template: {spec: {containers: [{name: ray, image: train:1}]}}"
+    head = ("rayClusterSpec:\n", f"rayClusterSpec:\n            headGroupSpec: {{{pod}}}\n")
+    workers = ("replicas: 2\n", f"replicas: 2\n              {pod}\n")
+    on_cluster = changed(JOB, head, workers)
+    job, capacity = written(tmp_path, "job.yaml", on_cluster), written(tmp_path, "capacity.yaml", CAPACITY)
     told = (
         f"warning: {job}:8:5: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 30s notice, so each eviction "
         "loses work: write each checkpoint with 4 times as many ranks"
