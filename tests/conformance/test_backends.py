@@ -53,7 +53,7 @@ from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
 from tests.conformance.kubernetes import KubernetesRig
 
-PATIENCE = 90.0
+NODE_TIMEOUT = 90.0
 WORKERS = 2
 
 
@@ -135,7 +135,7 @@ class LocalRig:
         )
 
     def until(self, met: Callable[[Observation], bool]) -> Observation:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + NODE_TIMEOUT
         while not met(seen := self.backend.observe()):
             assert time.monotonic() < deadline, seen
             time.sleep(0.05)
@@ -144,7 +144,7 @@ class LocalRig:
     def bring_up(self, number: int) -> AttemptSeen:
         seen = self.until(lambda seen: all_ready(seen, number)).attempt(number)
         assert seen is not None
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + NODE_TIMEOUT
         while not (self.folder / "state" / "attempts" / f"{number:04d}" / "started.json").exists():
             assert time.monotonic() < deadline, "the program did not start"
             self.backend.observe()

@@ -59,7 +59,7 @@ SPEC = JobSpec(
 
 TOTAL = 400
 PACE = 5
-EVERY = 50
+COMMIT_INTERVAL = 50
 
 LIVE = Attempt(1, "spot-a", START)
 
@@ -163,7 +163,7 @@ class Run:
         self.step = min(self.world.total, self.step + PACE)
         loss = 2.3 * 0.992**self.step + 0.05
         self.records.append(Beat(self.now, self.live, self.step, self.world.total, {"loss": loss}))
-        if self.step - self.committed >= EVERY or self.step == self.world.total:
+        if self.step - self.committed >= COMMIT_INTERVAL or self.step == self.world.total:
             self._commit()
         if self.step == self.world.total:
             self.exit = Exit.SUCCEEDED

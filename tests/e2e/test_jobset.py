@@ -10,7 +10,7 @@ from tests.e2e.world import E2eCluster
 NAME = "train-resnet-on-imagenet-with-42-letters-x"
 """As long a name as Kubernetes accepts for a RayJob: JobSet derives longer labels from the attempt's name."""
 
-PATIENCE = 20.0
+PROVISION_TIMEOUT = 20.0
 """provisionTimeout of the tier on which JobSet's controller hangs, in seconds."""
 
 
@@ -28,7 +28,7 @@ def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: E2eCluster) -> No
     assert len(NAME) == 42
     here.pool("spot", 3)
     here.pool("on-demand", 2)
-    tiers = ({"name": "spot", "maxFailures": 1}, {"name": "on-demand", "provisionTimeout": f"{PATIENCE:g}s"})
+    tiers = ({"name": "spot", "maxFailures": 1}, {"name": "on-demand", "provisionTimeout": f"{PROVISION_TIMEOUT:g}s"})
     here.submit(*tiers, name=NAME, workload=workload(here, 1))
     here.runs("spot", NAME)
     here.cluster.kill(here.worker_node(NAME))
@@ -49,7 +49,7 @@ def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: E2eCluster) -> No
         here.until(
             "JobSet does not act", lambda: here.condition("Degraded", NAME).get("reason") == "OperatorSilent", 120
         )
-        time.sleep(PATIENCE + 5)
+        time.sleep(PROVISION_TIMEOUT + 5)
         assert (here.status(NAME)["tier"], here.status(NAME)["attempt"]) == ("on-demand", 3)
     here.succeeds(NAME)
     assert here.path(NAME) == [("spot", "SpecUpdated"), ("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
