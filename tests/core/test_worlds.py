@@ -133,6 +133,42 @@ def test_most_worlds_with_notices_contain_a_handover() -> None:
     assert handed_over > 10
 
 
+def elastic_world(seed: int, **fixed: object) -> RandomWorld:
+    dice = Random(seed)
+    workers = dice.randint(2, 4)
+    job = specs(dice, workers=workers, min_workers=dice.randint(1, workers - 1), handover=Handover.FENCED, **fixed)
+    tiers = tuple(replace(entry, surge=False) for entry in job.tiers)
+    return RandomWorld(replace(job, tiers=tiers), dice, silences=dice.choice([0.0, 30.0]))
+
+
+@many
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_elastic_jobs_keep_the_invariants_in_any_world(seed: int, crashes: float) -> None:
+    """A program that restarts with fewer workers and grows again: each loss is one failure, and after any disturbance
+    the job finishes by its own requeues."""
+    world = elastic_world(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
+    decider = Decider(world, crashes)
+    for _ in range(4):
+        decider.run(15)
+        suspend(world, world.random.random() < 0.2)
+    no_loss_is_counted_twice(decider)
+    suspend(world, False)
+    world.calm_down(world.random.choice(world.spec.tiers).name)
+    decider.crashes = 0.0
+    decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now
+    decider.run_on_timers_only(600)
+    note(f"{decider.state}")
+    assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
+
+
+def test_many_elastic_worlds_contain_a_restart_with_fewer_workers() -> None:
+    """Otherwise the previous test would not cover them."""
+    worlds = [elastic_world(seed) for seed in range(40)]
+    for world in worlds:
+        Decider(world, 0.0).run(60)
+    assert sum(world.shrinks > 0 for world in worlds) > 10
+
+
 class Returning(Ordered):
     """Returns to the first open tier whose attempt starts beside the live one."""
 

@@ -72,6 +72,8 @@ class Program:
     heard: bool = True
     workers: int = 0  # spec.workers at launch
     wanted: int = 0  # workers asked for
+    least: int = 0  # workers with which it can train
+    size: int = 0  # workers with which an elastic program trains
     hands_over: bool = False
     stands_by: bool = False
     held: bool = False  # it waits until it may take over
@@ -86,7 +88,16 @@ class Program:
         works = [pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead]
         workers = sum(pod.role is PodRole.WORKER for pod in works)
         heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
-        return bool(self.pods) and heads and workers >= self.workers
+        return bool(self.pods) and heads and workers >= self.least
+
+    @property
+    def elastic(self) -> bool:
+        return self.least < self.workers
+
+    @property
+    def staying(self) -> int:
+        works = (pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead and pod.dies_at is None)
+        return sum(pod.role is PodRole.WORKER for pod in works)
 
 
 @dataclass
@@ -116,6 +127,7 @@ class RandomWorld:
     pods_made: int = 0
     handovers: int = 0
     takeovers: int = 0
+    shrinks: int = 0
 
     # --- the backend ---
 
@@ -134,6 +146,7 @@ class RandomWorld:
             step=self.committed,
             workers=self.spec.workers,
             wanted=self.spec.workers,
+            least=self.spec.min_workers or self.spec.workers,
             hands_over=self.random.random() < 0.8,
             stands_by=self.spec.overlap is not None and self.random.random() < 0.8,
             held=action.standby,
@@ -224,7 +237,8 @@ class RandomWorld:
         )
         surplus = program.wanted - program.workers if program.hands_over else None
         held = program.all_ready if program.held else None
-        return AttemptSeen(program.number, pods, program.exit, surplus=surplus, held=held)
+        size = program.size if program.elastic and program.size else None
+        return AttemptSeen(program.number, pods, program.exit, surplus=surplus, held=held, size=size)
 
     def _unheard(self, program: Program) -> AttemptSeen:
         """All nodes of the attempt are silent; their pods keep running."""
@@ -261,7 +275,7 @@ class RandomWorld:
                 self._mark(pod)
         if program.exit is not None:
             return
-        if program.all_ready:
+        if program.all_ready and self._resized(program):
             self._train(program, seconds)
         for pod in [pod for pod in program.pods if pod.phase is PodPhase.LOST and pod.role is PodRole.WORKER]:
             if self.random.random() < 0.5:  # KubeRay removes it eventually
@@ -280,6 +294,20 @@ class RandomWorld:
     def _workers(program: Program) -> int:
         return sum(pod.role is PodRole.WORKER for pod in program.pods)
 
+    def _resized(self, program: Program) -> bool:
+        """Restart an elastic program whose workers are leaving or gone, or for which there are more. Returns whether it
+        trains."""
+        if not program.elastic or program.staying < program.least:
+            return True
+        if program.size > program.staying and self.random.random() < 0.5:
+            return False  # its ranks have not noticed it, or import their modules
+        if program.size > program.staying:
+            self.shrinks += 1
+        if program.size > program.staying or self.random.random() < 0.3:
+            program.size = min(program.workers, program.staying)
+        program.size = program.size or min(program.workers, program.staying)
+        return True
+
     def _hand_over(self, program: Program) -> None:
         """The program commits and continues without the leaving pods, which are removed."""
         program.pods = [pod for pod in program.pods if pod.uid not in program.leaving]
@@ -296,7 +324,8 @@ class RandomWorld:
         going = any(pod.uid in program.leaving for pod in program.pods)
         draining = program.drained_at is not None
         if not program.hands_over:  # the program sees the notice of its nodes itself, and stops
-            draining = draining or any(pod.dies_at for pod in program.pods)
+            leaves = any(pod.dies_at for pod in program.pods)
+            draining = draining or (leaves and not (program.elastic and program.staying >= program.least))
         if program.step - self.committed >= COMMIT_EVERY or program.step == TOTAL or draining or going:
             if program.number < self.newest_start:
                 program.exit = Exit.FENCED

@@ -30,6 +30,7 @@ from spotladder.display.timeline import (
     Noted,
     PoolChanged,
     Record,
+    Resized,
 )
 from spotladder.display.view_state import RunSummary
 from tests.core.builders import START
@@ -56,6 +57,7 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (Began(START, "j", "n", ALONE, True), Tone.QUIET, "j resumes: 1 worker on spot-a → spot-b → on-demand"),
         (moved(Reason.STARTED, Stage.STARTING, "attempt 2 on spot-a"), Tone.QUIET, "starts: attempt 2 on spot-a"),
         (moved(Reason.WHOLE, Stage.RUNNING), Tone.GOOD, "attempt 2 has all workers ready"),
+        (moved(Reason.WHOLE, Stage.RUNNING, "3 of 4 workers"), Tone.GOOD, "attempt 2 is ready – 3 of 4 workers"),
         (moved(Reason.EVICTION_NOTICE, Stage.DRAINING), Tone.CAUTION, "attempt 2 drains: EvictionNotice"),
         (moved(Reason.STALLED, Stage.ENDING, "no commit"), Tone.BAD, "attempt 2 ends: Stalled – no commit"),
         (moved(Reason.INSUFFICIENT_CAPACITY, Stage.ENDING), Tone.BAD, "leaves spot-a: InsufficientCapacity"),
@@ -63,6 +65,8 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (moved(Reason.DEADLINE_EXCEEDED, Stage.DRAINING), Tone.BAD, "attempt 2 drains: DeadlineExceeded"),
         (Lost(START, KILLED, 1), Tone.BAD, "lost w1 (OOMKilled), failure 1 on spot-a (1 tolerated)"),
         (NOTICED, Tone.CAUTION, "w1 will be reclaimed in 5s (Interruption)"),
+        (Resized(START, 2, 3, 4), Tone.CAUTION, "attempt 2 trains with 3 of 4 workers"),
+        (Resized(START, 2, 4, 4), Tone.GOOD, "attempt 2 trains with 4 of 4 workers"),
         (PoolChanged(START, "spot-b", False), Tone.CAUTION, "spot-b has no capacity"),
         (PoolChanged(START, "spot-b", True), Tone.QUIET, "spot-b has capacity again"),
         (Committed(START, 2, "a", 1234, 0, {"loss": 0.12345}), Tone.GOOD, "committed step 1\u202f234, loss 0.1235"),

@@ -117,6 +117,12 @@ NODE = PodSeen("n1", node="n1")
         ),
         pytest.param(
             JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"),
+            seen(NODE, size=1),
+            (Tone.GOOD, f"running with 1 of {SPEC.workers} workers"),
+            id="elastic",
+        ),
+        pytest.param(
+            JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"),
             seen(replace(NODE, noticed=True, notice_ends_at=START + 5)),
             (Tone.GOOD, "running, a node is reclaimed in 5s"),
             id="noticed",

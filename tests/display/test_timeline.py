@@ -33,6 +33,7 @@ from spotladder.display.timeline import (
     Noted,
     Record,
     Recorded,
+    Resized,
     Timeline,
     decode,
     encode,
@@ -74,6 +75,7 @@ records = st.one_of(
         st.none() | st.sampled_from(Cause),
         st.none() | instants,
     ),
+    st.builds(Resized, instants, st.integers(0), st.integers(1), st.integers(1)),
     st.builds(Committed, instants, st.integers(0), names, st.integers(0), st.integers(0), metrics),
     st.builds(Beat, instants, st.integers(0), st.integers(0), st.integers(0), metrics),
     st.builds(Billed, instants, st.floats(0, 1e9), st.floats(0, 1e9), st.integers(0)),
@@ -93,7 +95,17 @@ def test_every_record_is_decoded_unchanged(record: Record) -> None:
 
 def test_every_kind_of_record_is_covered_by_this_file() -> None:
     assert set(timeline.KINDS) == {
-        *("Began", "Moved", "Lost", "Launched", "DriverStarted", "DriverExited", "NodeChanged", "PoolChanged"),
+        *(
+            "Began",
+            "Moved",
+            "Lost",
+            "Launched",
+            "DriverStarted",
+            "DriverExited",
+            "NodeChanged",
+            "Resized",
+            "PoolChanged",
+        ),
         *("Committed", "Beat", "Billed", "Noted", "Looked", "Ended"),
     }
     for kind in (timeline.Launched(1.0, 2, "a"), timeline.DriverStarted(1.0, 2), timeline.PoolChanged(1.0, "a", True)):

@@ -9,6 +9,7 @@ import pytest
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.report.prediction import ON_DEMAND, yardsticks
+from spotladder.display.timeline import Resized
 from tests.examples.demo import EXAMPLES, Demo, accuracy
 from tests.frameworks.test_same_weights import newest, run, weights
 
@@ -60,6 +61,35 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     assert demo.last().step == whole.step == OPTIONS["steps"]
     assert accuracy(demo.driver_logs()) == accuracy((tmp_path / "whole" / "rank-0.log").read_text())
     assert weights(framework, demo.last(), demo.files) == weights(framework, whole, tmp_path / "whole" / "digits")
+
+
+@pytest.mark.frameworks
+def test_elastic(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    demo = Demo.copied("elastic", tmp_path / "demo")
+    demo.run()
+    state = demo.state()
+    assert [(attempt.number, attempt.reason) for attempt in state.history] == [(1, Reason.COMPLETED)]
+    assert state.failures == 1
+    assert [record.workers for record in demo.timeline().records if isinstance(record, Resized)] == [3, 2, 3]
+    assert demo.last().step == 300
+
+    # The same loop with a fixed number of processes that are connected without Ray, uninterrupted.
+    assert run("elastic", 2, tmp_path / "whole", steps=300, batch=96) == 0
+    fixed = newest(tmp_path / "whole")
+    assert fixed.step == 300
+    changed, whole = (
+        torch.load(states(path)) for path in (demo.files / demo.last().path, tmp_path / "whole" / "digits" / fixed.path)
+    )
+    assert changed["model"].keys() == whole["model"].keys()
+    for name, value in changed["model"].items():
+        assert torch.allclose(value, whole["model"][name], rtol=0, atol=1e-9), name
+
+
+def states(commit: Path) -> Path:
+    """The file of a commit with the model."""
+    (file,) = commit.rglob("state.pt")
+    return file
 
 
 @pytest.mark.frameworks

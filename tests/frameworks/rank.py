@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FOLDERS = {"tensorflow": "digits-tensorflow", "torch": "digits-pytorch", "jax": "digits-jax"}
+FOLDERS = {"tensorflow": "digits-tensorflow", "torch": "digits-pytorch", "jax": "digits-jax", "elastic": "elastic"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def connect(framework: str, rank: int, size: int, port: int) -> None:
         workers = [f"127.0.0.1:{port + index}" for index in range(size)]
         cluster = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
         os.environ["TF_CONFIG"] = json.dumps(cluster)
-    elif framework == "torch":
+    elif framework in ("torch", "elastic"):
         from torch.distributed import init_process_group
 
         init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)

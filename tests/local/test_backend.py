@@ -25,7 +25,7 @@ from spotladder.core.model import (
     TakeOver,
 )
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import DriverExited, DriverStarted, Launched, Noted, PoolChanged, Record
+from spotladder.display.timeline import DriverExited, DriverStarted, Launched, Noted, PoolChanged, Record, Resized
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import backend as module
 from spotladder.local import driver
@@ -75,7 +75,7 @@ class FakeLog:
 
 
 class Rig:
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **job_fields: Any) -> None:
         self.folder, self.now = folder, BEGAN
         self.nodes: dict[str, FakeNode] = {}
         self.submitted: list[tuple[str, Mapping[str, str]]] = []
@@ -94,7 +94,15 @@ class Rig:
         tier = LocalTier("pool", "python train.py", {"LR": "0.1", "SPOTLADDER_TIER": "not this"})
         machine: Any = SimpleNamespace(folder=folder, temporary=lambda number: folder / "tmp" / f"a{number}")
         self.pool = PoolClock(PoolPlan("pool", nodes=4), BEGAN, BEGAN)
-        job = LocalJob("digits", "team-a", 2, folder, {"spot-a": tier, "spot-b": tier}, {"SPOTLADDER_URI": "s3://b/p"})
+        tiers, environment = {"spot-a": tier, "spot-b": tier}, {"SPOTLADDER_URI": "s3://b/p"}
+        job = LocalJob(
+            **{"workers": 2, **job_fields},
+            name="digits",
+            namespace="team-a",
+            cwd=folder,
+            tiers=tiers,
+            environment=environment,
+        )
         self.backend = LocalBackend(
             job,
             machine,
@@ -170,6 +178,43 @@ def test_the_program_gets_its_environment_and_command(rig: Rig) -> None:
     }
     program = json.loads((rig.attempt() / "program.json").read_text())
     assert program == {"entrypoint": "python train.py", "cwd": str(rig.folder)}
+
+
+def test_an_elastic_program_starts_without_the_nodes_that_lack_capacity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path, monkeypatch, workers=5, min_workers=2)  # the pool has four nodes
+    rig.backend.launch(Launch(1, "spot-a"))
+    rig.up("h1")
+    rig.observe()
+    rig.up("a1-w1-1", "a1-w2-1", "a1-w3-1")
+    rig.observe()
+    assert not (rig.attempt() / "go").exists(), "the fourth node is starting"
+    rig.up("a1-w4-1")
+    rig.observe()
+    assert (rig.attempt() / "go").exists()
+
+
+def test_the_size_of_an_elastic_program_is_observed_and_its_changes_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path, monkeypatch, workers=4, min_workers=2)
+    rig.backend.launch(Launch(1, "spot-a"))
+    heartbeat = rig.attempt() / "heartbeat.json"
+    sizes = []
+    for size in (None, 4, 4, 3, 4):
+        if size is not None:
+            driver.note(heartbeat, step=1, workers=size)
+        sizes.append(rig.observe().size)
+    assert sizes == [None, 4, 4, 3, 4]
+    assert rig.of(Resized) == [Resized(BEGAN, 1, size, 4) for size in (4, 3, 4)]
+
+
+def test_the_size_of_another_program_is_not_observed(rig: Rig) -> None:
+    rig.start_all()
+    driver.note(rig.attempt() / "heartbeat.json", step=1, workers=7)
+    assert rig.observe().size is None
+    assert rig.of(Resized) == []
 
 
 def test_revisions_continue_after_the_saved_one(rig: Rig) -> None:

@@ -89,14 +89,26 @@ def test_nodes_start_after_the_provision_delay_and_are_ready_with_ray() -> None:
     assert phases(rig.at(4)) == [PodPhase.PENDING] * 2
     rig.up()
     assert phases(rig.at(5)) == [PodPhase.RUNNING] * 2
-    assert rig.fleet.all_ready
+    assert rig.fleet.can_start(None)
     assert rig.changes("a1-w1") == [NodeChange.ASKED, NodeChange.UP]
 
 
 def test_pods_beyond_the_pool_are_unschedulable() -> None:
     rig = bench(size=3, nodes=2)
     assert [pod.unschedulable for pod in rig.at(0)] == [False, False, True]
-    assert not rig.fleet.all_ready
+    assert not rig.fleet.can_start(None)
+
+
+def test_an_elastic_program_can_start_with_enough_nodes_when_the_others_lack_capacity() -> None:
+    rig = bench(size=3, nodes=2)
+    rig.at(0)
+    assert not rig.fleet.can_start(2)
+    rig.nodes["a1-w1-1"].up = True
+    rig.at(1)
+    assert not rig.fleet.can_start(1), "a node is starting"
+    rig.nodes["a1-w2-1"].up = True
+    rig.at(2)
+    assert [rig.fleet.can_start(least) for least in (1, 2, 3, None)] == [True, True, False, False]
 
 
 def test_pods_are_unschedulable_while_the_pool_is_unavailable() -> None:
@@ -135,7 +147,7 @@ def test_an_interruption_gives_notice_then_kills_the_node_which_is_replaced() ->
     assert pods[0].notice_ends_at == BEGAN + 25
     assert pods[0].phase is PodPhase.RUNNING
     assert rig.nodes["a1-w1-1"].noticed == 1
-    assert rig.fleet.all_ready, "the node counts until it is reclaimed"
+    assert rig.fleet.can_start(None), "the node counts until it is reclaimed"
     pods = rig.at(25)
     assert (pods[0].phase, pods[0].cause) == (PodPhase.LOST, Cause.INTERRUPTION)
     assert not rig.nodes["a1-w1-1"].alive
@@ -143,7 +155,7 @@ def test_an_interruption_gives_notice_then_kills_the_node_which_is_replaced() ->
     rig.at(26)
     rig.nodes["a1-w3-1"].up = True
     rig.at(27)
-    assert rig.fleet.all_ready
+    assert rig.fleet.can_start(None)
     assert rig.changes("a1-w1") == [NodeChange.ASKED, NodeChange.UP, NodeChange.NOTICED, NodeChange.GONE]
 
 

@@ -42,9 +42,14 @@ class Machine:
         self._drivers.append(started)
         return started
 
-    def lose_a_node(self) -> None:
+    def lose_a_node(self, *, replaced: bool = True) -> None:
         """Kill a node with SIGKILL and add another one."""
         self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
+        if replaced:
+            self.add_a_node()
+
+    def add_a_node(self) -> None:
+        """Add a node."""
         self._nodes.append(self._cluster.add_node(num_cpus=1))
 
     def reclaim_a_node(self, notice: int) -> None:

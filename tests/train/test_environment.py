@@ -42,12 +42,22 @@ def test_intervals(text: str, interval: Interval) -> None:
         ("GRACE", "soon", "grace"),
         ("CACHE_SIZE", "20Gi", "cache_size"),
         ("CACHE_SIZE", "0", "cache_size"),
+        ("SIZES", "2,,3", "sizes"),
+        ("SIZES", "0,1", "sizes"),
+        ("SIZES", "two", "sizes"),
+        ("GROW_AFTER", "10", "grow_after"),
     ],
 )
 def test_the_error_names_the_invalid_variable(name: str, text: str, read: str) -> None:
     with pytest.raises(InvalidSpec) as error:
         getattr(of(**{name: text}), read)
     assert str(error.value).startswith(f"SPOTLADDER_{name}: ")
+
+
+@pytest.mark.parametrize(("text", "sizes"), [("", ()), ("4", (4,)), ("8, 4,6", (4, 6, 8))])
+def test_the_sizes_of_an_elastic_job(text: str, sizes: tuple[int, ...]) -> None:
+    assert of(SIZES=text).sizes == sizes
+    assert of(SIZES=text).grow_after == 600
 
 
 def test_scripts_with_the_same_name_share_checkpoints_only_with_a_job_name(

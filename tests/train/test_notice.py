@@ -138,6 +138,34 @@ def test_rays_preemption_info_is_a_notice(info: Any, notice: Notice | None, monk
     assert RayPreemption().poll() == notice
 
 
+@pytest.mark.parametrize(
+    ("rank", "going", "least", "kind"),
+    [
+        (3, {"n3": [3]}, 2, "handover"),
+        (0, {"n3": [3]}, 2, None),
+        (0, {"n2": [2], "n3": [3]}, 2, None),
+        (2, {"n2": [2], "n3": [3]}, 2, "handover"),
+        (0, {"n2": [2], "n3": [3]}, 3, "notice"),
+        (3, {"n2": [2], "n3": [3]}, 3, "notice"),
+        (3, {"n3": [3]}, 0, "notice"),
+    ],
+)
+def test_an_elastic_job_hands_over_the_ranks_of_draining_nodes_while_enough_are_left(
+    rank: int, going: dict[str, list[int]], least: int, kind: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = SimpleNamespace(deadline_ms=2500, preempted_node_to_ranks=going)
+    context = SimpleNamespace(
+        preemption_context=SimpleNamespace(preemption_info=info),
+        get_world_size=lambda: 4,
+        get_world_rank=lambda: rank,
+    )
+    module: Any = SimpleNamespace(get_train_context=lambda: context)
+    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
+    notice = RayPreemption(least=least).poll()
+    assert (notice and notice.kind) == kind
+    assert notice is None or notice.deadline == 2.5
+
+
 def test_an_unknown_version_of_ray_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", SimpleNamespace())
     assert RayPreemption().poll() is None

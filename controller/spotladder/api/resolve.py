@@ -8,6 +8,7 @@ from typing import Any
 
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.document import Document, documents_of
+from spotladder.api.elastic import sizes_of
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
 from spotladder.api.ray_workload import workers_of
 from spotladder.api.suggest import closest
@@ -123,11 +124,17 @@ def missing_capacity(
     return problems
 
 
+def sizes(job: TieredJob) -> tuple[int, ...]:
+    """The allowed numbers of workers of an elastic job, ascending; () for another job."""
+    ray, elastic = job.spec.workload.ray, job.spec.elastic
+    return () if elastic is None or ray is None else sizes_of(elastic, workers_of(ray.template.spec))
+
+
 def small_pools(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
-    """One problem for each tier whose pool in the world has fewer nodes than the job has workers. A pool of 0 nodes is
-    allowed: it simulates missing capacity."""
+    """One problem for each tier whose pool in the world has fewer nodes than the job needs workers. A pool of 0 nodes
+    is allowed: it simulates missing capacity."""
     ray = job.spec.workload.ray
-    workers = workers_of(ray.template.spec) if ray else 0
+    workers = min(sizes(job), default=workers_of(ray.template.spec) if ray else 0)
     problems = []
     for index, tier in enumerate(job.spec.tiers):
         pool = known.get(tier.capacity_tier)

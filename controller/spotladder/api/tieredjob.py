@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from spotladder.api.checkpoint_fields import CheckpointUri, DiskSize, Interval
+from spotladder.api.elastic import Elastic, elastic_problems
 from spotladder.api.fields import (
     Count,
     Duration,
@@ -315,6 +316,12 @@ class TieredJobSpec(Record):
         "which trains until the standby is ready. Both are paid until then. Needs handover: Fenced. Default: the "
         "running attempt stops first.",
     )
+    elastic: Elastic | None = Field(
+        default=None,
+        description="Numbers of workers with which the job may train. After a loss the program restarts with the "
+        "workers that are left, inside the attempt, and with more when their nodes come. Needs Ray Train with "
+        "train.ray_scaling_config. Only local runs support it. Default: the job trains with all workers or waits.",
+    )
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."
     )
@@ -345,6 +352,12 @@ class TieredJobSpec(Record):
                 "the program uses spotladder.train"
             )
             raise several([Finding(("overlap",), message, at_key=True)])
+        return self
+
+    @model_validator(mode="after")
+    def _elastic_can_work(self) -> TieredJobSpec:
+        if self.elastic is not None and (found := elastic_problems(self.elastic, self.workload, self.handover)):
+            raise several(found)
         return self
 
 

@@ -41,6 +41,8 @@ class Variable:
     STANDBY: Final = "SPOTLADDER_STANDBY"  # "true": the program waits for a notice of the kind `takeover`
     HANG_TIMEOUT: Final = "SPOTLADDER_HANG_TIMEOUT"  # duration without a step after which the program hangs
     HANGS: Final = "SPOTLADDER_HANGS"  # how often the job has hung before: each doubles that duration
+    SIZES: Final = "SPOTLADDER_SIZES"  # of an elastic job: the numbers of workers it may train with, as in 2,3,4
+    GROW_AFTER: Final = "SPOTLADDER_GROW_AFTER"  # duration that an elastic job trains before it grows
     HEARTBEAT: Final = "SPOTLADDER_HEARTBEAT"  # path of the file in which rank 0 reports its progress
     CACHE: Final = "SPOTLADDER_CACHE"  # path of the folder for copies of the newest checkpoint on this machine
     CACHE_SIZE: Final = "SPOTLADDER_CACHE_SIZE"  # maximum bytes of these copies

@@ -16,10 +16,13 @@ Rules
  9. The spec with which an attempt was launched applies until it ends. A changed pod template starts a new attempt.
 10. With `overlap`, the next attempt of a planned move, or after an eviction notice, boots beside the live one, which
     rule 1 then excepts, and takes over when the live one has ended. Its program is held until then.
+11. An elastic attempt is ready with `min_workers`. After a loss, or a notice, that leaves enough workers, its program
+    restarts with fewer inside the attempt.
 
 `_STAGES` has one function for each stage. `transitions.py` has the transition table, `situation.py` the facts and
 deadlines. `observing.py` updates the state from an observation, `endings.py` ends live attempts, `moving.py` has the
-effects of a change of stage, `standing_by.py` has the standby attempt, and `acting.py` derives the actions of a state.
+effects of a change of stage, `elastic.py` the rules of elastic attempts, `standing_by.py` has the standby attempt, and
+`acting.py` derives the actions of a state.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from spotladder.core.copying import replace
 from spotladder.core.crashes import corrected, forgotten
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
+from spotladder.core.elastic import continues_smaller, fits, how_many, why_smaller
 from spotladder.core.endings import (
     ended_by_itself,
     log_owner,
@@ -156,7 +160,7 @@ def _starting(draft: Draft) -> None:
     if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
         return None
     if draft.here.all_pods_ready:
-        return draft.move(Reason.WHOLE)
+        return draft.move(Reason.WHOLE, how_many(draft.here))
     if moves_off(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
         return None
     return provision_timed_out(draft)
@@ -173,9 +177,12 @@ def _running(draft: Draft) -> None:
         if draft.here.attempt.leave_by is None and started(draft, notices):
             return draft.move(Reason.REPLACING, _pods(notices))
         draft.exhaust_if_exceeded()
-        return None if trains_until_relieved(draft, notices) else draft.move(Reason.EVICTION_NOTICE, _pods(notices))
+        if not continues_smaller(draft.here):
+            return None if trains_until_relieved(draft, notices) else draft.move(Reason.EVICTION_NOTICE, _pods(notices))
     if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
+    if not fits(draft.here):
+        return draft.move(Reason.RECOVERING, why_smaller(draft.here, draft.losses))
     return stalled(draft)
 
 
@@ -204,9 +211,10 @@ def _recovering(draft: Draft) -> None:
         return None
     if notices:
         draft.count(notices)
-        return draft.end(Reason.EVICTION_NOTICE, _pods(notices))
-    if draft.here.all_pods_ready and draft.here.moves_again:
-        return draft.move(Reason.WHOLE)
+        if not continues_smaller(draft.here):
+            return draft.end(Reason.EVICTION_NOTICE, _pods(notices))
+    if draft.here.all_pods_ready and fits(draft.here) and draft.here.moves_again:
+        return draft.move(Reason.WHOLE, how_many(draft.here))
     if queue_timed_out(draft):
         return None
     provision_timed_out(draft)

@@ -87,7 +87,8 @@ def next_number(here: Situation) -> int:
 def launched_with(attempt: Attempt, spec: JobSpec) -> Attempt:
     """A new attempt with this spec's workers and template."""
     tier = spec.tier(attempt.tier)
-    return replace(attempt, workers=spec.workers, template=tier.template if tier else attempt.template)
+    template = tier.template if tier else attempt.template
+    return replace(attempt, workers=spec.workers, min_workers=spec.min_workers, template=template)
 
 
 def launch_reason(spec: JobSpec, before: str, tier: str) -> Reason:

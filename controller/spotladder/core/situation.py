@@ -73,6 +73,17 @@ class Situation:
         return self.spec.workers if attempt is None or attempt.workers is None else attempt.workers
 
     @property
+    def needed(self) -> int:
+        """The number of workers with which the live attempt can train."""
+        attempt = self.state.attempt
+        return self.workers if attempt is None or attempt.min_workers is None else attempt.min_workers
+
+    @property
+    def elastic(self) -> bool:
+        """Whether the live attempt can train with fewer workers than it was launched with."""
+        return self.needed < self.workers
+
+    @property
     def pending_update(self) -> str:
         """How the spec's pod template differs from that of the live attempt; "" if it does not."""
         attempt, tier = self.state.attempt, self.tier
@@ -97,8 +108,8 @@ class Situation:
 
     @property
     def all_pods_ready(self) -> bool:
-        """Whether the head and every worker are running and ready."""
-        return gang_ready(self.attempt_seen, self.workers)
+        """Whether the head and every worker that the attempt needs are running and ready."""
+        return gang_ready(self.attempt_seen, self.needed)
 
     @property
     def moves_again(self) -> bool:
@@ -169,12 +180,15 @@ class Situation:
     def waits_for_capacity(self) -> bool:
         """Whether pods cannot be placed, so that a new attempt would find no capacity either."""
         seen = self.attempt_seen
-        return seen is not None and any(pod.unschedulable for pod in seen.pods)
+        if seen is None or (self.elastic and self.all_placed):
+            return False
+        return any(pod.unschedulable for pod in seen.pods)
 
     @property
     def all_placed(self) -> bool:
-        """Whether the head and every worker have a node with their image, so that capacity is not missing."""
-        return gang_placed(self.attempt_seen, self.workers)
+        """Whether the head and every worker that the attempt needs have a node with their image, so that capacity is
+        not missing."""
+        return gang_placed(self.attempt_seen, self.needed)
 
     @property
     def last_progress(self) -> Instant:
@@ -283,13 +297,15 @@ class Situation:
         standby, seen = self.state.standby, self.standby_seen
         if standby is None or seen is None or seen.held is False:
             return False
-        return gang_ready(seen, standby.workers or self.spec.workers)
+        return gang_ready(seen, standby.min_workers or standby.workers or self.spec.workers)
 
     @property
     def standby_placed(self) -> bool:
         """Whether every pod of the standby attempt has a node with its image."""
         standby = self.state.standby
-        return standby is not None and gang_placed(self.standby_seen, standby.workers or self.spec.workers)
+        if standby is None:
+            return False
+        return gang_placed(self.standby_seen, standby.min_workers or standby.workers or self.spec.workers)
 
     @property
     def standby_deadline(self) -> Instant | None:

@@ -22,6 +22,7 @@ from spotladder.display.timeline import (
     Noted,
     PoolChanged,
     Record,
+    Resized,
 )
 
 
@@ -86,6 +87,9 @@ def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             return Tone.BAD, _say_loss(record, spec)
         case NodeChanged():
             return _say_node(record)
+        case Resized():
+            tone = Tone.GOOD if record.workers == record.wanted else Tone.CAUTION
+            return tone, f"attempt {record.attempt} trains with {record.workers} of {record.wanted} workers"
         case PoolChanged(available=True):
             return Tone.QUIET, f"{record.tier} has capacity again"
         case PoolChanged():
@@ -160,6 +164,10 @@ def _stops(move: Move) -> str:
     return "is suspended" if move.target is Stage.SUSPENDED else f"is drained: {_ends(move)}"
 
 
+def _ready(move: Move) -> str:
+    return f"attempt {move.attempt} is ready" if move.message else f"attempt {move.attempt} has all workers ready"
+
+
 def _job(move: Move) -> str:
     return f"job {move.target}: {move.reason}" if move.target in (Stage.SUCCEEDED, Stage.FAILED) else _ends(move)
 
@@ -173,7 +181,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.MIGRATED_BACK: (Tone.GOOD, lambda _: "migrates back"),
     Reason.WAITING_TO_BEGIN_AGAIN: (Tone.CAUTION, lambda _: "waits, then restarts at the first tier"),
     Reason.BEGIN_AGAIN: (Tone.CAUTION, lambda _: "restarts at the first tier"),
-    Reason.WHOLE: (Tone.GOOD, lambda move: f"attempt {move.attempt} has all workers ready"),
+    Reason.WHOLE: (Tone.GOOD, _ready),
     Reason.RECOVERING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} waits for lost workers"),
     Reason.REPLACING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} continues while replacements start"),
     Reason.HANDED_OVER: (Tone.GOOD, lambda move: f"attempt {move.attempt} continues with the replacements"),

@@ -246,6 +246,8 @@ def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
         case Stage.RUNNING | Stage.REPLACING:
             ends = [pod.notice_ends_at for pod in _noticed(seen) if pod.notice_ends_at is not None]
             what = "replacing" if state.stage is Stage.REPLACING else "running"
+            if seen is not None and seen.size is not None:
+                what += f" with {seen.size} of {snapshot.spec.workers} workers"
             return Tone.GOOD, what + _until(min(ends, default=None), 0.0, now, "a node is reclaimed in")
         case Stage.IDLE if state.paused_until is not None:
             return Tone.CAUTION, f"pausing{_until(state.paused_until, 0.0, now, 'restarts in')}"

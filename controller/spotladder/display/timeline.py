@@ -116,6 +116,16 @@ class NodeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Resized:
+    """An elastic attempt trains with this number of workers now, out of `wanted`."""
+
+    at: Instant
+    attempt: int
+    workers: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
 class PoolChanged:
     """The pool of a tier started or stopped providing nodes."""
 
@@ -202,6 +212,7 @@ Record = (
     | DriverStarted
     | DriverExited
     | NodeChanged
+    | Resized
     | PoolChanged
     | Committed
     | Beat

@@ -81,6 +81,7 @@ class _Attempt:
     lost_before: tuple[str, ...] = ()  # nodes that were lost and replaced before `without_ray` was known
     went_with: str = ""
     taken_over: bool = False
+    size: int | None = None  # the number of workers with which an elastic program trains
 
     @property
     def standby(self) -> bool:
@@ -226,7 +227,7 @@ class LocalBackend:
             program.go_with_node()
         if stopping and not program.released:
             ended = ended or Exit.INTERRUPTED  # The program never started: there is nothing to commit.
-        elif fleet.all_ready and not program.released:
+        elif fleet.can_start(self._job.min_workers) and not program.released:
             program.release()
         self._note_start(attempt)
         if ended is not None:
@@ -238,6 +239,7 @@ class LocalBackend:
         self._note_placement(attempt, now)
         self._start_spare(attempt, now)
         outage = program.outage() if ended is None else None
+        size = self._note_size(attempt, now)
         return AttemptSeen(
             attempt.number,
             pods=(self._head_pod(attempt), *fleet.seen()),
@@ -247,6 +249,7 @@ class LocalBackend:
             store_unavailable_since=outage.since if outage else None,
             store_message=outage.message if outage else "",
             hung=program.hang() if ended is None else "",
+            size=size,
             held=program.phase == "standby" if attempt.standby and not attempt.taken_over else None,
         )
 
@@ -265,6 +268,14 @@ class LocalBackend:
             Variable.HEARTBEAT: str(program.heartbeat_file),
             **launch_variables(attempt.launch),
         }
+
+    def _note_size(self, attempt: _Attempt, now: Instant) -> int | None:
+        """The number of workers with which an elastic program trains; None before the first report."""
+        size = attempt.program.size() if self._job.min_workers is not None else None
+        if size is not None and size != attempt.size:
+            self._emit(timeline.Resized(now, attempt.number, size, self._job.workers))
+        attempt.size = size
+        return size
 
     def _note_start(self, attempt: _Attempt) -> None:
         if not attempt.noted_start and (at := attempt.program.started_at) is not None:

@@ -22,7 +22,8 @@ class LocalTier:
 @dataclass(frozen=True, slots=True)
 class LocalJob:
     """The program to run. `environment` has the variables of the in-job library; `cwd` is the folder of the job's file;
-    `cache_size` is the size in bytes of each node's cache for checkpoints, None for no cache."""
+    `cache_size` is the size in bytes of each node's cache for checkpoints, None for no cache. `min_workers` is the
+    number of workers with which an elastic program can train, None for all."""
 
     name: str
     namespace: str
@@ -31,6 +32,7 @@ class LocalJob:
     tiers: Mapping[str, LocalTier]
     environment: Mapping[str, str]
     cache_size: int | None = None
+    min_workers: int | None = None
 
 
 class CommitLogSeen(Protocol):

@@ -196,6 +196,11 @@ class Program:
                 self._beat = ProgramProgress(now, step, total, metrics)
         return self._beat
 
+    def size(self) -> int | None:
+        """The number of workers with which an elastic program trains, from its heartbeat; None if it reports none."""
+        size = (_read(self.heartbeat_file) or {}).get("workers")
+        return size if isinstance(size, int) else None
+
     def outage(self) -> Outage | None:
         """When the checkpoint store became unavailable to the program, and the error."""
         store = (_read(self.heartbeat_file) or {}).get("store")

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 HEADS = 2
 """The number of heads at once: the attempt's and the next attempt's."""
 
+NOTICES_BY_RAY = {"RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "1", "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": "0.5"}
+"""For an elastic job: its ranks learn from Ray which nodes are being drained, so that they continue without these."""
+
 ATTRIBUTION_WINDOW = 1.5
 """Seconds after a program's failure in which the loss of a node may still explain it: Ray checks its nodes once a
 second."""
@@ -205,16 +208,15 @@ def _processes(spec: JobSpec) -> int:
 
 
 def _spec(request: Request, began: float) -> JobSpec:
-    from spotladder.api.resolve import capacity_of, job_spec
+    from spotladder.api.resolve import capacity_of, job_spec, sizes
 
-    return replace(
-        job_spec(request.job, capacity_of(request.world), submitted_at=began), attribution_window=ATTRIBUTION_WINDOW
-    )
+    spec = job_spec(request.job, capacity_of(request.world), submitted_at=began)
+    return replace(spec, attribution_window=ATTRIBUTION_WINDOW, min_workers=min(sizes(request.job), default=None))
 
 
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     from spotladder.api.checkpoint_fields import disk_bytes
-    from spotladder.api.resolve import local_program
+    from spotladder.api.resolve import local_program, sizes
 
     job, cwd = request.job, request.file.resolve().parent
     tiers = {}
@@ -231,8 +233,13 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
         Variable.KEEP: str(checkpoints.keep),
         Variable.HANG_TIMEOUT: format_duration(job.spec.hang_timeout),
     }
+    if (elastic := job.spec.elastic) is not None:
+        environment[Variable.SIZES] = ",".join(map(str, sizes(job)))
+        environment[Variable.GROW_AFTER] = f"{elastic.grow_after:g}s"
+        environment |= NOTICES_BY_RAY
     size = disk_bytes(checkpoints.cache.size_limit) if checkpoints.cache else None
-    return LocalJob(job.metadata.name, job.metadata.namespace, spec.workers, cwd, tiers, environment, size)
+    meta = job.metadata
+    return LocalJob(meta.name, meta.namespace, spec.workers, cwd, tiers, environment, size, spec.min_workers)
 
 
 def _warnings(request: Request) -> Iterator[str]:

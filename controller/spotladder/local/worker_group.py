@@ -98,10 +98,13 @@ class WorkerGroup:
         """The pods as the core sees them."""
         return tuple(self._seen(pod) for pod in self._pods)
 
-    @property
-    def all_ready(self) -> bool:
-        """Whether every pod is ready."""
-        return all(pod.stage in _READY for pod in self._pods if pod.stage is not NodeStage.GONE)
+    def can_start(self, least: int | None) -> bool:
+        """Whether the program can start: every pod is ready or, with at least `least` ready pods, the others lack
+        capacity."""
+        present = [pod.stage for pod in self._pods if pod.stage is not NodeStage.GONE]
+        missing = [stage for stage in present if stage not in _READY]
+        enough = least is not None and len(present) - len(missing) >= least
+        return not missing or (enough and all(stage is NodeStage.WANTED for stage in missing))
 
     @property
     def lost(self) -> list[str]:

@@ -26,12 +26,12 @@ from spotladder.train.interruption import Interrupted
 from spotladder.train.session import Job, current
 
 if TYPE_CHECKING:
-    from spotladder.train.raytrain import ray_run_config
+    from spotladder.train.raytrain import ray_run_config, ray_scaling_config
     from spotladder.train.tune import tune_restore
 
-__all__ = ["Found", "Interrupted", "Job", "current", "ray_run_config", "tune_restore"]
+__all__ = ["Found", "Interrupted", "Job", "current", "ray_run_config", "ray_scaling_config", "tune_restore"]
 
-_HEAVY = {"ray_run_config": "raytrain", "tune_restore": "tune"}
+_HEAVY = {"ray_run_config": "raytrain", "ray_scaling_config": "raytrain", "tune_restore": "tune"}
 _MODULES = frozenset({"jax", "tensorflow", "testing", "torch"})
 
 

@@ -23,6 +23,7 @@ DEFAULT_INTERVAL = "5m"
 DEFAULT_GRACE = "90s"
 DEFAULT_KEEP = 3
 DEFAULT_HANG_TIMEOUT = "60s"
+DEFAULT_GROW_AFTER = "10m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,20 @@ class Environment:
     def standby(self) -> bool:
         """Whether the attempt was launched as a standby attempt."""
         return self._get(Variable.STANDBY) == "true"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of workers that an elastic job may train with, ascending; () if the job is not elastic."""
+        text = self._get(Variable.SIZES)
+        parts = [part.strip() for part in text.split(",")] if text else []
+        if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+            raise InvalidSpec(f"{text!r} is not a list of numbers from 1, like 2,3,4", where=Variable.SIZES)
+        return tuple(sorted({int(part) for part in parts}))
+
+    @property
+    def grow_after(self) -> float:
+        """Seconds that an elastic job trains with its current workers before it grows."""
+        return self._duration(Variable.GROW_AFTER, DEFAULT_GROW_AFTER)
 
     @property
     def heartbeat_file(self) -> Path | None:

@@ -31,6 +31,7 @@ class Heartbeat:
 
     `stored` writes progress and hangs to the store as well, for a controller on another machine. `start` is the number
     of the log entry with which this group of ranks started.
+    An elastic job also has `"workers"`, the number of ranks that it trains with.
 
     A failure to write never stops the training: the first one is logged, and the writer stops.
     """
@@ -40,6 +41,7 @@ class Heartbeat:
     wall: Callable[[], float] = time.time
     stored: HeartbeatWriter | None = None
     start: int = -1
+    workers: int = 0
     _next: float = field(default=float("-inf"))
     _at: tuple[int, int] | None = field(default=None)
     _outage: Outage | None = field(default=None)
@@ -96,7 +98,8 @@ class Heartbeat:
         store = {} if self._outage is None else {"store": asdict(self._outage)}
         phase = {"phase": self._phase} if self._phase else {}
         hang = {"hang": self._hang} if self._hang else {}
-        line = json.dumps({**self._metrics, **progress, "at": self.wall(), **phase, **store, **hang})
+        size = {"workers": self.workers} if self.workers else {}
+        line = json.dumps({**self._metrics, **progress, "at": self.wall(), **phase, **store, **hang, **size})
         try:
             write_text(self.path, line)
         except OSError as error:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from spotladder.core.contract import ExitCode
 from spotladder.errors import EnvironmentFailure
 
+RESIZED = "resized"
+"""A name among the leaving nodes that is no node: the worker group restarts at another size."""
+
 
 class Interrupted(SystemExit):
     """The attempt's capacity is being reclaimed: `step` is committed and the process must exit with code 75.
@@ -26,14 +29,16 @@ class Interrupted(SystemExit):
 
 class HandedOver(Interrupted):
     """Everything up to `step` is committed, and the program continues inside the attempt without the Ray nodes
-    `leaving`. If nothing restarts the program, it is an ordinary interruption."""
+    `leaving`, or with more workers (`RESIZED`). If nothing restarts the program, it is an ordinary interruption."""
 
     def __init__(self, step: int, leaving: tuple[str, ...] = ()) -> None:
         super().__init__(step)
         self.leaving = leaving
 
     def __str__(self) -> str:
-        return f"handed over after step {self.step}, which is committed: {len(self.leaving)} nodes go"
+        nodes = len(set(self.leaving) - {RESIZED})
+        what = f"{nodes} nodes go" if nodes else "the number of workers changes"
+        return f"handed over after step {self.step}, which is committed: {what}"
 
     def __reduce__(self) -> tuple[type[HandedOver], tuple[int, tuple[str, ...]]]:  # type: ignore[override]
         return (HandedOver, (self.step, self.leaving))

@@ -23,6 +23,7 @@ from spotladder.train.commits import Commits
 from spotladder.train.environment import Environment
 from spotladder.train.framing import Address
 from spotladder.train.heartbeat import Heartbeat
+from spotladder.train.interruption import RESIZED
 from spotladder.train.notice import Listener, listen
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.stacks import StackWatch
@@ -64,6 +65,9 @@ class Member:
     follows: bool = False
     """On another rank of a group of Ray Train in a standby attempt: rank 0 announces when it has started to write."""
 
+    resizing: bool = False
+    """On rank 0: the worker group is to restart at another size after the next commit."""
+
     def begin(self) -> None:
         """Wait until this attempt may write, if it is a standby attempt: rank 0 for its turn, the others for rank 0."""
         if self.held is not None:
@@ -80,6 +84,10 @@ class Member:
     def goes(self, notice: Notice) -> str:
         """The Ray node without which the program continues after this notice; empty if the notice ends the program."""
         return self.node if notice.kind == NoticeKind.HANDOVER else ""
+
+    def going(self, notice: Notice | None) -> list[str]:
+        """For `leaving_of`: what the program continues without after this rank's notice, and the wish to resize."""
+        return [*([] if notice is None else [self.goes(notice)]), *([RESIZED] if self.resizing else [])]
 
     def close(self) -> None:
         self.stacks.close()
@@ -113,6 +121,7 @@ def join(
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = _heartbeat(environment, log) if world.rank == 0 else Heartbeat(None)
+    heartbeat.workers = world.size if environment.sizes else 0
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
     start = partial(_started, environment, log, retry, hands_over=bool(node))
     later = False
@@ -130,7 +139,8 @@ def join(
         if leave is not None:
             leave(ExitCode.FENCED)
 
-    listener = listen(environment.notice_file, environment.notice_url)
+    least = environment.sizes[0] if environment.sizes else 0
+    listener = listen(environment.notice_file, environment.notice_url, least if node else 0)
     commits = Commits(
         log,
         writer,

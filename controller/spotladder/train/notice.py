@@ -167,10 +167,14 @@ class RayPreemption:
     Ray's public API is a barrier over all ranks. Here each rank reads the information of its own worker, and the ranks
     agree over the channel. The information does not say whether the program ends or continues on other nodes, so the
     controller's notice has `patience` seconds to arrive first.
+
+    An elastic job that keeps `least` ranks without those nodes continues: the information is then a handover on the
+    ranks of the nodes, and no notice on the others. 0: not elastic.
     """
 
-    def __init__(self, patience: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, patience: float = 0.0, clock: Callable[[], float] = time.monotonic, least: int = 0) -> None:
         self._patience = patience
+        self._least = least
         self._clock = clock
         self._since: float | None = None
 
@@ -181,13 +185,18 @@ class RayPreemption:
             info = context.preemption_context.preemption_info if context else None
         except (AttributeError, RuntimeError):
             return None  # Not a worker of Ray Train V2, or one without preemption information.
-        if info is None:
+        if context is None or info is None:
             return None
         self._since = self._clock() if self._since is None else self._since
         if self._clock() - self._since < self._patience:
             return None
         deadline = info.deadline_ms / 1000 if info.deadline_ms else None
-        return Notice(deadline=deadline)
+        if not self._least:
+            return Notice(deadline=deadline)
+        going = {rank for ranks in info.preempted_node_to_ranks.values() for rank in ranks}
+        if context.get_world_size() - len(going) < self._least:
+            return Notice(deadline=deadline)
+        return Notice(NoticeKind.HANDOVER, deadline=deadline) if context.get_world_rank() in going else None
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -209,12 +218,12 @@ def read_notice(text: str, where: str) -> Notice | None:
     return None if notice.kind == NoticeKind.TAKE_OVER else notice
 
 
-def listen(path: Path | None, url: str) -> Listener:
-    """All notice sources of this process."""
+def listen(path: Path | None, url: str, least: int = 0) -> Listener:
+    """All notice sources of this process. `least` is the smallest number of ranks of an elastic job."""
     sources: list[NoticeSource] = [Terminate()]
     if path is not None:
         sources.append(NoticeFile(path))
-    sources.append(RayPreemption(CONTROLLER_GRACE_PERIOD if path is not None or url else 0.0))
+    sources.append(RayPreemption(CONTROLLER_GRACE_PERIOD if path is not None or url else 0.0, least=least))
     if url:
         sources.append(NoticeURL(url))
     return Listener(sources)

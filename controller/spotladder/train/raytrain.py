@@ -51,6 +51,8 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     config.num_to_keep = None
     _explain_v1_trainers()
     _nothing_to_clean()
+    if here.sizes:
+        _allowed_sizes(here)
     return RunConfig(
         name=name,
         storage_path=path,
@@ -108,6 +110,42 @@ def _nothing_to_clean() -> None:
 
     if hasattr(data_parallel_trainer, "PlacementGroupCleanerCallback"):
         data_parallel_trainer.PlacementGroupCleanerCallback = NothingToClean
+
+
+def ray_scaling_config(num_workers: int = 1, **fields: Any) -> Any:
+    """A `ray.train.ScalingConfig` for this attempt: `num_workers` workers, or those of `spec.elastic`.
+
+    In an elastic job `num_workers` is ignored: the trainer runs one rank on each worker node, as many as there are
+    nodes, within the allowed sizes. `fields` are those of `ray.train.ScalingConfig`.
+    """
+    from ray.train import ScalingConfig
+
+    sizes = environment.read().sizes
+    if sizes:
+        fields = {"placement_strategy": "SPREAD", **fields}
+    return ScalingConfig(num_workers=(sizes[0], sizes[-1]) if sizes else num_workers, **fields)
+
+
+def _allowed_sizes(here: environment.Environment) -> None:
+    """Let the trainers of an elastic job choose among its allowed sizes."""
+    from ray.train.v2.api import data_parallel_trainer
+
+    from spotladder.train.rayelastic import AllowedSizes
+
+    sizes, grow_after = here.sizes, here.grow_after
+    if not hasattr(data_parallel_trainer, "create_scaling_policy"):
+        raise InvalidSpec("is not supported with this version of Ray: remove elastic", where="spec.elastic")
+
+    def policy(scaling: Any) -> AllowedSizes:
+        if (scaling.min_workers, scaling.max_workers) != (sizes[0], sizes[-1]) or not scaling.elasticity_enabled:
+            raise InvalidSpec(
+                f"the job trains with {sizes[0]} to {sizes[-1]} workers, but the trainer's scaling_config has "
+                f"num_workers={scaling.num_workers}: use scaling_config=train.ray_scaling_config()",
+                where="spec.elastic",
+            )
+        return AllowedSizes(scaling, sizes, grow_after)
+
+    data_parallel_trainer.create_scaling_policy = policy
 
 
 def wait_for_store(here: environment.Environment) -> None:

@@ -34,7 +34,7 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, StoreUnavailable
 from spotladder.train import environment, pending, ranks, session
 from spotladder.train.found import Found, find_as_of
-from spotladder.train.interruption import HandedOver, Interrupted, RankLost, interrupted
+from spotladder.train.interruption import RESIZED, HandedOver, Interrupted, RankLost, interrupted
 from spotladder.train.membership import Member, join, leaving_of
 
 _log = logging.getLogger("spotladder.train")
@@ -51,6 +51,24 @@ DRAIN_LIMIT = 60.0
 """Seconds after which Ray ends a drained node although something still runs on it."""
 
 _MAY_PASS = (RayActorError, WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError, RankLost)
+
+
+class _Process:
+    """What this process has: the controller the newest worker group, a worker its rank."""
+
+    group: Any = None
+    member: Member | None = None
+
+
+def ask_to_resize() -> None:
+    """In the controller: ask the program to commit, and to end so that the worker group restarts at another size."""
+    if _Process.group is not None:
+        _Process.group.execute_single_async(0, _resize)
+
+
+def _resize() -> None:
+    if _Process.member is not None:
+        _Process.member.resizing = True
 
 
 class _Verdict:
@@ -107,6 +125,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
     def after_worker_group_start(self, worker_group: Any) -> None:
         self._nodes = {worker.metadata.node_id for worker in worker_group.get_workers()}
         self._counted = False
+        _Process.group = worker_group
         if hasattr(CheckpointManager, "_write_state_to_storage"):
             # Ray writes this state after every report; if the bucket is unavailable then, the run ends.
             CheckpointManager._write_state_to_storage = _write_no_snapshot  # noqa: SLF001 – has no public switch
@@ -124,6 +143,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
             node = ray.get_runtime_context().get_node_id()
             member = join(environment.read(), ranks.discover(), node=node, holds_later=True)
             session.adopt(session.Job(member))
+            _Process.member = member
             set_train_fn_utils(Routed(member, self._below, self._total))
             context = get_train_context()
             context.checkpoint_upload_threadpool = _Flushed(context.checkpoint_upload_threadpool, member)
@@ -134,7 +154,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
     def _ends_the_run(self, errors: list[BaseException]) -> bool:
         handed_over = [error for error in errors if isinstance(error, HandedOver)]
         if handed_over and all(isinstance(error, HandedOver) for error in errors if isinstance(error, Interrupted)):
-            self._drain({node for error in handed_over for node in error.leaving} - self._drained)
+            self._drain({node for error in handed_over for node in error.leaving} - {*self._drained, RESIZED})
             return False
         if any(isinstance(error, Interrupted | Fenced) for error in errors):
             return True
@@ -295,20 +315,21 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         """The step of this report, whether it is committed, and whether it is the last: the same on every rank."""
         self._reports += 1
         notice = member.listener.poll()
-        goes = None if notice is None else member.goes(notice)
 
-        def decide(answers: list[tuple[bool, str | None]]) -> dict[str, Any]:
+        def decide(answers: list[tuple[bool, list[str]]]) -> dict[str, Any]:
             commit = any(has for has, _ in answers)
             self._find()
             counted = self._counted(metrics, commit)
             done = counted["total"] > 0 and counted["step"] >= counted["total"]
-            going = [node for _, node in answers if node is not None]
+            going = [name for _, names in answers for name in names]
             stop = commit and not done and bool(going)
             again = member.writer.start.restart if member.writer else 0
             name = f"ckpt-{counted['step']:06d}.{again}"
             return {"commit": commit, "stop": stop, "leaving": leaving_of(going), "name": name, **counted}
 
-        decision: dict[str, Any] = member.channel.exchange(f"report {self._reports}", (mine, goes), decide)
+        decision: dict[str, Any] = member.channel.exchange(
+            f"report {self._reports}", (mine, member.going(notice)), decide
+        )
         if decision["commit"]:
             self._committed = decision["step"]
         return decision

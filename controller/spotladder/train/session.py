@@ -75,6 +75,17 @@ class Job:
     def world_size(self) -> int:
         return self._member.world.size
 
+    def share_of(self, batch: int) -> range:
+        """The positions of this rank in a batch of `batch` examples over all ranks, for any number of ranks.
+
+        The shares of the ranks are consecutive, cover the batch, and differ by at most one example. To train the same
+        model with any number of workers, add up the gradients over the examples of all ranks and divide by `batch`: the
+        mean of the ranks' means weighs the shares wrongly if they differ.
+        """
+        if batch < self.world_size:
+            raise ValueError(f"share_of({batch}): expected at least one example for each of {self.world_size} ranks")
+        return range(batch * self.rank // self.world_size, batch * (self.rank + 1) // self.world_size)
+
     @property
     def uri(self) -> str:
         """The job's folder in the bucket."""
@@ -255,7 +266,7 @@ class Job:
         if self._total and step >= self._total - (self.world_size > 1):
             return  # The last step is always committed.
         going = [str(words.get("node") or "") for words in member.warned]
-        going += [] if notice is None else [member.goes(notice)]
+        going += member.going(notice)
         stop = bool(going) and not self._stop_announced
         if stop or self._time_is_up():
             self._stop_announced |= stop
@@ -300,8 +311,15 @@ def current() -> Job:
                 )
             world = ranks.discover()
             exit_with_what_happened()
+            here = environment.read()
+            if here.sizes and world.launcher != "ray":
+                raise InvalidSpec(
+                    "needs a trainer of Ray Train, but this process is no worker of one: call train.current() in the "
+                    "training function of the trainer, or remove elastic",
+                    where="spec.elastic",
+                )
             leave = None if world.launcher == "ray" else leave_at_once
-            _current = Job(join(environment.read(), world, leave=leave, holds_later=True))
+            _current = Job(join(here, world, leave=leave, holds_later=True))
             _at_exit(_end)
         return _current
 

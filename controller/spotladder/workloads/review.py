@@ -41,6 +41,9 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
             StoreAddress.parse(job.spec.checkpoints.uri)
         except InvalidSpec as error:
             found[error.message] = InvalidSpec(error.message, path="spec.checkpoints.uri")
+    if job.spec.elastic is not None:
+        message = "is not supported on clusters yet, only by `spotladder run`: remove it"
+        found[message] = InvalidSpec(message, path="spec.elastic")
     workload = workload_of(job)
     for tier in tiers:
         try:

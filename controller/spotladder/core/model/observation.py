@@ -149,6 +149,8 @@ class AttemptSeen:
     `step` is the newest step that the program has reported since its ranks started; 0: none, or the backend has another
     record of the steps. `hung` describes how long the program has made no step although all of its ranks are connected;
     "" if it makes steps, or the backend cannot observe it.
+    `size` is the number of workers with which the program trains; None where it trains with all of them, or has not
+    begun.
 
     `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
 
@@ -184,6 +186,7 @@ class AttemptSeen:
     held: bool | None = None
     hung: str = ""
     step: int = 0
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,8 @@ class Overlap:
 class JobSpec:
     """The user's spec, resolved: tiers with their prices, all defaults filled in.
 
-    `workers` is the number of worker pods of a new attempt. `submitted_at` is when the job was created; `max_duration`
+    `workers` is the number of worker pods of a new attempt, and `min_workers` the number with which it can train; None:
+    all of them. `submitted_at` is when the job was created; `max_duration`
     counts from there. `budget` is in USD. `attribution_window` is how long after a program's failure the loss of a pod
     may still explain it. `contact_timeout` is how long pods on silent nodes do not count as lost while a loss of
     contact is more likely than the loss of the nodes. `start_timeout` is how long an attempt may take to be ready once
@@ -139,6 +140,7 @@ class JobSpec:
     work: Seconds | None = None
     overhead: Seconds = 0.0
     decision_interval: Seconds = 60.0
+    min_workers: int | None = None
 
     def tier(self, name: str) -> Tier | None:
         """The tier with this name, if the spec still has it."""

@@ -95,7 +95,8 @@ class Attempt:
     `leave_by` is when it is drained at the latest, after a notice during which the next attempt boots beside it.
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
-    store them. `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
+    store them. `min_workers` is the number of workers with which it can train; None: all of them.
+    `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last.
     """
@@ -124,6 +125,7 @@ class Attempt:
     standby: bool = False
     leave_by: Instant | None = None
     steps: tuple[Steps, ...] = ()
+    min_workers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

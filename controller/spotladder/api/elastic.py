@@ -1,0 +1,79 @@
+"""`spec.elastic`: the numbers of workers with which a job may train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from spotladder.api.fields import Duration, Finding, WholeNumber
+from spotladder.api.ray_workload import workers_of
+from spotladder.api.record import Record
+from spotladder.api.workload import Workload
+from spotladder.core.model import Handover
+
+MOST_SIZES = 100
+
+GROW_AFTER = 600.0
+"""Default of `growAfter`, in seconds."""
+
+
+class Elastic(Record):
+    """The numbers of workers with which a job may train."""
+
+    min: WholeNumber = Field(
+        ge=1, description="Smallest number of workers. With fewer the job waits for capacity, up to provisionTimeout."
+    )
+    sizes: list[WholeNumber] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MOST_SIZES,
+        description="Allowed numbers of workers, with min and the workload's number of workers among them. Of other "
+        "numbers of nodes the job uses the next lower size. Default: all from min on.",
+    )
+    grow_after: Duration = Field(
+        default=GROW_AFTER,
+        description="How long the job trains with its current workers before it restarts with more.",
+    )
+
+
+def sizes_of(elastic: Elastic, workers: int) -> tuple[int, ...]:
+    """The allowed numbers of workers, ascending. `workers` is the workload's number."""
+    return tuple(sorted(set(elastic.sizes or range(elastic.min, workers + 1))))
+
+
+def elastic_problems(elastic: Elastic, workload: Workload, handover: Handover) -> list[Finding]:
+    """Why a job cannot be elastic like this. The paths are below `spec`."""
+    if workload.ray is None:
+        message = "needs workload.ray, because Ray Train changes the number of workers: remove elastic"
+        return [Finding(("elastic",), message, at_key=True)]
+    found = []
+    if handover is Handover.WHEN_GONE:
+        message = (
+            "needs handover: Fenced, because the program commits before its number of workers changes: remove elastic, "
+            "or set handover: Fenced if the program uses spotladder.train"
+        )
+        found.append(Finding(("elastic",), message, at_key=True))
+    cluster = workload.ray.template.spec.get("rayClusterSpec", {})
+    if any(group.get("numOfHosts", 1) > 1 for group in cluster.get("workerGroupSpecs", [])):
+        message = "cannot be used with numOfHosts, because the hosts of a group are lost together: remove elastic"
+        found.append(Finding(("elastic",), message, at_key=True))
+    return [*found, *_wrong_sizes(elastic, workers_of(workload.ray.template.spec))]
+
+
+def _wrong_sizes(elastic: Elastic, workers: int) -> Iterator[Finding]:
+    if elastic.min > workers:
+        message = f"must be at most the number of workers of the workload, {workers}, not {elastic.min}"
+        yield Finding(("elastic", "min"), message)
+        return
+    sizes = elastic.sizes
+    if sizes is None:
+        return
+    outside = [index for index, size in enumerate(sizes) if not elastic.min <= size <= workers]
+    for index in outside:
+        message = f"must be from min to the number of workers of the workload, {elastic.min} to {workers}"
+        yield Finding(("elastic", "sizes", index), f"{message}, not {sizes[index]}")
+    missing = [str(size) for size in dict.fromkeys((elastic.min, workers)) if size not in sizes]
+    if missing and not outside:
+        names = "min and the number of workers of the workload"
+        yield Finding(("elastic", "sizes"), f"must contain {names}: add {' and '.join(missing)}")

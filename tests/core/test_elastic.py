@@ -1,0 +1,145 @@
+"""Elastic attempts: when they are ready, continue with fewer workers, and end."""
+
+from __future__ import annotations
+
+import pytest
+
+from spotladder.core.model import AttemptSeen, Drain, PodSeen, Progress, Stage
+from spotladder.core.reasons import Cause, Reason
+from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, worker
+
+PROVISION = 600.0
+
+
+def job(max_failures: int = 3, *, least: int | None = 2, **more: object) -> Job:
+    """A job of four workers that can train with two."""
+    tiers = tier("spot-a", max_failures, PROVISION), tier("on-demand", -1)
+    return Job(spec(*tiers, workers=4, min_workers=least, **more))
+
+
+def seen(*pods: PodSeen, size: int | None = None, moved_at: float | None = None) -> AttemptSeen:
+    return attempt(1, head(), *pods, size=size, moved_at=moved_at)
+
+
+def workers(*names: str) -> list[PodSeen]:
+    return [worker(name) for name in names]
+
+
+def running(made: Job) -> Job:
+    """Bring the job to an attempt that trains with four workers."""
+    made.see()
+    made.see(attempt(1))
+    made.see(seen(*workers("a", "b", "c", "d"), size=4), after=10)
+    made.progress = Progress(5, 100, START, 1)
+    assert made.state.stage is Stage.RUNNING
+    return made
+
+
+@pytest.mark.parametrize(
+    ("least", "ready", "stage"),
+    [
+        (2, 1, Stage.STARTING),
+        (2, 2, Stage.RUNNING),
+        (2, 4, Stage.RUNNING),
+        (None, 3, Stage.STARTING),
+        (None, 4, Stage.RUNNING),
+    ],
+)
+def test_an_attempt_is_ready_with_the_smallest_size(least: int | None, ready: int, stage: Stage) -> None:
+    made = job(least=least)
+    made.see()
+    pods = [worker(f"w{index}") if index < ready else pending(f"w{index}") for index in range(4)]
+    made.see(seen(*pods), after=1)
+    assert made.state.stage is stage
+
+
+@pytest.mark.parametrize(("ready", "leaves"), [(1, True), (2, False), (3, False)])
+def test_provision_timeout_runs_only_below_the_smallest_size(ready: int, leaves: bool) -> None:
+    made = running(job())
+    names = "abcd"
+    pods = [worker(name) if index < ready else pending(f"{name}2") for index, name in enumerate(names)]
+    made.see(seen(*pods, size=4), after=1)
+    assert made.state.stage is Stage.RECOVERING
+    made.see(seen(*pods, size=min(4, ready)), after=2)
+    made.see_again(after=PROVISION)
+    assert (Reason.INSUFFICIENT_CAPACITY in made.reasons) is leaves
+    assert (made.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY) is leaves
+
+
+def test_a_loss_is_counted_and_the_attempt_recovers_with_fewer_workers() -> None:
+    made = running(job())
+    made.see(seen(*workers("a", "b", "c"), lost("d"), pending("e"), size=4, moved_at=made.now), after=1)
+    assert (made.state.stage, made.state.failures) == (Stage.RECOVERING, 1)
+    assert made.state.message == "d (Interruption); the program continues with up to 3 of 4 workers"
+    made.see(seen(*workers("a", "b", "c"), pending("e"), size=4, moved_at=made.now + 1), after=2)
+    assert made.state.stage is Stage.RECOVERING, "a late heartbeat of the larger group is no progress"
+    made.see(seen(*workers("a", "b", "c"), pending("e"), size=3, moved_at=made.now), after=10)
+    assert (made.state.stage, made.number, made.state.failures) == (Stage.RUNNING, 1, 1)
+    assert made.state.message == "3 of 4 workers"
+    made.see(seen(*workers("a", "b", "c", "e"), size=3, moved_at=made.now), after=60)
+    made.see(seen(*workers("a", "b", "c", "e"), size=4, moved_at=made.now), after=10)
+    assert made.reasons == [Reason.STARTED, Reason.WHOLE, Reason.RECOVERING, Reason.WHOLE]
+
+
+def test_a_program_that_does_not_restart_with_fewer_workers_gets_a_new_attempt() -> None:
+    made = running(job(recovery_timeout=90.0))
+    for seconds in (1, 89, 2):
+        made.see(seen(*workers("a", "b", "c"), pending("e"), size=4), after=seconds)
+    assert made.reasons[-1] is Reason.RECOVERY_TIMEOUT
+    assert made.state.failures == 1
+
+
+def test_the_failure_beyond_max_failures_ends_the_attempt_although_enough_workers_are_left() -> None:
+    made = running(job(max_failures=0))
+    made.see(seen(*workers("a", "b", "c"), lost("d"), pending("e"), size=4), after=1)
+    assert made.reasons[-1] is Reason.MAX_FAILURES_EXCEEDED
+
+
+def test_a_notice_that_leaves_enough_workers_does_not_end_the_attempt() -> None:
+    made = running(job())
+    ends = made.now + 60
+    decision = made.see(seen(*workers("a", "b", "c"), noticed("d", ends), size=4), after=1)
+    assert (made.state.stage, made.state.failures, decision.actions) == (Stage.RECOVERING, 1, ())
+    made.see(seen(*workers("a", "b", "c"), noticed("d", ends), size=3), after=10)
+    assert made.state.stage is Stage.RUNNING
+    made.see(seen(*workers("a", "b", "c"), lost("d"), pending("e"), size=3), after=60)
+    assert (made.state.stage, made.state.failures) == (Stage.RUNNING, 1), "counted at the notice"
+
+
+@pytest.mark.parametrize(
+    ("max_failures", "going", "ends"),
+    [(9, "d", False), (9, "cd", False), (9, "bcd", True), (0, "d", True)],
+)
+def test_a_notice_below_the_smallest_size_or_beyond_max_failures_drains_the_attempt(
+    max_failures: int, going: str, ends: bool
+) -> None:
+    made = running(job(max_failures))
+    pods = [noticed(name, made.now + 60) if name in going else worker(name) for name in "abcd"]
+    decision = made.see(seen(*pods, size=4), after=1)
+    assert (made.state.stage is Stage.DRAINING) is ends
+    assert any(isinstance(action, Drain) for action in decision.actions) is ends
+
+
+def test_a_second_notice_during_the_restart_ends_the_attempt_only_below_the_smallest_size() -> None:
+    made = running(job())
+    made.see(seen(*workers("a", "b", "c"), noticed("d"), size=4), after=1)
+    made.see(seen(*workers("a", "b"), noticed("c"), noticed("d"), size=4), after=1)
+    assert (made.state.stage, made.state.failures) == (Stage.RECOVERING, 2)
+    made.see(seen(*workers("a"), noticed("b"), noticed("c"), noticed("d"), size=4), after=1)
+    assert (made.reasons[-1], made.state.failures) == (Reason.EVICTION_NOTICE, 3)
+
+
+def test_each_size_is_paid_for_its_nodes() -> None:
+    made = running(job())
+    before = made.state.node_seconds
+    made.see(seen(*workers("a", "b", "c"), lost("d", Cause.NODE_LOST), size=4), after=0)
+    made.see(seen(*workers("a", "b", "c"), size=3), after=100)
+    assert made.state.node_seconds - before == pytest.approx(300)
+
+
+def test_the_spec_at_launch_decides_whether_an_attempt_is_elastic() -> None:
+    made = running(job())
+    made.edit(min_workers=None)
+    made.see(seen(*workers("a", "b", "c"), lost("d"), size=3), after=1)
+    made.see(seen(*workers("a", "b", "c"), size=3), after=1)
+    assert made.state.stage is Stage.RUNNING

@@ -1,0 +1,231 @@
+"""Elastic jobs in the in-job library: shares of a batch, sizes, restarts of the worker group. Ray is not started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spotladder.core.contract import Notice, NoticeKind
+from spotladder.train import rayelastic, rayworkers
+from spotladder.train.interruption import RESIZED, HandedOver, interrupted
+from spotladder.train.membership import leaving_of
+from spotladder.train.ranks import ProcessRank
+from spotladder.train.rayelastic import HEAD, AllowedSizes, largest, places
+from spotladder.train.session import Job
+from tests.train.builders import Ranks, log_of, member
+
+
+def share(rank: int, size: int, batch: int) -> list[int]:
+    world: Any = SimpleNamespace(world=ProcessRank(rank, size), environment=SimpleNamespace(interval=None))
+    return list(Job(world).share_of(batch))
+
+
+@pytest.mark.parametrize(("size", "batch"), [(1, 8), (3, 8), (4, 8), (7, 64), (8, 8)])
+def test_the_shares_of_all_ranks_are_the_batch_in_its_order(size: int, batch: int) -> None:
+    shares = [share(rank, size, batch) for rank in range(size)]
+    assert [position for positions in shares for position in positions] == list(range(batch))
+    lengths = {len(positions) for positions in shares}
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_a_batch_with_fewer_examples_than_ranks_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected at least one example for each of 4 ranks"):
+        share(0, 4, 3)
+
+
+@pytest.mark.parametrize(("limit", "size"), [(9, 8), (8, 8), (7, 6), (5, 4), (4, 4), (3, None), (0, None)])
+def test_other_numbers_of_nodes_use_the_next_lower_size(limit: int, size: int | None) -> None:
+    assert largest((4, 6, 8), limit) == size
+
+
+def node(name: str, *, alive: bool = True, **resources: float) -> dict[str, Any]:
+    return {"NodeID": name, "Alive": alive, "Resources": resources or {"CPU": 4.0}}
+
+
+def test_only_live_worker_nodes_with_room_that_are_not_drained_count() -> None:
+    nodes = [
+        node("a"),
+        node("b"),
+        node("dead", alive=False),
+        node("drained"),
+        node("small", CPU=1.0),
+        node("head", **{"CPU": 8.0, HEAD: 1.0}),
+    ]
+    assert places(nodes, {"CPU": 2.0}, {"drained": 0}) == 2
+    assert places(nodes, {"CPU": 2.0, "GPU": 1.0}, {}) == 0
+
+
+class Controller:
+    """The scaling policy with a stepped clock and a changing number of nodes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, grow_after: float = 600.0) -> None:
+        from ray.train import ScalingConfig
+
+        self.now, self.nodes, self.asked = 1000.0, 4, 0
+        self.group = SimpleNamespace(start_time=self.now, num_workers=4)
+        self.policy = AllowedSizes(ScalingConfig(num_workers=(2, 4)), (2, 4), grow_after)
+        monkeypatch.setattr(rayelastic, "time_monotonic", lambda: self.now)
+        monkeypatch.setattr(rayelastic, "ask_to_resize", self._ask)
+        monkeypatch.setattr(rayelastic, "_get_draining_nodes", dict)
+        monkeypatch.setattr(rayelastic.ray, "nodes", lambda: [node(f"n{index}") for index in range(self.nodes)])
+
+    def _ask(self) -> None:
+        self.asked += 1
+
+    def begin(self, nodes: int) -> int | None:
+        """The size of a new group with that many nodes."""
+        self.nodes = nodes
+        size = getattr(self.policy.make_decision_for_non_running_worker_group(), "num_workers", None)
+        self.group = SimpleNamespace(start_time=self.now, num_workers=size)
+        return size
+
+    def look(self, after: float, nodes: int) -> int:
+        """How often the group was asked to grow until `after` seconds later, with that many nodes."""
+        self.now, self.nodes = self.now + after, nodes
+        decision = self.policy.make_decision_for_running_worker_group(self.group, None)
+        assert not hasattr(decision, "num_workers"), "a running group is never killed to resize it"
+        return self.asked
+
+
+def test_a_group_starts_with_the_largest_allowed_size_and_waits_below_the_smallest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    controller = Controller(monkeypatch)
+    assert [controller.begin(nodes) for nodes in (5, 4, 3, 2, 1, 0)] == [4, 4, 2, 2, None, None]
+
+
+def test_a_group_is_asked_once_to_grow_after_the_time_and_only_to_an_allowed_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    controller = Controller(monkeypatch)
+    controller.begin(2)
+    assert controller.look(599, 4) == 0
+    assert controller.look(1, 3) == 0, "3 is not allowed"
+    assert controller.look(0.5, 4) == 0, "it looks once a second"
+    assert controller.look(1, 4) == 1
+    assert controller.look(60, 4) == 1
+    controller.begin(3)
+    assert controller.look(600, 4) == 2
+
+
+def test_a_running_group_is_never_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = Controller(monkeypatch, grow_after=0.0)
+    controller.begin(4)
+    assert controller.look(10, 2) == 0
+
+
+@pytest.mark.parametrize(
+    ("going", "leaving"),
+    [([RESIZED], (RESIZED,)), ([RESIZED, "node"], ("node", RESIZED)), ([RESIZED, ""], ()), (["node"], ("node",))],
+)
+def test_a_notice_that_ends_the_program_precedes_a_change_of_size(going: list[str], leaving: tuple[str, ...]) -> None:
+    assert leaving_of(going) == leaving
+    assert isinstance(interrupted(7, leaving), HandedOver) is bool(leaving)
+
+
+def test_the_message_of_a_handover_tells_nodes_from_a_change_of_size() -> None:
+    assert str(interrupted(7, (RESIZED,))).endswith("the number of workers changes")
+    assert str(interrupted(7, ("a", RESIZED))).endswith("1 nodes go")
+
+
+def test_after_the_request_to_resize_all_ranks_commit_and_hand_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(job: Job) -> None:
+        for step in job.steps(0, 1000):
+            together.wait(60)
+            if step == 3 and job.rank == 0:
+                rayworkers._resize()
+            if job.should_commit(step):
+                with job.commit(step) as folder:
+                    (folder / "state").write_text(str(step))
+
+    together = threading.Barrier(2)
+    with Ranks(tmp_path, 2, interval="1h", sizes="2,3") as ranks:
+        monkeypatch.setattr(rayworkers._Process, "member", ranks.jobs[0]._member)
+        ended = ranks.on_all(train)
+    newest = log_of(tmp_path).newest()
+    assert newest is not None
+    assert newest.step >= 3
+    assert [(type(end), end.step, end.leaving) for end in ended] == [(HandedOver, newest.step, (RESIZED,))] * 2
+
+
+def test_an_elastic_heartbeat_has_the_number_of_ranks(tmp_path: Path) -> None:
+    file = tmp_path / "heartbeat"
+    member(tmp_path / "fixed", heartbeat=file).close()
+    assert "workers" not in json.loads(file.read_text())
+    member(tmp_path / "elastic", heartbeat=file, sizes="1,2").close()
+    assert json.loads(file.read_text())["workers"] == 1
+
+
+def test_a_rank_without_a_notice_that_resizes_reports_it(tmp_path: Path) -> None:
+    rank = member(tmp_path, sizes="1,2")
+    assert rank.going(None) == []
+    rank.resizing = True
+    assert rank.going(None) == [RESIZED]
+    assert rank.going(Notice(NoticeKind.DRAIN)) == ["", RESIZED]
+    rank.close()
+
+
+PLAIN = "from spotladder import train\ntrain.current()\n"
+FIXED = """
+from ray.train import ScalingConfig
+from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+from spotladder import train
+
+DataParallelTrainer(lambda: None, scaling_config={scaling}, run_config=train.ray_run_config()).fit()
+"""
+USE = "use scaling_config=train.ray_scaling_config()"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        pytest.param(PLAIN, "spec.elastic: needs a trainer of Ray Train, but this process is no worker", id="no Ray"),
+        pytest.param(
+            FIXED.format(scaling="ScalingConfig(num_workers=4)"),
+            "spec.elastic: the job trains with 2 to 4 workers, but the trainer's scaling_config has num_workers=4: "
+            + USE,
+            id="a fixed number of workers",
+        ),
+        pytest.param(
+            FIXED.format(scaling="ScalingConfig(num_workers=(1, 4))"),
+            f"the trainer's scaling_config has num_workers=(1, 4): {USE}",
+            id="other numbers of workers",
+        ),
+    ],
+)
+def test_a_program_that_cannot_be_elastic_ends_with_2_and_says_why(tmp_path: Path, script: str, said: str) -> None:
+    given = {"SIZES": "2,4", "URI": str(tmp_path / "checkpoints"), "JOB": "digits"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "RAY_ADDRESS": "local",
+            **{f"SPOTLADDER_{name}": value for name, value in given.items()},
+        },
+    )
+    assert said in done.stderr
+    assert done.returncode == 2
+
+
+def test_the_scaling_config_has_the_sizes_of_an_elastic_job_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from spotladder import train
+
+    fixed = train.ray_scaling_config(4, resources_per_worker={"CPU": 2})
+    assert (fixed.num_workers, fixed.resources_per_worker) == (4, {"CPU": 2})
+    monkeypatch.setenv("SPOTLADDER_SIZES", "2,4")
+    elastic = train.ray_scaling_config(7)
+    assert (elastic.num_workers, elastic.placement_strategy) == ((2, 4), "SPREAD")
