@@ -118,7 +118,7 @@ class KubernetesBackend:
 
         decision = Decision(loaded.state, (action,))
         result = await self._session.reconcile._executor.execute(
-            loaded, decision, room=lambda _tier: True, address=address
+            loaded, decision, admits=lambda _launch: True, address=address
         )
         assert (result.blocked, result.failed, result.cleanup_error) == (None, None, None)
 
