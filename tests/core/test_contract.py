@@ -20,6 +20,12 @@ def test_the_program_reads_the_notice_that_the_controller_writes(reason: Reason,
     assert notice.deadline == pytest.approx(deadline, abs=0.001)
 
 
+def test_a_notice_without_fields_asks_the_program_to_stop_for_an_eviction() -> None:
+    notice = Notice.decode("{}")
+    assert notice == Notice(NoticeKind.NOTICE.value, Reason.EVICTION_NOTICE.value, None)
+    assert notice.encode() == '{"kind":"notice","deadline":null,"reason":"EvictionNotice"}'
+
+
 @pytest.mark.parametrize("reason", Reason)
 def test_only_an_eviction_is_announced_as_a_notice(reason: Reason) -> None:
     expected = NoticeKind.NOTICE if reason is Reason.EVICTION_NOTICE else NoticeKind.DRAIN
