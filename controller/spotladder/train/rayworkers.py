@@ -233,6 +233,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._found: Found | None = None
         self._looked = False
         self._committed = 0
+        self._replicated = False
 
     def get_checkpoint(self) -> Any:
         """The newest commit; at the start of an attempt, the newest commit of earlier attempts."""
@@ -251,14 +252,18 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         checkpoint_upload_fn: Callable[[Any, str], Any] | None = None,
         validation: Any = False,
     ) -> None:
-        """Commit the checkpoint, if any rank has one, then report to Ray. Raises to end the run if it must stop."""
+        """Commit the checkpoint, if any rank has one, then report to Ray. Raises to end the run if it must stop.
+
+        If only rank 0 reports checkpoints, they are the whole state: when another rank is lost, rank 0 commits its
+        checkpoint alone, then raises RankLost.
+        """
         member = self._member()
         member.begin()
         decision = self._agree(member, metrics, checkpoint is not None)
         with member.stacks.pause():
             committed = self._commit(member, decision, metrics, checkpoint) if decision["commit"] else None
             if decision["stop"]:
-                member.commits.wait()
+                member.commits.wait()  # Raises RankLost if rank 0 has committed alone.
                 raise interrupted(decision["step"], tuple(decision["leaving"]))
             at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
             if at_once and not member.commits.copy_uncommitted():
@@ -325,13 +330,19 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             stop = commit and not done and bool(going)
             again = member.writer.start.restart if member.writer else 0
             name = f"ckpt-{counted['step']:06d}.{again}"
-            return {"commit": commit, "stop": stop, "leaving": leaving_of(going), "name": name, **counted}
+            replicated = commit and not any(has for has, _ in answers[1:])
+            how = {"commit": commit, "replicated": replicated, "stop": stop, "leaving": leaving_of(going)}
+            return {**how, "name": name, **counted}
 
-        decision: dict[str, Any] = member.channel.exchange(
-            f"report {self._reports}", (mine, member.going(notice)), decide
-        )
+        answer = (mine, member.going(notice))
+        try:
+            decision: dict[str, Any] = member.channel.exchange(f"report {self._reports}", answer, decide)
+        except RankLost:
+            if member.writer is None or not (mine and self._replicated):
+                raise
+            decision = {**decide([answer]), "stop": True}
         if decision["commit"]:
-            self._committed = decision["step"]
+            self._committed, self._replicated = decision["step"], decision["replicated"]
         return decision
 
     def _counted(self, metrics: dict[str, Any], commit: bool) -> dict[str, int]:
@@ -345,7 +356,14 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         path = f"{self._below}/{decision['name']}"
         member.commits.submit(
             pending.Checkpoint(
-                decision["step"], folder, decision["total"], metrics, keep_folder=True, path=path, last=decision["stop"]
+                decision["step"],
+                folder,
+                decision["total"],
+                metrics,
+                keep_folder=True,
+                path=path,
+                last=decision["stop"],
+                replicated=decision["replicated"],
             )
         )
         storage = get_train_context().get_storage()
