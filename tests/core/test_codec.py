@@ -113,6 +113,7 @@ def test_an_invalid_or_newer_state_is_rejected(text: str, message: str) -> None:
 def test_default_values_are_omitted() -> None:
     plain: dict[str, Any] = json.loads(codec.dump(JobState()))
     assert plain == {"version": 1}
+    assert codec.dump(JobState()) == '{"version":1}', "without spaces: the state is stored in an object's status"
 
 
 @given(states)
