@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from spotladder.core.reasons import Reason
 from tests.e2e.losses import SPOT, handover
 from tests.e2e.world import E2eCluster
 
 LIMIT = 45.0
 """Seconds without a step, on a machine with other things to do. docs/attempts.md has the figure."""
+
+BOOT = 400.0
+"""Seconds in which a standby attempt boots and takes over, on such a machine."""
 
 BOUNDS = {"maxDuration": "15m"}
 PROGRAM = "chain.py --steps 100000"
@@ -30,15 +34,34 @@ def test_a_return_to_spot_waits_for_its_nodes_beside_the_running_attempt(here: E
     here.give(SPOT, 2)
     takes_over(here, attempt=2)
     assert here.status()["tier"] == SPOT
-    assert here.path() == [(ON_DEMAND, "Policy")]
+    assert here.path() == [(ON_DEMAND, Reason.POLICY)]
     here.suspend()
     here.is_the_uninterrupted_result(steps=here.steps())
 
 
-def takes_over(here: E2eCluster, *, attempt: int) -> None:
+def test_the_next_tier_boots_during_a_notice_and_a_changed_workload_beside_the_running_one(here: E2eCluster) -> None:
+    here.heads(2)
+    here.pool(SPOT, 2, notice="75s")
+    here.pool(ON_DEMAND, 4)
+    tiers = (SPOT, {"name": ON_DEMAND, "maxFailures": -1})
+    here.submit(*tiers, program=PROGRAM, overlap=BOUNDS)
+    here.runs(SPOT, past=5)
+    here.processes.append(here.cluster.notice(here.worker_node(), 90))
+    standby = here.until("the next tier's attempt is planned", lambda: here.status().get("standby"))
+    assert (standby["tier"], standby["reason"]) == (ON_DEMAND, Reason.EVICTION_NOTICE)
+    takes_over(here, attempt=2, failures=1)
+    here.submit(*tiers, program=f"{PROGRAM} --pace 0.21", overlap=BOUNDS)
+    here.until("the changed attempt is planned", lambda: here.status().get("standby"))
+    takes_over(here, attempt=3, failures=1)
+    assert here.path() == [(SPOT, Reason.EVICTION_NOTICE), (ON_DEMAND, Reason.SPEC_UPDATED)]
+    here.suspend()
+    here.is_the_uninterrupted_result(steps=here.steps())
+
+
+def takes_over(here: E2eCluster, *, attempt: int, failures: int = 0) -> None:
     """Wait until the standby attempt trains. The attempt before it trains until it is ready, and no step is redone."""
     planned_at = here.done()[-1].step
-    here.until("the standby attempt trains", lambda: any(step.attempt == attempt for step in here.done()))
+    here.until("the standby attempt trains", lambda: any(step.attempt == attempt for step in here.done()), BOOT)
     here.until("the job runs", lambda: (here.status()["attempt"], here.status()["phase"]) == (attempt, "Running"))
     done = here.done()
     gap = handover(done)
@@ -49,5 +72,5 @@ def takes_over(here: E2eCluster, *, attempt: int) -> None:
     assert len(numbers) == len(set(numbers)), "a step was done twice"
     assert max(before) < min(step.step for step in done if step.attempt == attempt)
     assert gap <= LIMIT, here.picture()
-    assert here.status()["failures"] == 0
+    assert here.status()["failures"] == failures
     assert "standby" not in here.status()
