@@ -64,7 +64,7 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.frameworks
-def test_elastic(tmp_path: Path) -> None:
+def test_elastic_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     demo = Demo.copied("elastic", tmp_path / "demo")
     demo.run()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.train.builders import log_of
-from tests.train.machine import Machine, until
+from tests.train.machine import Machine
+from tests.waiting import until
 
 pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
 
@@ -41,7 +42,7 @@ def beat(folder: Path) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def test_a_job_continues_with_fewer_workers_and_grows_again_without_repeating_a_step(
+def test_a_raytrain_job_continues_with_fewer_workers_and_grows_again_without_repeating_a_step(
     machine: Machine, tmp_path: Path
 ) -> None:
     config = {"total": 100_000, "pause": 0.02}
@@ -67,7 +68,7 @@ def test_a_job_continues_with_fewer_workers_and_grows_again_without_repeating_a_
     assert driver.poll() is None
 
 
-def test_a_draining_node_is_handed_over_and_the_others_continue(machine: Machine, tmp_path: Path) -> None:
+def test_a_draining_node_of_raytrain_is_handed_over_and_the_others_continue(machine: Machine, tmp_path: Path) -> None:
     config = {"total": 100_000, "pause": 0.02}
     driver = machine.driver("elastic_loop", tmp_path, config, interval="1h", **ELASTIC, **WATCHER)
     until((tmp_path / "starts-1").exists)
