@@ -27,7 +27,8 @@ from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
 from spotladder.policies import registry
 from tests.core.builders import START, spec, tier
-from tests.core.worlds import TOTAL, Decider, RandomWorld, edit, suspend
+from tests.core.world_decider import Decider
+from tests.core.worlds import TOTAL, RandomWorld, edit, suspend
 
 many = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -1,5 +1,4 @@
-"""A random world around the decider: changing capacity, lost nodes, unreachable clusters, a log that fences, and a
-decider that crashes between any two effects and sees stale observations.
+"""A random world around the decider: changing capacity, lost nodes, unreachable clusters, and a log that fences.
 
 The world keeps the truth; the decider only sees observations. Everything random comes from one seeded generator.
 """
@@ -9,12 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from spotladder.core import codec
-from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
-    TERMINAL,
-    Action,
-    Attempt,
     AttemptSeen,
     Delete,
     Drain,
@@ -22,23 +16,17 @@ from spotladder.core.model import (
     Finish,
     Handover,
     JobSpec,
-    JobState,
     Launch,
-    Loss,
     Observation,
     PodPhase,
     PodRole,
     PodSeen,
     Progress,
     Replace,
-    Stage,
     TakeOver,
     UpdateStrategy,
 )
-from spotladder.core.policies import Policy
-from spotladder.core.policies.ordered import Ordered
-from spotladder.core.reasons import Cause, Reason
-from spotladder.core.situation import Situation
+from spotladder.core.reasons import Cause
 from tests.core.builders import START
 
 STEPS_PER_SECOND = 1
@@ -98,11 +86,6 @@ class Program:
     def staying(self) -> int:
         works = (pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead and pod.dies_at is None)
         return sum(pod.role is PodRole.WORKER for pod in works)
-
-
-@dataclass
-class Crash(Exception):
-    """The decider crashes here."""
 
 
 @dataclass
@@ -386,109 +369,6 @@ class RandomWorld:
                 self._mark(pod)
 
 
-class Decider:
-    """Drives the decision core like a controller (load, decide, apply, persist) and crashes between the steps."""
-
-    def __init__(self, world: RandomWorld, crashes: float, policy: Policy | None = None) -> None:
-        self.world, self.crashes = world, crashes
-        self.policy = policy or Ordered()
-        self.state = JobState()
-        self.losses: list[Loss] = []
-        self.pictures: list[Observation] = []
-        self.acted = -1  # the revision of the newest observation that lacks an effect
-        self.wake_at: float | None = world.now
-
-    def look(self) -> None:
-        """Reconcile once."""
-        world, before = self.world, self.state
-        seen = world.observe()
-        self.pictures.append(seen)
-        if self.crashes and world.random.random() < 0.1:
-            # Repeat an earlier observation. By the port, every accepted observation has the effects of all earlier
-            # calls, so one from before the last effect is repeated only if its revision makes it rejected.
-            shown = [old for old in self.pictures[-5:] if old.revision < before.revision or old.revision > self.acted]
-            seen = world.random.choice(shown)
-        now = world.now - (world.random.choice([0.5, 3600.0]) if self.crashes and world.random.random() < 0.03 else 0)
-        decision = decide(world.spec, before, seen, now, self.policy)
-        if world.random.random() < 0.1:
-            assert decision == decide(world.spec, before, seen, now, self.policy), "a function of its arguments"
-        assert not (decision.moves and decision.actions)
-        number = before.attempt.number if before.attempt else 0
-        if any((move.reason, move.attempt) == (Reason.INSUFFICIENT_CAPACITY, number) for move in decision.moves):
-            assert not Situation(world.spec, before, seen, now).all_placed, "a slow start is no missing capacity"
-        for record in decision.state.tiers:
-            assert record.exhausted_by in (None, Reason.INSUFFICIENT_CAPACITY, Reason.MAX_FAILURES_EXCEEDED)
-        if before.stage in TERMINAL:
-            assert decision.state.stage is before.stage
-        try:
-            for action in decision.actions:
-                self._maybe_die()
-                self._apply(action)
-            self._maybe_die()
-        except Crash:
-            self.wake_at = world.now  # another decider starts at once
-            return
-        self.state = codec.load_state(codec.dump(decision.state))
-        self.losses.extend(decision.losses)
-        if (live := self.state.attempt) and live.number in world.programs and not self.crashes:
-            assert live.workers == world.programs[live.number].workers, "compared with the spec at its launch"
-        self.wake_at = decision.wake_at
-        replanned = before.attempt and self.state.attempt and _plan(before.attempt) != _plan(self.state.attempt)
-        replanned = replanned or _number(before.standby) != _number(self.state.standby)
-        assert self.wake_at is None or decision.moves or replanned or self.wake_at > now, "a busy loop"
-
-    def _apply(self, action: Action) -> None:
-        self.acted = self.world.revision
-        match action:
-            case Launch():
-                self.world.launch(action)
-            case Drain():
-                self.world.drain(action)
-            case Delete():
-                self.world.delete(action)
-            case Replace():
-                self.world.replace(action)
-            case TakeOver():
-                assert self.state.attempt is not None
-                assert action.attempt == self.state.attempt.number, "only the live attempt may write"
-                self.world.take_over(action)
-            case Finish():
-                self.world.finish(action)
-
-    def _maybe_die(self) -> None:
-        if self.world.random.random() < self.crashes:
-            raise Crash
-
-    def run(self, passes: int) -> None:
-        """Advance the world; the decider reconciles at its `wake_at` or after an event."""
-        for _ in range(passes):
-            if self.state.stage in TERMINAL:
-                return
-            events = self.world.random.choice([1.0, 5.0, 20.0])
-            if self.wake_at is not None and self.wake_at <= self.world.now + events:
-                self.world.pass_time(max(0.0, self.wake_at - self.world.now))
-            else:
-                self.world.pass_time(events)
-            self.look()
-
-    def run_on_timers_only(self, passes: int) -> None:
-        """The decider gets no events: it reconciles only at its own `wake_at`."""
-        for _ in range(passes):
-            if self.state.stage in TERMINAL:
-                return
-            assert self.wake_at is not None, f"never woken again in {self.state}"
-            self.world.pass_time(max(0.0, self.wake_at - self.world.now))
-            self.look()
-
-
-def _plan(attempt: Attempt) -> tuple[object, ...]:
-    return attempt.template, attempt.leaving, attempt.handing_over_since, attempt.leave_by
-
-
-def _number(attempt: Attempt | None) -> int:
-    return attempt.number if attempt is not None else 0
-
-
 def suspend(world: RandomWorld, suspended: bool) -> None:
     world.spec = replace(world.spec, suspend=suspended)
 
@@ -503,6 +383,3 @@ def edit(world: RandomWorld) -> None:
         tiers=tuple(replace(tier, template=template) for tier in world.spec.tiers),
         update_strategy=dice.choice(list(UpdateStrategy)),
     )
-
-
-__all__ = ["TOTAL", "Decider", "RandomWorld", "Stage", "edit", "suspend"]
