@@ -1,8 +1,20 @@
-"""Whether all pods of an attempt are placed or ready."""
+"""The number of workers of an attempt, and whether its pods are placed or ready."""
 
 from __future__ import annotations
 
-from spotladder.core.model import AttemptSeen, PodPhase, PodRole
+from spotladder.core.model import Attempt, AttemptSeen, JobSpec, PodPhase, PodRole
+
+
+def launched_workers(attempt: Attempt | None, spec: JobSpec) -> int:
+    """The number of worker pods that the attempt was launched with; that of the spec without an attempt."""
+    return spec.workers if attempt is None or attempt.workers is None else attempt.workers
+
+
+def needed_workers(attempt: Attempt | None, spec: JobSpec) -> int:
+    """The number of workers with which the attempt can train."""
+    if attempt is None or attempt.min_workers is None:
+        return launched_workers(attempt, spec)
+    return attempt.min_workers
 
 
 def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:

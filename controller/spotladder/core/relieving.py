@@ -10,9 +10,8 @@ The notice is counted as a failure as soon as it is observed, once. Without a st
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from spotladder.core import limits
+from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
 from spotladder.core.model import PodSeen
 from spotladder.core.reasons import Reason

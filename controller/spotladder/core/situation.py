@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spotladder.core.gang import gang_placed, gang_ready
+from spotladder.core.gang import gang_placed, gang_ready, launched_workers, needed_workers
 from spotladder.core.losses import head_lost
 from spotladder.core.model import (
     Attempt,
@@ -69,14 +69,12 @@ class Situation:
     @property
     def workers(self) -> int:
         """The number of worker pods that the live attempt was launched with."""
-        attempt = self.state.attempt
-        return self.spec.workers if attempt is None or attempt.workers is None else attempt.workers
+        return launched_workers(self.state.attempt, self.spec)
 
     @property
     def needed(self) -> int:
         """The number of workers with which the live attempt can train."""
-        attempt = self.state.attempt
-        return self.workers if attempt is None or attempt.min_workers is None else attempt.min_workers
+        return needed_workers(self.state.attempt, self.spec)
 
     @property
     def elastic(self) -> bool:
@@ -297,15 +295,13 @@ class Situation:
         standby, seen = self.state.standby, self.standby_seen
         if standby is None or seen is None or seen.held is False:
             return False
-        return gang_ready(seen, standby.min_workers or standby.workers or self.spec.workers)
+        return gang_ready(seen, needed_workers(standby, self.spec))
 
     @property
     def standby_placed(self) -> bool:
         """Whether every pod of the standby attempt has a node with its image."""
         standby = self.state.standby
-        if standby is None:
-            return False
-        return gang_placed(self.standby_seen, standby.min_workers or standby.workers or self.spec.workers)
+        return standby is not None and gang_placed(self.standby_seen, needed_workers(standby, self.spec))
 
     @property
     def standby_deadline(self) -> Instant | None:

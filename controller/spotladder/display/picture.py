@@ -11,6 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from spotladder.core.gang import launched_workers
 from spotladder.core.impediment import classify
 from spotladder.core.model import (
     TERMINAL,
@@ -221,7 +222,7 @@ def _standby_state(snapshot: ViewSnapshot, standby: Attempt) -> tuple[Tone, str]
     if here.standby_ready:
         return Tone.GOOD, f"attempt {standby.number} stands by"
     up = len(_up(here.standby_seen))
-    return Tone.CAUTION, f"attempt {standby.number} starts as standby, {up}/{standby.workers or here.spec.workers} up"
+    return Tone.CAUTION, f"attempt {standby.number} starts as standby, {up}/{launched_workers(standby, here.spec)} up"
 
 
 def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:

@@ -180,11 +180,12 @@ def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> View
 
 def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:
     """The current attempt with its running and pending workers according to the status."""
+    from spotladder.core.gang import launched_workers
     from spotladder.core.model import AttemptSeen, PodPhase, PodSeen
 
     attempt = state.attempt
     if attempt is None:
         return ()
-    wanted = max(0, (attempt.workers or spec.workers) - state.nodes) if attempt.end_reason is None else 0
+    wanted = max(0, launched_workers(attempt, spec) - state.nodes) if attempt.end_reason is None else 0
     phases = [PodPhase.RUNNING] * state.nodes + [PodPhase.PENDING] * wanted
     return (AttemptSeen(attempt.number, tuple(PodSeen(f"{n}", phase=phase) for n, phase in enumerate(phases))),)
