@@ -18,9 +18,9 @@ from typing import Any
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.train.agreement import Agreement
-from spotladder.train.channel import Hub
 from spotladder.train.commits import Commits
 from spotladder.train.framing import allow_connections, proof_of
+from spotladder.train.hub import Hub
 from spotladder.train.pending import Checkpoint
 from spotladder.train.ranks import ProcessRank
 

@@ -14,9 +14,10 @@ import pytest
 
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train.agreement import AgreedStep, Agreement
-from spotladder.train.channel import Hub, Spoke
 from spotladder.train.framing import FramedConnection
+from spotladder.train.hub import Hub
 from spotladder.train.interruption import RankLost
+from spotladder.train.spoke import Spoke
 
 
 class Star:

@@ -11,9 +11,10 @@ import sys
 
 import pytest
 
-from spotladder.train import channel
+from spotladder.train import hub as hub_module
 from spotladder.train.agreement import Agreement
-from spotladder.train.channel import Hub, Spoke
+from spotladder.train.hub import Hub
+from spotladder.train.spoke import Spoke
 from tests.train.many_ranks import STEP, Group
 
 SIZE = 200
@@ -32,7 +33,7 @@ def test_200_ranks_join_agree_on_a_step_and_commit() -> None:
 
 def test_rank_0_accepts_ranks_again_after_it_had_too_many_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: after the first error it accepted no other rank."""
-    monkeypatch.setattr(channel, "ACCEPT_RETRY_INTERVAL", 0.0)
+    monkeypatch.setattr(hub_module, "ACCEPT_RETRY_INTERVAL", 0.0)
     real, errors = socket.socket.accept, [errno.EMFILE, errno.EMFILE]
 
     def accept(self: socket.socket) -> tuple[socket.socket, object]:

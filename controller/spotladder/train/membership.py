@@ -18,14 +18,17 @@ from spotladder.core.contract import ExitCode, Notice, NoticeKind
 from spotladder.errors import Fenced
 from spotladder.train import rendezvous
 from spotladder.train.agreement import Agreement
-from spotladder.train.channel import Alone, Channel, Hub, Spoke, described, raised
+from spotladder.train.channel import Alone, Channel
 from spotladder.train.commits import Commits
 from spotladder.train.environment import Environment
 from spotladder.train.framing import Address
 from spotladder.train.heartbeat import Heartbeat
+from spotladder.train.hub import Hub
 from spotladder.train.interruption import RESIZED
 from spotladder.train.notice import Listener, listen
+from spotladder.train.rank_errors import described, raised
 from spotladder.train.ranks import ProcessRank
+from spotladder.train.spoke import Spoke
 from spotladder.train.stacks import StackWatch
 from spotladder.train.standby import must_wait, wait_for_turn
 from spotladder.train.store_retry import StoreRetry

@@ -13,7 +13,7 @@ from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import InvalidSpec
-from spotladder.train.channel import described, raised
+from spotladder.train.rank_errors import described, raised
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog

@@ -18,10 +18,10 @@ from typing import Any
 from spotladder.checkpoints.store import ObjectMissing, Store
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.train.agreement import Agreement
-from spotladder.train.channel import Spoke
 from spotladder.train.framing import Address
 from spotladder.train.interruption import RankLost
 from spotladder.train.ranks import ProcessRank
+from spotladder.train.spoke import Spoke
 from spotladder.train.store_retry import StoreRetry
 
 _log = logging.getLogger("spotladder.train")
