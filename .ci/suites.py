@@ -76,8 +76,10 @@ SUITES: dict[str, tuple[str, ...]] = {
 FORECASTS = (
     "controller/spotladder/cli/forecast.py",
     "controller/spotladder/cli/plan.py",
+    "controller/spotladder/cli/plan_options.py",
     "controller/spotladder/cli/replay.py",
     "controller/spotladder/cli/simulate.py",
+    "controller/spotladder/cli/simulate_options.py",
     "controller/spotladder/cli/simulation.py",
     "controller/spotladder/cli/tier_facts.py",
     "controller/spotladder/cli/what_if.py",
