@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from spotladder.cli.main import main
+from spotladder.core.codec import dump
+from spotladder.core.model import JobState
 
 
 @dataclass(frozen=True)
@@ -38,3 +40,14 @@ def start(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> Ans
         env={**os.environ, **environment},
     )
     return Answer(result.returncode, result.stdout.decode(), result.stderr.decode())
+
+
+def earlier_run(folder: Path, monkeypatch: pytest.MonkeyPatch, state: JobState) -> Path:
+    """Give the job of `tests.api.builders.JOB` a local run with this state, below `folder`. Returns the file of the
+    state."""
+    run = folder / "states" / "team-a" / "digits"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    (run / "state.json").write_text(dump(state))
+    monkeypatch.setenv("SPOTLADDER_STATE", str(folder / "states"))
+    return run / "state.json"

@@ -15,7 +15,7 @@ from spotladder.core.codec import dump
 from spotladder.core.model import JobState, Stage, TierRecord
 from spotladder.core.reasons import Reason
 from tests.api.builders import JOB, WORLD, changed, written
-from tests.cli.terminal import Answer, call
+from tests.cli.terminal import Answer, call, earlier_run
 
 Capture = pytest.CaptureFixture[str]
 
@@ -157,11 +157,7 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The world's spot pool gives 5 s of notice."""
-    folder = tmp_path / "states" / "team-a" / "digits"
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text("{}")
-    (folder / "state.json").write_text(dump(JobState(commit_seconds=93.4)))
-    monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
+    state = earlier_run(tmp_path, monkeypatch, JobState(commit_seconds=93.4))
     told = "a commit takes 1m34s, the longest that a run of the job measured"
     risk = "risk: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 5s notice"
     found = planned(capsys, tmp_path, *RATE).out
@@ -169,16 +165,13 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
     assert risk in found
     given = planned(capsys, tmp_path, *RATE, "--commit-time", "2s").out
     assert "a commit takes 2s\n" in given
-    (folder / "state.json").write_text("damaged")
+    state.write_text("damaged")
     assert "a commit takes 10s\n" in planned(capsys, tmp_path, *RATE).out
 
 
 def test_the_last_run_of_the_job_is_compared_with_the_simulated_ones(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "states" / "team-a" / "digits"
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text("{}")
     ended = JobState(
         stage=Stage.SUCCEEDED,
         reason=Reason.COMPLETED,
@@ -186,15 +179,14 @@ def test_the_last_run_of_the_job_is_compared_with_the_simulated_ones(
         ended_at=1000.0 + 90 * 3600,
         tiers=(TierRecord("spot-a", cost=0.25),),
     )
-    (folder / "state.json").write_text(dump(ended))
-    monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
+    state = earlier_run(tmp_path, monkeypatch, ended)
     told = (
         "compared: the job has run before: $0.25 in 90.00 h (Completed); 0 % of the simulated runs cost less, 100 % end"
     )
     assert told in planned(capsys, tmp_path, *RATE).out
     last = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]["lastRun"]
     assert (last["costUsd"], last["hours"], last["cheaperRunsShare"]) == (0.25, 90.0, 0.0)
-    (folder / "state.json").write_text(dump(replace(ended, stage=Stage.RUNNING, ended_at=None)))
+    state.write_text(dump(replace(ended, stage=Stage.RUNNING, ended_at=None)))
     assert "compared: " not in planned(capsys, tmp_path, *RATE).out
 
 

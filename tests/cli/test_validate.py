@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from spotladder.core.codec import dump
 from spotladder.core.model import JobState
 from tests.api.builders import JOB, WORLD, changed, written
-from tests.cli.terminal import call, start
+from tests.cli.terminal import call, earlier_run, start
 from tests.workloads.test_review import JOBSET
 
 Capture = pytest.CaptureFixture[str]
@@ -113,11 +113,7 @@ spec: {provider: gcp}
 def test_a_cluster_check_warns_of_a_notice_that_is_too_short_for_a_commit(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "states" / "team-a" / "digits"
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text("{}")
-    (folder / "state.json").write_text(dump(JobState(commit_seconds=93.4)))
-    monkeypatch.setenv("SPOTLADDER_STATE", str(tmp_path / "states"))
+    state = earlier_run(tmp_path, monkeypatch, JobState(commit_seconds=93.4))
     pod = "template: {spec: {containers: [{name: ray, image: train:1}]}}"
     head = ("rayClusterSpec:\n", f"rayClusterSpec:\n            headGroupSpec: {{{pod}}}\n")
     workers = ("replicas: 2\n", f"replicas: 2\n              {pod}\n")
@@ -130,5 +126,5 @@ def test_a_cluster_check_warns_of_a_notice_that_is_too_short_for_a_commit(
     answer = call(capsys, "validate", "--cluster", job, capacity)
     assert (answer.code, told in answer.err.splitlines()) == (0, True), answer
     assert "a commit takes" not in call(capsys, "validate", job, capacity).err
-    (folder / "state.json").write_text(dump(JobState(commit_seconds=29.0)))
+    state.write_text(dump(JobState(commit_seconds=29.0)))
     assert "a commit takes" not in call(capsys, "validate", "--cluster", job, capacity).err

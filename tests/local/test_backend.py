@@ -3,144 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from spotladder.core.backend import LAST_COMMIT_LIMIT
-from spotladder.core.model import (
-    AttemptSeen,
-    Delete,
-    Drain,
-    Exit,
-    Finish,
-    Launch,
-    PodPhase,
-    PodRole,
-    Progress,
-    TakeOver,
-)
+from spotladder.core.model import Delete, Drain, Exit, Finish, Launch, PodPhase, PodRole, Progress
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import DriverExited, DriverStarted, Launched, Noted, PoolChanged, Record, Resized
+from spotladder.display.timeline import DriverExited, DriverStarted, Launched, PoolChanged, Resized
 from spotladder.errors import EnvironmentFailure
-from spotladder.local import backend as module
 from spotladder.local import driver
-from spotladder.local.backend import CONNECTS_WITHIN, SPARE_AFTER, LocalBackend
-from spotladder.local.local_job import LocalJob, LocalTier
+from spotladder.local.backend import SPARE_AFTER
 from spotladder.local.pools import PoolClock, PoolPlan
-from spotladder.local.program import Program
-
-BEGAN = 1_000_000.0
-
-
-@dataclass
-class FakeNode:
-    name: str
-    up: bool = False
-    alive: bool = True
-    why: str | None = None
-    address: str = "10.0.0.1:6379"
-    agent: str = "http://10.0.0.1:1"
-    used: bool = True
-
-    def failed(self) -> str | None:
-        return self.why
-
-    def notice(self) -> None: ...
-
-    def kill(self) -> None:
-        self.alive = False
-
-
-@dataclass
-class FakeLog:
-    progress: Progress = field(default_factory=Progress)
-    polls: int = 0
-    current: bool = True
-    gone: str = ""
-    ended: list[tuple[bool, str]] = field(default_factory=list)
-
-    def keep_output(self, attempt: int, file: Path) -> None:
-        pass
-
-    def poll_now(self) -> None:
-        self.polls += 1
-
-    def end(self, *, succeeded: bool, message: str) -> None:
-        self.ended.append((succeeded, message))
-
-
-class Rig:
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **job_fields: Any) -> None:
-        self.folder, self.now = folder, BEGAN
-        self.nodes: dict[str, FakeNode] = {}
-        self.submitted: list[tuple[str, Mapping[str, str]]] = []
-        self.records: list[Record] = []
-        self.log = FakeLog()
-
-        def node(name: str, *_: object, **__: object) -> FakeNode:
-            return self.nodes.setdefault(name, FakeNode(name))
-
-        def submit(_program: Program, _agent: str, name: str, environment: Mapping[str, str]) -> None:
-            self.submitted.append((name, environment))
-
-        monkeypatch.setattr(module, "Head", node)
-        monkeypatch.setattr(module, "Worker", node)
-        monkeypatch.setattr(Program, "submit", submit)
-        tier = LocalTier("pool", "python train.py", {"LR": "0.1", "SPOTLADDER_TIER": "not this"})
-        machine: Any = SimpleNamespace(folder=folder, temporary=lambda number: folder / "tmp" / f"a{number}")
-        self.pool = PoolClock(PoolPlan("pool", nodes=4), BEGAN, BEGAN)
-        tiers, environment = {"spot-a": tier, "spot-b": tier}, {"SPOTLADDER_URI": "s3://b/p"}
-        job = LocalJob(
-            **{"workers": 2, **job_fields},
-            name="digits",
-            namespace="team-a",
-            cwd=folder,
-            tiers=tiers,
-            environment=environment,
-        )
-        self.backend = LocalBackend(
-            job,
-            machine,
-            {"spot-a": self.pool, "spot-b": self.pool},
-            self.log,
-            clock=lambda: self.now,
-            emit=self.records.append,
-            revision=7,
-        )
-
-    def up(self, *names: str) -> None:
-        for name in names:
-            self.nodes[name].up = True
-
-    def observe(self, number: int = 1) -> AttemptSeen:
-        seen = self.backend.observe().attempt(number)
-        assert seen is not None
-        return seen
-
-    def start_all(self) -> None:
-        """Bring up attempt 1 and start its program."""
-        self.backend.launch(Launch(1, "spot-a"))
-        self.up("h1")
-        self.observe()
-        self.up("a1-w1-1", "a1-w2-1")
-        self.observe()
-        driver.note(self.attempt() / "started.json", pid=1, at=self.now)
-
-    def attempt(self, number: int = 1) -> Path:
-        return self.folder / "attempts" / f"{number:04d}"
-
-    def of(self, kind: type[Record]) -> list[Record]:
-        return [record for record in self.records if isinstance(record, kind)]
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    return Rig(tmp_path, monkeypatch)
+from tests.local.rig import BEGAN, Rig
 
 
 def test_an_attempt_starts_its_head_then_its_nodes_then_the_program(rig: Rig) -> None:
@@ -387,86 +262,6 @@ def test_temporary_files_are_deleted_with_the_attempt(rig: Rig) -> None:
     assert not (rig.folder / "tmp" / "a1").exists()
 
 
-def plain(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Start a program that does not use Ray. The returned list grows when the program is killed with its node."""
-    killed: list[str] = []
-    monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
-    rig.start_all()
-    rig.nodes["h1"].used = False
-    driver.note(rig.attempt() / "heartbeat.json", step=1, total=9)
-    rig.observe()
-    return killed
-
-
-def test_a_program_that_does_not_use_ray_is_killed_with_a_lost_node(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = plain(rig, monkeypatch)
-    (noted,) = rig.of(Noted)
-    assert "counts as running on a1-w1, a1-w2" in str(noted)
-    rig.nodes["a1-w2-1"].alive = False
-    rig.observe()
-    assert killed == ["0001"]
-    assert "a1-w3-1" not in rig.nodes, "there is no program left to recover in place"
-    driver.note(rig.attempt() / "exited.json", code=-9, at=BEGAN)
-    seen = rig.observe()
-    assert (seen.exit, seen.message) == (Exit.FAILED, "the program ran on a1-w2, which is lost")
-
-
-@pytest.mark.parametrize("beats", [True, False])
-def test_a_program_that_uses_ray_or_may_still_connect_is_not_killed_with_a_lost_node(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, beats: bool
-) -> None:
-    killed: list[str] = []
-    monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
-    rig.start_all()
-    rig.nodes["h1"].used = beats
-    if beats:
-        driver.note(rig.attempt() / "heartbeat.json", step=1, total=9)
-    rig.observe()
-    rig.nodes["a1-w2-1"].alive = False
-    rig.observe()
-    rig.observe()
-    assert killed == []
-    assert "a1-w3-1" in rig.nodes
-    assert rig.of(Noted) == []
-
-
-def test_a_node_loss_before_the_program_counts_as_without_ray_does_not_kill_it_later(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    killed: list[str] = []
-    monkeypatch.setattr(Program, "go_with_node", lambda program: killed.append(program.folder.name))
-    rig.start_all()
-    rig.nodes["h1"].used = False
-    rig.nodes["a1-w1-1"].alive = False
-    rig.observe()
-    rig.observe()
-    rig.up("a1-w3-1")
-    rig.now += CONNECTS_WITHIN
-    rig.observe()
-    rig.observe()
-    assert rig.of(Noted), "the program counts as without Ray now"
-    assert killed == []
-    rig.nodes["a1-w3-1"].alive = False
-    rig.observe()
-    assert killed == ["0001"]
-
-
-def test_a_program_that_does_not_use_ray_runs_until_the_notice_ends(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: Ray drains an idle node at once, and the program was killed 1–2 s after its notice."""
-    rig.pool.plan = replace(rig.pool.plan, taken_at=(10.0,), notice=20.0)
-    killed = plain(rig, monkeypatch)
-    rig.now += 11
-    rig.observe()
-    rig.nodes["a1-w1-1"].alive = False  # drained
-    rig.backend.drain(Drain(1, rig.now + 20, Reason.EVICTION_NOTICE))
-    rig.now += 19
-    noticed = next(pod for pod in rig.observe().pods if pod.uid == "a1-w1")
-    assert (noticed.phase, noticed.noticed, killed) == (PodPhase.RUNNING, True, [])
-    rig.now += 1
-    rig.observe()
-    assert killed == ["0001"]
-
-
 def test_the_phase_of_a_start_is_reported_until_the_first_step_is_done(rig: Rig) -> None:
     """Regression: no output during the 30 s in which a framework started."""
     said: list[str] = []
@@ -500,39 +295,3 @@ def test_the_phase_of_a_start_is_reported_until_the_first_step_is_done(rig: Rig)
         "the first step runs",
         "",
     ]
-
-
-def standing_by(rig: Rig) -> None:
-    """Attempt 1 trains, and the program of attempt 2 waits until it may take over."""
-    rig.start_all()
-    rig.backend.launch(Launch(2, "spot-b", standby=True))
-    rig.backend.observe()
-    rig.up("h2")
-    rig.backend.observe()
-    rig.up("a2-w1-1", "a2-w2-1")
-    rig.backend.observe()
-
-
-def test_a_standby_attempt_starts_beside_the_live_one_and_reports_when_its_program_waits(rig: Rig) -> None:
-    standing_by(rig)
-    assert rig.observe(1).held is None
-    assert (rig.observe(2).held, all(pod.ready for pod in rig.observe(2).pods)) == (False, True)
-    (rig.attempt(2) / "heartbeat.json").write_text(json.dumps({"at": 1.0, "phase": "standby"}))
-    assert rig.observe(2).held is True
-    environments = {name.split("-")[1]: environment for name, environment in rig.submitted}
-    assert environments["0002"]["SPOTLADDER_STANDBY"] == "true"
-    assert "SPOTLADDER_STANDBY" not in environments["0001"]
-    assert set(rig.nodes) & {"h3", "h4"} == set(), "no head is started ahead beside a standby attempt"
-
-
-def test_a_takeover_is_no_request_to_stop_and_a_later_drain_is(rig: Rig) -> None:
-    standing_by(rig)
-    for _ in range(2):
-        rig.backend.take_over(TakeOver(2))
-    notice = rig.attempt(2) / "notice.json"
-    assert json.loads(notice.read_text())["kind"] == "takeover"
-    assert (rig.observe(2).exit, rig.observe(2).held) == (None, None)
-    rig.backend.drain(Drain(2, BEGAN + 30, Reason.POLICY))
-    rig.backend.take_over(TakeOver(2))
-    assert json.loads(notice.read_text())["kind"] == "drain"
-    rig.backend.take_over(TakeOver(9))  # it does not exist
