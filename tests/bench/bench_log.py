@@ -142,7 +142,7 @@ def resume_in_place(address: str, folder: Path) -> Row:
     path = writer.folder(1)
     with here.cache.copying(source, path):
         found = upload_folder(elsewhere.store, source, path)
-        while not all(here.cache.fetch(path, file, Path(os.devnull)) for file in found):
+        while not all(here.cache.fetch(path, file, folder / "probe") for file in found):
             time.sleep(0.5)  # This store is in memory, so the upload may be faster than the copy.
     writer.commit(1, found)
     shutil.rmtree(source)
@@ -150,11 +150,12 @@ def resume_in_place(address: str, folder: Path) -> Row:
     def resume(log: CommitLog) -> None:
         with tempfile.TemporaryDirectory(dir=folder) as to:
             log.resume(Path(to))
+        log.release()
 
     mine, others = in_turn(lambda _: resume(here), lambda _: resume(elsewhere), CACHE_ROUNDS)
     elsewhere.store.delete([f"{path}/{file.name}" for file in found])
     shutil.rmtree(folder / "cache")
-    return compared("resume of 4 GiB in place, from the cache", mine, others, "from the bucket", 1.0)
+    return compared("resume of 4 GiB in place, from the cache", mine, others, "from the bucket", 0.25)
 
 
 def in_turn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from spotladder.checkpoints import cache as module
 from spotladder.checkpoints.cache import BLOCK, NodeCache
 from spotladder.checkpoints.entries import Commit, FileEntry
+from spotladder.checkpoints.held_links import PREFIX, READ_ONLY
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import upload_folder
@@ -78,7 +80,9 @@ class Machine:
         with tempfile.TemporaryDirectory(dir=self.folder) as to:
             found = self.log.resume(Path(to))
             assert found
-            return found.step, {path.name: path.read_bytes() for path in found.path.iterdir()}
+            content = {path.name: path.read_bytes() for path in found.path.iterdir()}
+        self.log.release()
+        return found.step, content
 
 
 @pytest.fixture(autouse=True)
@@ -116,12 +120,19 @@ def _loop(path: Path) -> None:
     path.symlink_to(path)
 
 
+def overwrite(path: Path, content: bytes) -> None:
+    """As a program that runs as root can, although the file is read-only."""
+    path.chmod(0o600)
+    path.write_bytes(content)
+    path.chmod(READ_ONLY)
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "missing": Path.unlink,
-    "torn": lambda path: os.truncate(path, path.stat().st_size // 2),
-    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
-    "empty": lambda path: path.write_bytes(b""),
-    "other bytes": lambda path: path.write_bytes(b"X" * path.stat().st_size),
+    "torn": lambda path: overwrite(path, path.read_bytes()[: path.stat().st_size // 2]),
+    "longer": lambda path: overwrite(path, path.read_bytes() + b"x"),
+    "empty": lambda path: overwrite(path, b""),
+    "other bytes": lambda path: overwrite(path, b"X" * path.stat().st_size),
     "a folder": _directory,
     "a loop": _loop,
 }
@@ -168,12 +179,130 @@ def test_jobs_in_one_folder_do_not_share_files(tmp_path: Path) -> None:
     assert other.fetch("a", entry, tmp_path / "w")
 
 
-def test_a_program_that_changes_its_files_does_not_change_the_cache(machine: Machine) -> None:
+# --- links instead of copies ------------------------------------------------------------------------------------------
+
+
+def test_a_resume_in_place_copies_nothing(machine: Machine) -> None:
     machine.commit(1, w=b"weights 1")
     found = machine.log.resume(machine.folder / "out")
     assert found
-    (found.path / "w").write_bytes(b"scribbles")
-    assert machine.cached() == {"ckpt-000001/w": b"weights 1"}
+    assert (found.path / "w").samefile(machine.file("w"))
+    assert (found.path / "w").stat().st_mode & 0o777 == READ_ONLY
+
+
+def test_every_file_of_a_job_with_a_cache_is_read_only(machine: Machine) -> None:
+    """A program that cannot write to its files learns it at its first resume, not at the first one in place."""
+    machine.commit(1, w=b"weights 1")
+    machine.file("w").unlink()
+    found = machine.log.resume(machine.folder / "out")
+    assert found
+    assert (found.path / "w").stat().st_mode & 0o777 == READ_ONLY
+
+
+def test_a_program_that_writes_to_its_file_does_not_harm_the_next_resume(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.commit(1, w=b"weights 1", o=b"optimizer")
+    found = machine.log.resume(machine.folder / "out")
+    assert found
+    overwrite(found.path / "w", b"scribbles")
+    machine.log.release()
+    assert machine.resume() == (1, {"w": b"weights 1", "o": b"optimizer"})
+    assert machine.store.downloads == ["w"]
+    assert [message for message in caplog.messages if "differs from the committed file" in message] == caplog.messages
+    assert len(caplog.messages) == 1
+
+
+def test_a_program_that_replaces_its_file_does_not_change_the_cache(machine: Machine) -> None:
+    machine.commit(1, w=b"weights 1")
+    found = machine.log.resume(machine.folder / "out")
+    assert found
+    new = machine.folder / "new"
+    new.write_bytes(b"replaced")
+    new.replace(found.path / "w")
+    assert machine.resume() == (1, {"w": b"weights 1"})
+    assert machine.store.downloads == []
+
+
+def test_a_second_process_gets_a_copy(machine: Machine) -> None:
+    """Otherwise one could change bytes that the other has verified."""
+    machine.commit(1, w=b"weights 1")
+    other = a_log(machine.store)
+    other.cache = NodeCache(machine.folder / "cache", other.uri)
+    first, second = (log.resume(machine.folder / name) for log, name in ((machine.log, "1"), (other, "2")))
+    assert first
+    assert second
+    overwrite(first.path / "w", b"scribbles")
+    assert (second.path / "w").read_bytes() == b"weights 1"
+    assert machine.store.downloads == []
+
+
+def test_a_second_try_in_the_same_folder_does_not_write_through_the_link(machine: Machine) -> None:
+    commit = machine.commit(1, w=b"weights 1")
+    machine.log.fetch(commit, machine.folder / "out")
+    machine.file("w").unlink()
+    machine.log.fetch(commit, machine.folder / "out")
+    machine.log.fetch(commit, machine.folder / "out")
+    assert (machine.folder / "out" / "w").read_bytes() == b"weights 1"
+    assert machine.store.downloads == ["w", "w"]
+
+
+def test_held_files_stay_readable_after_the_next_commit(machine: Machine) -> None:
+    machine.commit(1, w=b"weights 1")
+    found = machine.log.resume(machine.folder / "out")
+    assert found
+    machine.commit(2, w=b"weights 2")
+    machine.commit(3, w=b"weights 3")
+    assert (found.path / "w").read_bytes() == b"weights 1"
+    machine.log.release()
+    assert machine.cached() == {"ckpt-000003/w": b"weights 3"}
+
+
+def test_links_of_a_dead_process_are_removed_and_those_of_a_live_one_stay(machine: Machine) -> None:
+    commit = machine.commit(1, w=b"weights 1")
+    machine.log.fetch(commit, machine.folder / "out")
+    (held,) = (machine.folder / "cache").glob(f"*/{PREFIX}*")
+    left = held.with_name(f"{PREFIX}dead")
+    left.mkdir()
+    os.link(machine.file("w"), left / "w")
+    NodeCache(machine.folder / "cache", machine.log.uri).keep(commit.path)
+    assert (held.exists(), left.exists()) == (True, False)
+
+
+def test_held_files_count_once_and_until_they_are_released(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, blocks(3))  # Room for the folder of the links, and two files.
+    commit = machine.commit(1, w=b"1" * BLOCK)
+    machine.log.fetch(commit, tmp_path / "out")
+    machine.commit(2, w=b"2" * BLOCK)
+    assert machine.cached()["ckpt-000002/w"] == b"2" * BLOCK
+    machine.commit(3, w=b"3" * BLOCK)
+    assert (tmp_path / "out" / "w").read_bytes() == b"1" * BLOCK
+    assert sum(path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file()) <= 2 * BLOCK
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSPC], ids=errno.errorcode.get)
+def test_without_hard_links_the_program_gets_a_copy(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    machine.commit(1, w=b"weights 1")
+    monkeypatch.setattr(os, "link", refused)
+    found = machine.log.resume(machine.folder / "out")
+    assert found
+    assert not (found.path / "w").samefile(machine.file("w"))
+    assert (found.path / "w").read_bytes() == b"weights 1"
+    assert machine.store.downloads == []
+
+
+def test_a_volume_that_is_gone_is_a_miss(machine: Machine) -> None:
+    machine.commit(1, w=b"weights 1")
+    shutil.rmtree(machine.folder / "cache")
+    assert machine.resume() == (1, {"w": b"weights 1"})
+    assert machine.store.downloads == ["w"]
+    machine.commit(2, w=b"weights 2")
+    assert machine.cached() == {"ckpt-000002/w": b"weights 2"}
 
 
 def test_verification_reads_the_store(machine: Machine) -> None:
@@ -373,6 +502,17 @@ class World:
         assert self.machine.resume() == self.made[wanted.path]
         self.machine.cache.keep(wanted.path)
 
+    def scribble(self, choice: int) -> None:
+        """The program writes to a file that it resumed from, as root."""
+        with tempfile.TemporaryDirectory(dir=self.machine.folder) as to:
+            try:
+                found = self.machine.log.resume(Path(to))
+            except CheckpointCorrupt:
+                return
+            if found:
+                overwrite(found.path / NAMES[choice % len(NAMES)], b"scribbles")
+        self.machine.log.release()
+
     def available(self, commit: Commit) -> bool:
         """Whether each file is intact in the cache or in the bucket."""
         _, files = self.made[commit.path]
@@ -395,6 +535,7 @@ ACTS: tuple[Callable[[World, int], None], ...] = (
     World.damage_cache,
     World.damage_bucket,
     World.resume,
+    World.scribble,
 )
 
 

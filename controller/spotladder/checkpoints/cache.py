@@ -3,8 +3,9 @@
 1. The commit log alone decides which commit is the newest. The cache is only asked for files of a commit of the log.
 2. A cached file is used only if its size and checksum are those in the commit. Any other file is a miss: this file, and
    only this one, is downloaded.
-3. The program gets a copy, never the cached file: it cannot change the cache, and the bytes that it gets are the
-   verified ones.
+3. The program gets a link to the cached file (see `held_links`), or a copy if there can be no link. Cached files are
+   read-only. A program that writes to one nevertheless, as root can, damages this file only: the next restart downloads
+   it. Two processes never share a file, so the bytes that a process gets are the verified ones.
 4. A checkpoint is copied while it is uploaded. A commit waits for the rest of the copy for at most `COPY_TIMEOUT`; the
    files that are missing then stay missing.
 5. The cache holds the newest commit and the checkpoint that is being committed. If both do not fit, it holds the second
@@ -28,6 +29,7 @@ from urllib.parse import quote
 
 from spotladder.checkpoints.disk import CHUNK, read_all
 from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.held_links import PREFIX, READ_ONLY, HeldLinks, remove_if_left
 
 _log = logging.getLogger("spotladder.checkpoints")
 
@@ -57,6 +59,7 @@ class NodeCache:
         self._folder = folder.absolute() / sha256(uri.encode()).hexdigest()[:16]
         self._limit = None if limit is None else limit * (1 - MARGIN)
         self._warned = False
+        self._held = HeldLinks(self._folder)
 
     @contextmanager
     def copying(self, folder: Path, path: str, below: str = "") -> Iterator[None]:
@@ -73,25 +76,30 @@ class NodeCache:
             cancelled.set()
 
     def keep(self, path: str) -> None:
-        """Remove everything except the files of the commit at `path`; everything if `path` is empty."""
+        """Remove everything except the files of the commit at `path`; everything if `path` is empty. Files that a
+        process holds stay."""
         try:
             found = sorted(self._folder.iterdir())
         except OSError:
             return  # There is no cache yet.
         for item in found:
-            if item.name != _folder_name(path):
+            if item.name.startswith(PREFIX):
+                if not self._held.owns(item):
+                    remove_if_left(item)
+            elif item.name != _folder_name(path):
                 shutil.rmtree(item, ignore_errors=True)
 
     def fetch(self, path: str, file: FileEntry, target: Path) -> bool:
-        """Copy a file of the commit at `path` to `target`. Returns False if the cache does not have exactly this file;
-        the content of `target` is then undefined."""
+        """Link or copy a file of the commit at `path` to `target`, for use until `release`. Returns False if the cache
+        does not have exactly this file; the content of `target` is then undefined."""
         source = self._folder / _folder_name(path) / file.name
+        target.unlink(missing_ok=True)  # To write through the link of an earlier try would change the cache.
         try:
-            with source.open("rb", buffering=0) as reader:
-                if os.fstat(reader.fileno()).st_size == file.size:
-                    with target.open("wb", buffering=0) as writer:
-                        if read_all(reader, writer) == (file.size, file.crc):
-                            return True
+            held = self._held.link(source)
+            if _verified(held or source, file, None if held else target):
+                if held:
+                    target.symlink_to(held)
+                return True
             _log.warning("%s differs from the committed file: downloading the file", source)
             source.unlink(missing_ok=True)
         except FileNotFoundError:
@@ -99,6 +107,10 @@ class NodeCache:
         except OSError as error:
             self._warn(error)
         return False
+
+    def release(self) -> None:
+        """Give back the files that `fetch` has linked."""
+        self._held.release()
 
     def _copy_folder(self, folder: Path, path: str, below: str, cancelled: threading.Event) -> None:
         target = self._folder / _folder_name(path) / below
@@ -121,6 +133,7 @@ class NodeCache:
                 if not self._fits(path):
                     return False
                 _copy(reader, writer, cancelled)
+                os.fchmod(writer.fileno(), READ_ONLY)
             if not cancelled.is_set():
                 hidden.replace(target)
         finally:
@@ -136,12 +149,13 @@ class NodeCache:
 
     def _size(self) -> int:
         """Bytes of the disk that the files occupy."""
-        size = 2 * BLOCK  # this folder and the one above it
+        sizes: dict[int, int] = {}
         for folder, folders, files in os.walk(self._folder):
             for name in (*folders, *files):
                 with suppress(OSError):  # Another rank has removed it meanwhile.
-                    size += max(BLOCK, -(-(Path(folder) / name).lstat().st_size // BLOCK) * BLOCK)
-        return size
+                    status = (Path(folder) / name).lstat()
+                    sizes[status.st_ino] = max(BLOCK, -(-status.st_size // BLOCK) * BLOCK)
+        return 2 * BLOCK + sum(sizes.values())  # with this folder and the one above it
 
     def _warn(self, error: OSError) -> None:
         if not self._warned:
@@ -152,6 +166,17 @@ class NodeCache:
 def _folder_name(path: str) -> str:
     """One folder for each commit, so that a commit is removed at once."""
     return quote(path, safe="")
+
+
+def _verified(source: Path, file: FileEntry, target: Path | None) -> bool:
+    """Whether the content of `source` is that of `file`; also copies it to `target`."""
+    with source.open("rb", buffering=0) as reader:
+        if os.fstat(reader.fileno()).st_size != file.size:
+            return False
+        if target is None:
+            return read_all(reader, None) == (file.size, file.crc)
+        with target.open("wb", buffering=0) as writer:
+            return read_all(reader, writer) == (file.size, file.crc)
 
 
 def _copy(reader: FileIO, writer: FileIO, cancelled: threading.Event) -> None:

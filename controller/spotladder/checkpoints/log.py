@@ -84,6 +84,11 @@ class CommitLog(EntryLog):
         """
         fetch(self.store, commit, folder, ranks, self.cache)
 
+    def release(self) -> None:
+        """The files of `fetch` and `resume` are not used any more: those of the cache may be removed."""
+        if self.cache:
+            self.cache.release()
+
     def verify(self, commit: Commit) -> None:
         """Read all files of the commit in the store and compare them. Raises CheckpointCorrupt, StoreUnavailable."""
         fetch(self.store, commit, None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.entry_log import EntryLog
+from spotladder.checkpoints.held_links import READ_ONLY
 from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
 
@@ -106,7 +107,7 @@ def fetch(
 
 
 def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | None, cache: NodeCache | None) -> bool:
-    """Copy or download one file, and verify it. Returns whether it was in the cache."""
+    """Link, copy or download one file, and verify it. Returns whether it was in the cache."""
     if cache and folder and cache.fetch(commit.path, file, folder / file.name):
         return True
     key = f"{commit.path}/{file.name}"
@@ -126,6 +127,8 @@ def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | No
             f"{store.uri}/{key}: this file of step {commit.step} differs from the committed file "
             f"({found.size} bytes, checksum {found.crc}; expected {file.size} bytes, checksum {file.crc})"
         )
+    if cache and folder:
+        (folder / file.name).chmod(READ_ONLY)  # As for a file from the cache, so that a program behaves alike.
     return False
 
 

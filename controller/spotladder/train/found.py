@@ -31,7 +31,8 @@ _RANK = re.compile(r"rank-(\d+)/(.+)")
 
 @dataclass(frozen=True)
 class Found:
-    """A commit and its files on this machine. The files are deleted when the `with` block ends.
+    """A commit and its files on this machine. The files are deleted when the `with` block ends. With a cache on this
+    machine they are read-only.
 
     `path` has the files of this rank, or rank 0's files if this rank wrote none. `step` is the number of finished
     steps.

@@ -314,6 +314,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         not run."""
         if self._found is not None:
             shutil.rmtree(self._found.path.parent, ignore_errors=True)
+            self._member().log.release()
             self._found = None
 
     def _agree(self, member: Member, metrics: dict[str, Any], mine: bool) -> dict[str, Any]:

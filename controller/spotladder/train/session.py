@@ -119,6 +119,7 @@ class Job:
             yield found
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            self._member.log.release()
 
     def steps(self, start: int, total: int) -> Iterator[int]:
         """The steps `start + 1` … `total`.
