@@ -15,6 +15,7 @@ from spotladder.display.report import charts, gather
 from spotladder.display.report.axes import apart, decades
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
+from spotladder.display.report.timeline_layout import MARK_WIDTH
 from tests.display import golden
 
 LINE = 12
@@ -67,7 +68,7 @@ def test_simultaneous_failures_are_one_mark_with_their_count(digits: Facts, widt
     paths = re.findall(r'<path d="M([-\d.]+),([-\d.]+)[^"]*" class="(?:eviction|notice)"', drawn)
     places = [(float(x), float(y)) for x, y in paths]
     assert len(places) == len(digits.evictions) + len(digits.notices)
-    assert all(math.dist(one, other) >= charts.MARK for one, other in combinations(places, 2))
+    assert all(math.dist(one, other) >= MARK_WIDTH for one, other in combinations(places, 2))
 
 
 def test_axes_have_titles_with_units(digits: Facts) -> None:

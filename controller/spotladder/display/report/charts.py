@@ -3,24 +3,31 @@ mode."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import TypeVar
 
 from spotladder.display.figures import clock, count, measure, money, span
-from spotladder.display.report.attempts import AttemptFacts, Span
-from spotladder.display.report.axes import Scale, apart, decades, ticks, time_ticks
+from spotladder.display.report.attempts import Span
+from spotladder.display.report.axes import Scale, decades, ticks, time_ticks
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join
+from spotladder.display.report.timeline_layout import (
+    POINTS,
+    AttemptBars,
+    BarKind,
+    LaneMark,
+    MarkKind,
+    TimelineLayout,
+    timeline_layout,
+)
 
 T = TypeVar("T")
 
 LANE = 44
 MARGIN = 8
-MARK = 10
-"""Width of the mark of a notice or failure, and minimum distance of two marks."""
-POINTS = 500
-"""Maximum number of points of a curve; more are not visible."""
+
+BAR_CLASSES = {BarKind.WAITING: "waiting", BarKind.READY: "ready", BarKind.WORK: "work"}
+"""The class of each bar in the page's style sheet."""
 
 
 def timeline(facts: Facts, width: int) -> Markup:
@@ -29,13 +36,13 @@ def timeline(facts: Facts, width: int) -> Markup:
     label_above = width < 600
     lane = LANE + (16 if label_above else 0)
     top = 26
-    tiers = [tier.name for tier in facts.spec.tiers]
-    bottom = top + lane * len(tiers)
+    layout = timeline_layout(facts, width - MARGIN - left)
+    bottom = top + lane * len(layout.tiers)
     height = bottom + 164
-    x = Scale(0, facts.length or 1.0, left, width - MARGIN)
-    lanes = {name: top + lane * index + (16 if label_above else 0) for index, name in enumerate(tiers)}
+    x = Scale(0, layout.length, left, width - MARGIN)
+    lanes = [top + lane * index + (16 if label_above else 0) for index in range(len(layout.tiers))]
     parts: list[Markup] = []
-    for name, y in lanes.items():
+    for index, (name, y) in enumerate(zip(layout.tiers, lanes, strict=True)):
         parts.append(element("rect", x=left, y=y, width=width - MARGIN - left, height=LANE - 10, class_="lane", rx=3))
         parts.append(
             element("text", name, x=left, y=y - 5, class_="label")
@@ -45,31 +52,22 @@ def timeline(facts: Facts, width: int) -> Markup:
         parts.extend(
             element(
                 "rect",
-                element("title", f"{name}: no capacity, {clock(dry.start)} – {clock(dry.end)}"),
-                x=x(dry.start),
+                element("title", dry.text),
+                x=x(dry.span.start),
                 y=y,
-                width=max(1.0, x(dry.end) - x(dry.start)),
+                width=max(1.0, x(dry.span.end) - x(dry.span.start)),
                 height=LANE - 10,
                 class_="dry",
             )
-            for dry in facts.dry.get(name, ())
+            for dry in layout.dry
+            if dry.lane == index
         )
-    attempts = [attempt for attempt in facts.attempts if attempt.tier in lanes]
-    for before, after in pairwise(attempts):
-        if before.tier != after.tier:
-            points = f"{x(before.end):.1f},{lanes[before.tier] + 17} {x(before.end):.1f},{lanes[after.tier] + 17}"
-            parts.append(element("polyline", points=points, class_="fall"))
-    parts.extend(_attempt(attempt, x, lanes[attempt.tier]) for attempt in attempts)
-    for commit in facts.commits:
-        if commit.tier in lanes:
-            y = lanes[commit.tier] + LANE - 10
-            title = element("title", f"step {count(commit.step)} committed at {clock(commit.at)}")
-            parts.append(element("path", title, d=f"M{x(commit.at):.1f},{y} v-9", class_="commit"))
-    notices = [(mark.at, mark.tier, f"{mark.what}: eviction notice at {clock(mark.at)}") for mark in facts.notices]
-    evictions = [(mark.at, mark.tier, f"lost {mark.what} at {clock(mark.at)}") for mark in facts.evictions]
-    parts += _marks(notices, x, lanes, 17, _diamond)
-    parts += _marks(evictions, x, lanes, -1, _cross)
-    parts.append(_steps(facts, x, bottom + 14, height - 38))
+    for change in layout.changes:
+        at, before, after = x(change.at), lanes[change.before] + 17, lanes[change.after] + 17
+        parts.append(element("polyline", points=f"{at:.1f},{before} {at:.1f},{after}", class_="fall"))
+    parts.extend(_attempt(attempt, x, lanes[attempt.lane]) for attempt in layout.attempts)
+    parts.extend(_mark(mark, x(mark.at), lanes[mark.lane]) for mark in layout.marks)
+    parts.append(_steps(layout, x, bottom + 14, height - 38))
     parts.append(_time_axis(facts, x, top - 6, height - 38, width))
     return _svg(width, height, "Timeline of the run by tier, with evictions and commits", parts)
 
@@ -80,18 +78,16 @@ def signs(facts: Facts) -> list[tuple[Markup, str]]:
     def box(kind: str) -> Markup:
         return element("rect", x=0, y=1, width=12, height=11, rx=2, class_=kind)
 
-    number = join(box("work spot"), element("text", "1", x=3, y=10.5, class_="number"))
+    number = join(box(f"{BAR_CLASSES[BarKind.WORK]} spot"), element("text", "1", x=3, y=10.5, class_="number"))
     commit = element("path", d="M6,12 v-10", class_="commit")
     eviction = element("path", d="M2,2 l8,8 m0,-8 l-8,8", class_="eviction")
     notice = element("path", d="M6,1 l5,5 l-5,5 l-5,-5 z", class_="notice")
     return [
         (number, "number of the attempt"),
-        (box("work spot"), "steps done"),
-        (box("whole spot"), "whole"),
-        (box("asked spot"), "waiting"),
-        (commit, "commit"),
-        *([(eviction, "failure")] if facts.evictions else []),
-        *([(notice, "eviction notice")] if facts.notices else []),
+        *((box(f"{BAR_CLASSES[kind]} spot"), str(kind)) for kind in reversed(BarKind)),
+        (commit, str(MarkKind.COMMIT)),
+        *([(eviction, str(MarkKind.FAILURE))] if facts.evictions else []),
+        *([(notice, str(MarkKind.NOTICE))] if facts.notices else []),
         *([(element("rect", x=0, y=1, width=12, height=11, class_="dry"), "no capacity")] if facts.dry else []),
     ]
 
@@ -159,34 +155,13 @@ def cost(facts: Facts, width: int) -> Markup | None:
     return _svg(width, height, "Cost over time: paid, and the same nodes on demand", parts)
 
 
-def _marks(
-    marks: Sequence[tuple[float, str, str]],
-    x: Scale,
-    lanes: Mapping[str, float],
-    below: float,
-    draw: Callable[[float, float, Markup], Markup],
-) -> Iterator[Markup]:
-    """Marks (at, tier, text) on their lanes. Marks that would overlap are drawn as one with their number."""
-    shown = sorted((x(at), lanes[tier] + below, text) for at, tier, text in marks if tier in lanes)
-    for place, y, number in apart([(place, y) for place, y, _ in shown], MARK):
-        texts = [text for at, row, text in shown if row == y and place <= at < place + MARK][:number]
-        yield draw(place, y, element("title", "; ".join(texts)))
-        if number > 1:
-            yield element("text", f"{number}×", x=place + 7, y=y + 3, class_="tick")
-
-
-def _attempt(attempt: AttemptFacts, x: Scale, y: float) -> Markup:
+def _attempt(attempt: AttemptBars, x: Scale, y: float) -> Markup:
     kind = str(attempt.capacity_type)
-    text = f"attempt {attempt.number} on {attempt.tier}: {attempt.reason}, {span(attempt.end - attempt.start)}"
-    bars = [_bar(x, Span(attempt.start, attempt.end), y + 4, f"asked {kind}")]
-    bars += [_bar(x, each, y + 4, f"whole {kind}") for each in attempt.all_ready]
-    bars += [_bar(x, each, y + 4, f"work {kind}") for each in attempt.work]
-    if x(attempt.end) - x(attempt.start) >= 18:
-        at = x(attempt.work[0].start if attempt.work else attempt.start) + 6
-        tone = "number" if attempt.work else "number open"
-        if not attempt.work or x(attempt.work[0].end) - at >= 10:
-            bars.append(element("text", str(attempt.number), x=at, y=y + 21.5, class_=tone))
-    return element("g", element("title", text), *bars)
+    bars = [_bar(x, bar.span, y + 4, f"{BAR_CLASSES[bar.kind]} {kind}") for bar in attempt.bars]
+    if attempt.number_at is not None:
+        tone = "number" if attempt.works else "number open"
+        bars.append(element("text", str(attempt.number), x=x(attempt.number_at) + 6, y=y + 21.5, class_=tone))
+    return element("g", element("title", attempt.text), *bars)
 
 
 def _bar(x: Scale, of: Span, y: float, kind: str) -> Markup:
@@ -194,24 +169,33 @@ def _bar(x: Scale, of: Span, y: float, kind: str) -> Markup:
     return element("rect", x=x(of.start), y=y, width=width, height=LANE - 18, class_=kind, rx=2)
 
 
-def _cross(x: float, y: float, title: Markup) -> Markup:
-    return element("path", title, d=f"M{x - 4:.1f},{y - 4} l8,8 m0,-8 l-8,8", class_="eviction")
+def _mark(mark: LaneMark, x: float, y: float) -> Markup:
+    """A mark with its number if it stands for several events. `y` is the top of its lane."""
+    title = element("title", mark.text)
+    match mark.kind:
+        case MarkKind.COMMIT:
+            return element("path", title, d=f"M{x:.1f},{y + LANE - 10} v-9", class_="commit")
+        case MarkKind.NOTICE:
+            y += 17
+            drawn = element("path", title, d=f"M{x:.1f},{y - 5} l5,5 l-5,5 l-5,-5 z", class_="notice")
+        case MarkKind.FAILURE:
+            y -= 1
+            drawn = element("path", title, d=f"M{x - 4:.1f},{y - 4} l8,8 m0,-8 l-8,8", class_="eviction")
+    return (
+        drawn if mark.number == 1 else join(drawn, element("text", f"{mark.number}×", x=x + 7, y=y + 3, class_="tick"))
+    )
 
 
-def _diamond(x: float, y: float, title: Markup) -> Markup:
-    return element("path", title, d=f"M{x:.1f},{y - 5} l5,5 l-5,5 l-5,-5 z", class_="notice")
-
-
-def _steps(facts: Facts, x: Scale, top: float, bottom: float) -> Markup:
+def _steps(layout: TimelineLayout, x: Scale, top: float, bottom: float) -> Markup:
     """The step over time, below the lanes. Each drop is work that must be done again."""
-    highest = max(facts.total, facts.steps, 1)
+    highest = layout.highest_step
     y = Scale(0, highest, bottom, top + 14)
     parts = [
         element("line", x1=x.start, x2=x.end, y1=y(highest), y2=y(highest), class_="grid"),
         element("text", f"step {count(highest)}", x=x.start, y=y(highest) - 5, class_="tick"),
     ]
-    if facts.progress:
-        parts.append(element("polyline", points=_points(_thin_steps(facts.progress), x, y), class_="curve step"))
+    if layout.progress:
+        parts.append(element("polyline", points=_points(layout.progress, x, y), class_="curve step"))
     return join(*parts)
 
 
@@ -236,13 +220,6 @@ def _points(curve: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
 def _thin(curve: Sequence[T]) -> list[T]:
     stride = -(-len(curve) // POINTS)
     return [*curve[::stride], curve[-1]] if stride > 1 else list(curve)
-
-
-def _thin_steps(curve: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Like `_thin`, but keeps both ends of each drop: the curve is drawn to show them."""
-    falls = [index for index in range(1, len(curve)) if curve[index][1] < curve[index - 1][1]]
-    kept = {*range(0, len(curve), -(-len(curve) // POINTS)), *falls, *(index - 1 for index in falls), len(curve) - 1}
-    return [curve[index] for index in sorted(kept)]
 
 
 def _short(text: str, length: int) -> str:
