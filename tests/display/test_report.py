@@ -18,6 +18,7 @@ from rich.console import Console
 from spotladder.core.cost import estimate
 from spotladder.core.model import CapacityType, JobSpec, JobState, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.savings import savings
 from spotladder.display import report
 from spotladder.display.report import gather, write_report
 from spotladder.display.report.data import as_data, as_json
@@ -137,9 +138,19 @@ def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
     assert symbols.price == pytest.approx(2 * 1.41)
     amounts = {each.key: each.cost for each in yardsticks(facts)}
     assert amounts["blended"] == pytest.approx(estimate(scenario).cost * 2.82)
-    assert amounts["on-demand-uninterrupted"] == pytest.approx(83 / 3600 * 2.82)
+    assert amounts["on-demand-uninterrupted"] == pytest.approx(83 / 3600 * 2.82, rel=0.02)
     assert amounts["paid"] == facts.spent
     assert next(iter(amounts)) == "paid"
+
+
+@pytest.mark.parametrize(
+    "world", [CloudEvents(), CloudEvents(notices={}, kills=frozenset())], ids=["interrupted", "uninterrupted"]
+)
+def test_the_report_has_the_savings_that_the_live_view_and_status_show(world: CloudEvents) -> None:
+    run = Run(world=world).play()
+    shown = savings(run.spec, run.state)
+    assert shown is not None
+    assert as_data(facts_of(run))["cost"]["savedAgainstUninterrupted"] == pytest.approx(shown)
 
 
 def test_no_savings_are_reported_without_prices() -> None:

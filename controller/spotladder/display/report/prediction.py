@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, CostScenario, estimate
 from spotladder.core.model import CapacityType, Seconds
+from spotladder.core.savings import uninterrupted_usd
 from spotladder.display.figures import percent, span
 from spotladder.display.report.facts import Facts
 from spotladder.errors import InvalidSpec
@@ -119,7 +120,9 @@ def yardsticks(facts: Facts) -> Yardsticks:
         Yardstick(accounting.value, name, estimate(scenario, accounting).cost * run.price)
         for accounting, name in _READINGS.items()
     ]
-    uninterrupted = Yardstick(ON_DEMAND, "on-demand, uninterrupted", scenario.hours * run.price)
+    by_commits = uninterrupted_usd(facts.spec, facts.state)  # What status, the live view and the controller compare with.
+    cost = scenario.hours * run.price if by_commits is None else by_commits
+    uninterrupted = Yardstick(ON_DEMAND, "on-demand, uninterrupted", cost)
     note = (
         f"The closed formulas use the measured values of this run: T = {span(scenario.hours * HOUR)}, "
         f"α = {percent(scenario.spot_fraction)}, M = {scenario.max_failures}, Δt = {span(scenario.overhead * HOUR)}, "
