@@ -11,6 +11,7 @@ from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.placement import Placement, place
 from spotladder.workloads.providers import head_placement, placement
+from spotladder.workloads.template import template_of
 from tests.workloads.builders import capacity, job, jobset_template, ray_template, tier, worker_spec
 
 KARPENTER = "karpenter.sh/capacity-type"
@@ -208,7 +209,7 @@ def test_the_error_has_the_fields_path_in_the_file(template: dict[str, Any], pat
 
 def test_a_head_that_requires_spot_contradicts_the_tier() -> None:
     of = job()
-    head = of.spec.workload.ray.template.spec["rayClusterSpec"]["headGroupSpec"]  # type: ignore[union-attr]
+    head = template_of(of, "ray").spec["rayClusterSpec"]["headGroupSpec"]
     head["template"]["spec"]["nodeSelector"] = {KARPENTER: "spot"}
     with pytest.raises(InvalidSpec) as error:
         workload_of(of).render(of, names.Origin("u"), tier(of, provider="aws", capacityType="spot"), 1, {})

@@ -70,7 +70,7 @@ def test_every_object_has_the_labels(template: dict[str, Any]) -> None:
                 collect(inner)
 
     collect(workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {}))
-    assert len(found) == (4 if of.spec.workload.ray else 3)
+    assert len(found) == (4 if of.spec.workload.kind == "ray" else 3)
     assert all(labels.items() >= expected.items() for labels in found)
 
 

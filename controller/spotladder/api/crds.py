@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spotladder.api import workload
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.fields import LONGEST_JOB_NAME, LONGEST_LABEL
 from spotladder.api.record import Record
 from spotladder.api.status import CapacityTierStatus, TieredJobStatus
 from spotladder.api.tieredjob import TieredJob
+from spotladder.api.workload_kinds import cel_rules
 
 GROUP = "spotladder.io"
 VERSION = "v1alpha1"
@@ -98,7 +98,7 @@ _JOB_RULES = (
         "a tier that the job has left cannot be removed, renamed or given other capacity: the job's history refers to "
         "it",
     ),
-    *(_Rule("spec.workload", rule, message) for rule, message in workload.RULES),
+    *(_Rule("spec.workload", rule, message) for rule, message in cel_rules()),
     _Rule(
         "spec.checkpoints.uri",
         "self == oldSelf",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from spotladder.api.fields import Duration, Finding, WholeNumber
-from spotladder.api.ray_workload import workers_of
+from spotladder.api.ray_workload import RayWorkload, workers_of
 from spotladder.api.record import Record
 from spotladder.api.workload import Workload
 from spotladder.core.model import Handover
@@ -44,7 +44,8 @@ def sizes_of(elastic: Elastic, workers: int) -> tuple[int, ...]:
 
 def elastic_problems(elastic: Elastic, workload: Workload, handover: Handover) -> list[Finding]:
     """Why a job cannot be elastic like this. The paths are below `spec`."""
-    if workload.ray is None:
+    ray = workload.of(RayWorkload)
+    if ray is None:
         message = "needs workload.ray, because Ray Train changes the number of workers: remove elastic"
         return [Finding(("elastic",), message, at_key=True)]
     found = []
@@ -54,11 +55,11 @@ def elastic_problems(elastic: Elastic, workload: Workload, handover: Handover) -
             "or set handover: Fenced if the program uses spotladder.train"
         )
         found.append(Finding(("elastic",), message, at_key=True))
-    cluster = workload.ray.template.spec.get("rayClusterSpec", {})
+    cluster = ray.template.spec.get("rayClusterSpec", {})
     if any(group.get("numOfHosts", 1) > 1 for group in cluster.get("workerGroupSpecs", [])):
         message = "cannot be used with numOfHosts, because the hosts of a group are lost together: remove elastic"
         found.append(Finding(("elastic",), message, at_key=True))
-    return [*found, *_wrong_sizes(elastic, workers_of(workload.ray.template.spec))]
+    return [*found, *_wrong_sizes(elastic, workers_of(ray.template.spec))]
 
 
 def _wrong_sizes(elastic: Elastic, workers: int) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.document import Document, documents_of
 from spotladder.api.elastic import sizes_of
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
-from spotladder.api.ray_workload import workers_of
+from spotladder.api.ray_workload import RayWorkload, workers_of
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.api.world import World, WorldPool
@@ -126,14 +126,14 @@ def missing_capacity(
 
 def sizes(job: TieredJob) -> tuple[int, ...]:
     """The allowed numbers of workers of an elastic job, ascending; () for another job."""
-    ray, elastic = job.spec.workload.ray, job.spec.elastic
+    ray, elastic = job.spec.workload.of(RayWorkload), job.spec.elastic
     return () if elastic is None or ray is None else sizes_of(elastic, workers_of(ray.template.spec))
 
 
 def small_pools(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
     """One problem for each tier whose pool in the world has fewer nodes than the job needs workers. A pool of 0 nodes
     is allowed: it simulates missing capacity."""
-    ray = job.spec.workload.ray
+    ray = job.spec.workload.of(RayWorkload)
     workers = min(sizes(job), default=workers_of(ray.template.spec) if ray else 0)
     problems = []
     for index, tier in enumerate(job.spec.tiers):
@@ -185,15 +185,14 @@ def local_program(job: TieredJob, tier: str) -> LocalProgram:
 
 
 def _ray_spec(job: TieredJob) -> dict[str, Any]:
-    workload = job.spec.workload
-    if workload.ray is None:
-        fields = type(workload).model_fields.items()
-        kind = next(str(field.alias or name) for name, field in fields if getattr(workload, name) is not None)
+    ray = job.spec.workload.of(RayWorkload)
+    if ray is None:
+        kind = job.spec.workload.kind
         raise InvalidSpec(
             f"local mode cannot run {kind} (expected ray): use workload.ray, or submit the job to a cluster",
             path=f"spec.workload.{kind}",
         )
-    return workload.ray.template.spec
+    return ray.template.spec
 
 
 def _default_stall_timeout(checkpoints: Checkpoints) -> Seconds:

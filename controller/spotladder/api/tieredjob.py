@@ -32,6 +32,7 @@ from spotladder.api.fields import (
 )
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.api.workload import Workload
+from spotladder.api.workload_kinds import enumerated
 from spotladder.core.model import (
     FOR_EVER,
     Exhausted,
@@ -325,7 +326,7 @@ class TieredJobSpec(Record):
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."
     )
-    workload: Workload = Field(description="Program of the job: exactly one of ray and jobSet.")
+    workload: Workload = Field(description=f"Program of the job: exactly one of {enumerated()}.")
 
     @field_validator("tiers")
     @classmethod

@@ -1,30 +1,50 @@
-"""The workload of a TieredJob. Each kind has its own module, and here a field and its part of `RULES`."""
+"""The workload of a TieredJob: one field for each kind in the registry (see `workload_kinds`)."""
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import Field, create_model, model_validator
 
 from spotladder.api.fields import refused
-from spotladder.api.jobset_workload import JobSetWorkload
-from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import Record
+from spotladder.api.workload_kinds import KINDS, enumerated, loaded
 
-RULES = (
-    ("has(self.ray) != has(self.jobSet)", "needs exactly one of ray and jobSet"),
-    ("has(self.ray) == has(oldSelf.ray)", "cannot change from ray to jobSet or back"),
-)
-"""CEL rules of `spec.workload`, each with its message. The names in them are the fields of `Workload`."""
+T = TypeVar("T", bound=Record)
+
+if TYPE_CHECKING:
+    _Fields = Record
+else:
+    _Fields = create_model(
+        "_Fields",
+        __base__=Record,
+        **{
+            kind.field: (loaded(kind.schema) | None, Field(default=None, description=kind.description))
+            for kind in KINDS
+        },
+    )
 
 
-class Workload(Record):
+class Workload(_Fields):
     """Program of the job: exactly one of the fields."""
-
-    ray: RayWorkload | None = Field(default=None, description="A Ray program (KubeRay's RayJob).")
-    job_set: JobSetWorkload | None = Field(default=None, description="A program without Ray (JobSet).")
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Workload:
-        fields = type(self).model_fields
-        if sum(getattr(self, name) is not None for name in fields) != 1:
-            raise refused(f"needs exactly one of {' and '.join(str(info.alias) for info in fields.values())}")
+        if sum(getattr(self, kind.field) is not None for kind in KINDS) != 1:
+            raise refused(f"needs exactly one of {enumerated()}")
         return self
+
+    @property
+    def kind(self) -> str:
+        """The field that is set, as in files: `ray`, `jobSet`."""
+        return next(kind.alias for kind in KINDS if getattr(self, kind.field) is not None)
+
+    @property
+    def chosen(self) -> Record:
+        """The value of the field that is set."""
+        given: Record = next(value for kind in KINDS if (value := getattr(self, kind.field)) is not None)
+        return given
+
+    def of(self, model: type[T]) -> T | None:
+        """The workload, if it is of the kind with this model."""
+        return self.chosen if isinstance(self.chosen, model) else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.problems import Problem
+from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
 from spotladder.api.review import Review, Reviewed
 from spotladder.api.tieredjob import TieredJob
@@ -80,7 +81,7 @@ def for_clusters_alone(files: Review) -> list[Problem]:
     capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     found = []
     for entry in files.objects:
-        if isinstance(entry.model, TieredJob) and entry.model.spec.workload.ray is None:
+        if isinstance(entry.model, TieredJob) and entry.model.spec.workload.of(RayWorkload) is None:
             found += _of_job(entry, entry.model, capacity)
     return found
 

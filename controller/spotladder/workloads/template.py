@@ -17,12 +17,9 @@ from spotladder.workloads.records import QUEUE
 def template_of(job: TieredJob, field: str) -> Any:
     """The template of the workload in that field. Raises InvalidSpec if the job has another workload."""
     workload = job.spec.workload
-    given = next(
-        (getattr(workload, name) for name, info in type(workload).model_fields.items() if info.alias == field), None
-    )
-    if given is None:
+    if workload.kind != field:
         raise InvalidSpec("is not this job's workload", path=f"spec.workload.{field}", where=job.metadata.name)
-    return given.template
+    return workload.chosen.template  # type: ignore[attr-defined]  # every kind has one
 
 
 def digests_of(job: TieredJob) -> dict[str, str]:

@@ -1,5 +1,5 @@
 """The port between the operator and a kind of workload: renders an attempt's objects and reads its state. `kinds`
-registers the kinds; the operator uses only the port."""
+has the kinds; the operator uses only the port."""
 
 from __future__ import annotations
 
@@ -62,10 +62,6 @@ class WorkloadKind(Protocol):
     """One kind of workload."""
 
     @property
-    def field(self) -> str:
-        """The field under `spec.workload` that chooses this kind."""
-
-    @property
     def main(self) -> APIResource:
         """The kind of the attempt's main object, which is created last."""
 
@@ -81,9 +77,6 @@ class WorkloadKind(Protocol):
     @property
     def install(self) -> str:
         """The message for the user if `main` is not installed; `{cluster}` stands for the cluster."""
-
-    def renders(self, job: TieredJob) -> bool:
-        """Whether the job's attempts are of this kind."""
 
     def workers(self, job: TieredJob) -> int:
         """The number of worker pods that an attempt of the job needs to be ready.

@@ -47,14 +47,10 @@ class BatchJobRecord(WorkloadRecord):
 class BatchJobKind:
     """Implements `WorkloadKind`."""
 
-    field = _FIELD
     main: APIResource = JOBS
     made: tuple[APIResource, ...] = (JOBS,)
     records: Mapping[APIResource, Callable[[Object], Made]] = {JOBS: BatchJobRecord.of}
     install = "{cluster} has no Jobs"
-
-    def renders(self, job: TieredJob) -> bool:
-        return getattr(job.spec.workload, _FIELD, None) is not None
 
     def workers(self, job: TieredJob) -> int:
         return int(template_of(job, _FIELD).spec["parallelism"])

@@ -67,14 +67,10 @@ _OWNED_OF_A_JOB = {
 class JobSetKind:
     """Implements `WorkloadKind`."""
 
-    field = _FIELD
     main: APIResource = JOBSETS
     made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, JOBSETS)
     records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType({JOBSETS: JobSetRecord.of})
     install = "JobSet is not installed in {cluster}: install the jobset chart"
-
-    def renders(self, job: TieredJob) -> bool:
-        return job.spec.workload.job_set is not None
 
     def workers(self, job: TieredJob) -> int:
         spec = template_of(job, _FIELD).spec

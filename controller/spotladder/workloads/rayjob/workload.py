@@ -87,16 +87,12 @@ is only busy answers once within this time. Ray's own values are 3000, 10000 and
 class RayJobKind:
     """Implements `WorkloadKind`."""
 
-    field = _FIELD
     main: APIResource = RAYJOBS
     made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, RAYJOBS)
     records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType(
         {RAYJOBS: RayJobRecord.of, RAYCLUSTERS: RayClusterRecord.of}
     )
     install = "KubeRay is not installed in {cluster}: install the kuberay-operator chart (1.5 or newer)"
-
-    def renders(self, job: TieredJob) -> bool:
-        return job.spec.workload.ray is not None
 
     def workers(self, job: TieredJob) -> int:
         return workers_of(template_of(job, _FIELD).spec)
