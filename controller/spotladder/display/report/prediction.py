@@ -120,7 +120,7 @@ def yardsticks(facts: Facts) -> Yardsticks:
         Yardstick(accounting.value, name, estimate(scenario, accounting).cost * run.price)
         for accounting, name in _READINGS.items()
     ]
-    by_commits = uninterrupted_usd(facts.spec, facts.state)  # What status, the live view and the controller compare with.
+    by_commits = uninterrupted_usd(facts.spec, facts.state)  # The figure of status, the live view and the controller.
     cost = scenario.hours * run.price if by_commits is None else by_commits
     uninterrupted = Yardstick(ON_DEMAND, "on-demand, uninterrupted", cost)
     note = (
