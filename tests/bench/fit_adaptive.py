@@ -22,8 +22,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from spotladder.core.ages import AGES
 from spotladder.core.policies.adaptive import Adaptive
-from spotladder.core.policies.adaptive_tables import AGES, OVERHEADS, RATIOS, WORK, Model
+from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, Model
 from spotladder.policies import adaptive_model
 from tests.bench import published
 

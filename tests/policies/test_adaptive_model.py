@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from spotladder.core.ages import AGES
 from spotladder.core.policies.adaptive import Adaptive
-from spotladder.core.policies.adaptive_tables import AGES, OVERHEADS, RATIOS, WORK, least_slack
+from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, least_slack
 from spotladder.errors import EnvironmentFailure
 from spotladder.policies import adaptive_model, registry
 from spotladder.policies.adaptive_model import parsed, shipped, written

@@ -15,7 +15,7 @@ from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.api.world import World, WorldPool
 from spotladder.core.durations import parse_duration
-from spotladder.core.model import CapacityType, Instant, JobSpec, Overlap, Price, Seconds, Tier
+from spotladder.core.model import NO_OUTCOMES, CapacityType, Instant, JobSpec, Outcomes, Overlap, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
@@ -24,11 +24,13 @@ _STALL_INTERVALS = 5
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The capacity of a tier for the decision core. `notice` is in seconds."""
+    """The capacity of a tier for the decision core. `notice` is in seconds, and `fleet` is what all jobs have observed
+    on it."""
 
     capacity_type: CapacityType
     price: Price
     notice: Seconds = 0.0
+    fleet: Outcomes = NO_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ def job_spec(
             notice=capacity[tier.capacity_tier].notice,
             queue_timeout=tier.queue_timeout,
             idle_budget=tier.idle_budget,
+            fleet=capacity[tier.capacity_tier].fleet,
         )
         for tier in spec.tiers
     )

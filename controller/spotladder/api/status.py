@@ -20,6 +20,10 @@ MOST_TIERS = 256
 rules."""
 
 
+MOST_AGES = 32
+"""Maximum number of ages by which the outcomes on a tier are counted."""
+
+
 class StatusRecord(Record):
     """A status record. Accepts the Python names and the camelCase names of its fields."""
 
@@ -146,6 +150,16 @@ class TieredJobStatus(StatusRecord):
     state: str = Field(default="", description="Stored state of the controller. Do not read or edit it.")
 
 
+class AgeOutcomes(StatusRecord):
+    """Availability spells of a tier from one age to the next, over all jobs."""
+
+    age: str = Field(description="Least age of the spells, such as 1h30m.")
+    survived: int = Field(
+        default=0, ge=0, description="Number of times that a spell of this age lasted ten minutes longer."
+    )
+    ended: int = Field(default=0, ge=0, description="Number of spells that ended at this age.")
+
+
 class CapacityTierStatus(StatusRecord):
     """Observed state of a CapacityTier."""
 
@@ -163,3 +177,13 @@ class CapacityTierStatus(StatusRecord):
     evictions_per_node_hour: str = Field(default="", description="Node losses per node and hour.")
     availability: str = Field(default="", description="Share of attempts that got nodes in time, 0 to 1.")
     observed_hours: str = Field(default="", description="Node-hours of observation.")
+    lifetimes: list[AgeOutcomes] = Field(
+        default_factory=list,
+        max_length=MOST_AGES,
+        description="How long capacity lasted for the jobs on the tier, by its age. Old outcomes are discounted.",
+    )
+    outages: list[AgeOutcomes] = Field(
+        default_factory=list,
+        max_length=MOST_AGES,
+        description="How long jobs waited until the tier had capacity again, by the age of the outage.",
+    )

@@ -65,6 +65,7 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     from spotladder.api.resolve import Capacity, job_spec
     from spotladder.cli.cluster.capacity import price_in
     from spotladder.custom_resources import CapacityRecord
+    from spotladder.custom_resources.tier_outcomes import outcomes_in
     from spotladder.planner.plan import TierFacts
     from spotladder.resources import CAPACITYTIERS
     from spotladder.workloads import review
@@ -84,8 +85,9 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     statuses = {thing["metadata"]["name"]: thing.get("status") or {} for thing in listed}
     capacity = {}
     for found in resolved:
-        price = price_in(records[found.capacity_tier])
-        capacity[found.capacity_tier] = Capacity(found.capacity_type, price, found.notice)
+        record = records[found.capacity_tier]
+        outcomes = outcomes_in(record.status)
+        capacity[found.capacity_tier] = Capacity(found.capacity_type, price_in(record), found.notice, outcomes)
     spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
     facts = []
     for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):

@@ -7,6 +7,7 @@ from spotladder.core.copying import replace
 from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
 from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, Move, Stage
+from spotladder.core.outcomes import with_fleet
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.transitions import target
@@ -49,7 +50,7 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
 
 def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     """The state with a new attempt planned on this tier, the reason of the launch and its message."""
-    state, now = here.state, here.now
+    state, now = with_fleet(here.state, here.spec), here.now
     number = next_number(here)
     reason = launch_reason(here.spec, state.tier, tier)
     message = f"attempt {number} on {tier}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spotladder.core import limits
 from spotladder.core.availability import start_overhead, work_left
 from spotladder.core.model import TierOutlook, TierView
+from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
 
 
@@ -23,7 +24,7 @@ def sightings(here: Situation) -> dict[str, bool]:
 
 def view_of(here: Situation, *, live: bool) -> TierView:
     """The input of the policy."""
-    spec, state, seen = here.spec, here.state, here.seen
+    spec, state, seen = here.spec, with_fleet(here.state, here.spec), here.seen
     work, remaining = work_left(spec, state, seen.progress)
     available = sightings(here)
     return TierView(

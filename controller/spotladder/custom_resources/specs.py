@@ -56,7 +56,7 @@ def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, ResolvedTie
     A job that is being deleted is suspended: it commits and releases its nodes.
     """
     capacity = {
-        entry.capacity_tier: Capacity(tier.capacity_type, tier.price, tier.notice)
+        entry.capacity_tier: Capacity(tier.capacity_type, tier.price, tier.notice, tier.fleet)
         if (tier := tiers.get(entry.name))
         else Capacity(CapacityType.ON_DEMAND, Price(known=False))
         for entry in job.spec.tiers

@@ -13,7 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from spotladder.core.policies.adaptive_tables import AGES, OVERHEADS, RATIOS, TICK, WORK, Model
+from spotladder.core.ages import AGES, TICK
+from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, Model
 from spotladder.errors import EnvironmentFailure
 
 FILE = "adaptive_model.json"

@@ -9,7 +9,7 @@ from spotladder.api.capacitytier import ApplyTo, CapacityTier, Provider
 from spotladder.api.problems import InvalidDocument
 from spotladder.api.resolve import missing_capacity
 from spotladder.api.tieredjob import JobTier, TieredJob, TierOverrides
-from spotladder.core.model import CapacityType, Price, Seconds
+from spotladder.core.model import NO_OUTCOMES, CapacityType, Outcomes, Price, Seconds
 from spotladder.workloads import providers
 from spotladder.workloads.placement import Placement
 
@@ -20,6 +20,7 @@ class ResolvedTier:
 
     `index` is its index in `spec.tiers`, for messages. `workers` and `head` are the placements of their pods. `notice`
     is the cloud's notice period before a reclaim, in seconds. `queue` is the LocalQueue of Kueue, "" without one.
+    `fleet` is what all jobs have observed on the tier.
     """
 
     name: str
@@ -35,6 +36,7 @@ class ResolvedTier:
     price: Price
     overrides: TierOverrides
     queue: str = ""
+    fleet: Outcomes = NO_OUTCOMES
 
     def avoiding(self, nodes: tuple[str, ...]) -> ResolvedTier:
         """The same tier without these nodes, by name."""

@@ -7,13 +7,24 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.model import CapacityType, Price, Progress, Spell, Tier, TierOutlook, TierRecord, TierView
+from spotladder.core.ages import AGES, TICK
+from spotladder.core.model import (
+    NO_OUTCOMES,
+    AgeCounts,
+    CapacityType,
+    Outcomes,
+    Price,
+    Progress,
+    Spell,
+    Tier,
+    TierOutlook,
+    TierRecord,
+    TierView,
+)
 from spotladder.core.policies.adaptive import RETURN_INTERVAL, Adaptive, explains, weights
 from spotladder.core.policies.adaptive_tables import (
-    AGES,
     OVERHEADS,
     RATIOS,
-    TICK,
     WORK,
     Model,
     ending,
@@ -184,6 +195,44 @@ def test_a_start_prefers_capacity_that_lasts_if_it_takes_long(overhead: float, c
         deadline=200 * HOUR,
         spent_usd=0.0,
         outlooks=tuple(TierOutlook(name, True, overhead) for name in seen),
+        work=20 * HOUR,
+        remaining=20 * HOUR,
+    )
+    assert Adaptive(shipped()).choose(view).tier == chosen
+
+
+SHORT = Outcomes(AgeCounts((10, 0, 0, 0, 0, 0, 0, 0), (20, 0, 0, 0, 0, 0, 0, 0)))
+"""Other jobs lost the capacity of the tier within minutes."""
+LONG = Outcomes(AgeCounts((20, 20, 40, 80, 100, 200, 400, 2000), (1, 1, 0, 0, 1, 0, 1, 4)))
+"""Other jobs kept the capacity of the tier for days."""
+
+
+@pytest.mark.parametrize(
+    ("slack", "fleet", "chosen"),
+    [
+        pytest.param(7800.0, NO_OUTCOMES, None, id="unknown: it waits"),
+        pytest.param(7800.0, SHORT, ON_DEMAND, id="short lives: it does not wait"),
+        pytest.param(6000.0, NO_OUTCOMES, ON_DEMAND, id="unknown: it does not wait"),
+        pytest.param(6000.0, LONG, None, id="long lives: it waits"),
+    ],
+)
+def test_the_first_choice_of_a_job_depends_on_the_outcomes_of_other_jobs(
+    slack: float, fleet: Outcomes, chosen: str | None
+) -> None:
+    """Spot has no capacity, and the job has seen nothing else of it."""
+    tiers = (replace(zone("spot", 1.0), fleet=fleet), BACKUP)
+    view = TierView(
+        now=0.0,
+        current="",
+        tiers=tiers,
+        records=(TierRecord("spot", fleet=fleet), TierRecord(ON_DEMAND)),
+        open=frozenset({"spot", ON_DEMAND}),
+        available=frozenset({ON_DEMAND}),
+        live=False,
+        progress=Progress(),
+        deadline=20 * HOUR + slack,
+        spent_usd=0.0,
+        outlooks=(TierOutlook("spot", False, 180.0), TierOutlook(ON_DEMAND, True, 180.0)),
         work=20 * HOUR,
         remaining=20 * HOUR,
     )

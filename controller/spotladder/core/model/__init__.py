@@ -28,6 +28,7 @@ from spotladder.core.model.observation import (
     QueueEviction,
     QueueSeen,
 )
+from spotladder.core.model.outcomes import NO_OUTCOMES, AgeCounts, Outcomes
 from spotladder.core.model.spec import (
     FOR_EVER,
     CapacityType,
@@ -64,10 +65,12 @@ from spotladder.core.model.wire import WIRE_NAME
 
 __all__ = [
     "FOR_EVER",
+    "NO_OUTCOMES",
     "PHASE_OF",
     "TERMINAL",
     "WIRE_NAME",
     "Action",
+    "AgeCounts",
     "Attempt",
     "AttemptRecord",
     "AttemptSeen",
@@ -92,6 +95,7 @@ __all__ = [
     "NodeFailures",
     "Observation",
     "OnInsufficientCapacity",
+    "Outcomes",
     "Overlap",
     "Phase",
     "PodPhase",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spotladder.core.model.observation import Progress
+from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.spec import Tier
 from spotladder.core.model.state import JobState, Spell, Stage, TierRecord
 from spotladder.core.model.units import Instant, Seconds
@@ -189,6 +190,10 @@ class TierView:
     def spells(self, name: str) -> tuple[Spell, ...]:
         """The newest availability spells of this tier, oldest first; the last one has not ended."""
         return next((record.spells for record in self.records if record.name == name), ())
+
+    def fleet(self, name: str) -> Outcomes:
+        """What all jobs had observed on this tier when the job planned its first attempt."""
+        return next((record.fleet for record in self.records if record.name == name), NO_OUTCOMES)
 
 
 @dataclass(frozen=True, slots=True)

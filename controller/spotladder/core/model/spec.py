@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.model.wire import WIRE_NAME
 from spotladder.core.reasons import Reason
@@ -74,7 +75,7 @@ class Tier:
     created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
     admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
     before that, if possible. `standby`: a standby attempt may start on it. `idle_budget` is what the nodes of a gang
-    that waits for more nodes may cost, in USD; None: without limit."""
+    that waits for more nodes may cost, in USD; None: without limit. `fleet` is what all jobs have observed on it."""
 
     name: str
     max_failures: int = 0
@@ -88,6 +89,7 @@ class Tier:
     surge: bool = False
     standby: bool = True
     idle_budget: float | None = None
+    fleet: Outcomes = NO_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from spotladder.core.model.observation import Progress
+from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.model.wire import WIRE_NAME
 from spotladder.core.reasons import Reason
@@ -178,7 +179,7 @@ class TierRecord:
     `exhausted_by` is why the tier must not be used again; None if it may be used. `unpriced` is the number of its
     node-seconds without a known price, which `cost` does not include. `surge_seconds` is the number of its node-seconds
     beyond the number of workers of the attempt, paid like the others. `spells` are the newest availability spells,
-    oldest first.
+    oldest first. `fleet` is what all jobs had observed on the tier when the job planned its first attempt.
     """
 
     name: str
@@ -192,6 +193,7 @@ class TierRecord:
     last_reason: Reason | None = None
     spells: tuple[Spell, ...] = ()
     surge_seconds: float = 0.0
+    fleet: Outcomes = NO_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ Rules
     trains until the spot attempt is ready, the capacity need not be known. Otherwise, try a spot tier whose capacity is
     unknown when the probability that it is back makes the try pay, at most every RETURN_INTERVAL, and while the slack
     also covers a try that fails.
- 5. The zones of the model are weighted by the likelihood of the spells that the job observed on the tier. If a
-    memoryless model explains these spells clearly better than every zone, the choice is that of `uniform-progress`.
+ 5. The zones of the model are weighted by the likelihood of the spells that the job observed on the tier, and of those
+    that all jobs had observed there before its first attempt. If a memoryless model explains the job's own spells
+    clearly better than every zone, the choice is that of `uniform-progress`.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
+from spotladder.core.ages import TICK, ticks_of
 from spotladder.core.durations import format_duration
-from spotladder.core.model import Seconds, Spell, Tier, TierChoice, TierView
+from spotladder.core.model import NO_OUTCOMES, Outcomes, Seconds, Spell, Tier, TierChoice, TierView
 from spotladder.core.policies.adaptive_tables import (
-    TICK,
     Model,
     Slack,
     ending,
     expected_life,
+    fleet_likelihood,
     least_slack,
     survival,
 )
@@ -44,6 +46,10 @@ from spotladder.core.policies.uniform_progress import UniformProgress
 DISTRUST = 18.0
 """Minimum difference in log-likelihood by which constant hazard rates, fitted to the same spells, must explain them
 better before the model is not used. On a zone that was excluded from the fit, the 32 newest spells had at most 16."""
+
+FLEET_WEIGHT = 0.25
+"""Weight of one outcome of the fleet, relative to one of the job. Jobs on a tier at the same time observe the same loss
+of capacity, and the job's own spells are the newest."""
 
 START: Seconds = 180.0
 """Duration of a start that a move must pay for if the overhead of a start is unknown."""
@@ -120,7 +126,7 @@ class Adaptive:
     def _life(self, net: SafetyNet, tier: Tier) -> Seconds:
         """The expected life of the tier's capacity from now on."""
         view = net.view
-        return expected_life(self._model, weights(self._model, view.spells(tier.name)), _age(view, tier))
+        return expected_life(self._model, _zones(self._model, view, tier), _age(view, tier))
 
     def _from_fallback(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, if the slack covers the risk of
@@ -165,7 +171,7 @@ class Adaptive:
         if fallback is None or not (tier.price.known and fallback.price.known):
             return 0.0
         chance, again = self._chance(view, tier), _start(view, fallback) * price_of(fallback)
-        zones = weights(self._model, view.spells(tier.name))
+        zones = _zones(self._model, view, tier)
         lasts = min(expected_life(self._model, zones, 0.0), view.remaining or 0.0)
         saves = (price_of(fallback) - price_of(tier)) * lasts - price_of(tier) * _start(view, tier)
         return chance * saves - (1.0 - chance) * again - again
@@ -173,11 +179,11 @@ class Adaptive:
     def _chance(self, view: TierView, tier: Tier) -> float:
         """The probability that the tier has capacity now, at most its long-run share."""
         model, spells = self._model, view.spells(tier.name)
-        zones = weights(model, spells)
+        zones = _zones(model, view, tier)
         share = sum(weight * share for weight, share in zip(zones, model.shares, strict=True))
         if not spells or spells[-1].available:
             return share
-        seen = _ticks(spells[-1])
+        seen = ticks_of(spells[-1])
         now = seen + int(_seen_ago(view, tier) / TICK)
         lasts = sum(
             weight * math.exp(survival(model, zone, False, now) - survival(model, zone, False, seen))
@@ -191,7 +197,7 @@ class Adaptive:
     def _least_slack(self, net: SafetyNet, tier: Tier) -> Slack:
         """The minimum slack for waiting for this tier, and for leaving on-demand for it, now."""
         view = net.view
-        terms, zones = (net.overhead, _ratio(net.fallback, tier)), weights(self._model, view.spells(tier.name))
+        terms, zones = (net.overhead, _ratio(net.fallback, tier)), _zones(self._model, view, tier)
         return least_slack(self._model, zones, terms, _age(view, tier), view.remaining or 0.0)
 
 
@@ -227,12 +233,20 @@ def _rounded(seconds: Seconds) -> str:
     return format_duration(max(0.0, round(seconds / 60.0)) * 60.0)
 
 
-def weights(model: Model, spells: tuple[Spell, ...]) -> tuple[float, ...]:
-    """The weight of each zone of the model, by the likelihood of these spells of one tier."""
-    if not spells:
-        return (1.0 / len(model.shares),) * len(model.shares)
-    shares = [share if spells[0].available else 1.0 - share for share in model.shares]
-    logs = [math.log(share) + seen for share, seen in zip(shares, _likelihood(model, spells), strict=True)]
+def _zones(model: Model, view: TierView, tier: Tier) -> tuple[float, ...]:
+    """The weight of each zone of the model for this tier."""
+    return weights(model, view.spells(tier.name), view.fleet(tier.name))
+
+
+def weights(model: Model, spells: tuple[Spell, ...], fleet: Outcomes = NO_OUTCOMES) -> tuple[float, ...]:
+    """The weight of each zone of the model, by the likelihood of these spells of one tier, and of the fleet's outcomes
+    on it. More ends at an age never lower the mean hazard of the zones at this age."""
+    logs = [0.0 for _zone in model.zones]
+    if spells:
+        shares = [share if spells[0].available else 1.0 - share for share in model.shares]
+        logs = [math.log(share) + seen for share, seen in zip(shares, _likelihood(model, spells), strict=True)]
+    if fleet != NO_OUTCOMES:
+        logs = [log + FLEET_WEIGHT * seen for log, seen in zip(logs, fleet_likelihood(model, fleet), strict=True)]
     best = max(logs)
     scaled = [math.exp(log - best) for log in logs]
     total = sum(scaled)
@@ -247,7 +261,7 @@ def explains(model: Model, spells: tuple[Spell, ...]) -> bool:
 def _likelihood(model: Model, spells: tuple[Spell, ...]) -> list[float]:
     """The log-likelihood of these spells for each zone of the model; the newest has not ended."""
     logs, newest = _closed(model, spells[:-1]).logs, spells[-1]
-    ticks = _ticks(newest)
+    ticks = ticks_of(newest)
     return [log + survival(model, zone, newest.available, ticks) for zone, log in enumerate(logs)]
 
 
@@ -262,8 +276,8 @@ class _Closed(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _closed(model: Model, spells: tuple[Spell, ...]) -> _Closed:
-    logs = tuple(sum(ending(model, zone, spell.available, _ticks(spell)) for spell in spells) for zone in model.zones)
-    kinds = [[_ticks(spell) for spell in spells if spell.available is available] for available in (False, True)]
+    logs = tuple(sum(ending(model, zone, spell.available, ticks_of(spell)) for spell in spells) for zone in model.zones)
+    kinds = [[ticks_of(spell) for spell in spells if spell.available is available] for available in (False, True)]
     return _Closed(logs, (len(kinds[0]), len(kinds[1])), (sum(kinds[0]), sum(kinds[1])))
 
 
@@ -272,11 +286,7 @@ def _memoryless(model: Model, spells: tuple[Spell, ...]) -> float:
     total, closed, newest = 0.0, _closed(model, spells[:-1]), spells[-1]
     for available in (True, False):
         ends, ticks = closed.ends[available], closed.ticks[available]
-        ticks += _ticks(newest) if newest.available is available else 0
+        ticks += ticks_of(newest) if newest.available is available else 0
         hazard = (ends + 0.5) / (ticks + 1.0)
         total += ends * math.log(hazard) + max(0, ticks - ends) * math.log(1.0 - min(hazard, 0.99))
     return total
-
-
-def _ticks(spell: Spell) -> int:
-    return max(1, round((spell.until - spell.since) / TICK) + 1)

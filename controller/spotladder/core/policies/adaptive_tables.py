@@ -1,6 +1,6 @@
 """Reads the fitted model of the `adaptive` policy: hazard rates by age, and the minimum slack by interpolation.
 
-Ages and times are in ticks of `TICK` seconds, except values of type `Seconds`.
+Ages and times are in ticks of `ages.TICK` seconds, except values of type `Seconds`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from spotladder.core.model import Seconds
+from spotladder.core.ages import AGES, TICK, age_class
+from spotladder.core.model import Outcomes, Seconds
 
-TICK: Seconds = 600.0
-AGES = (1, 2, 3, 5, 9, 17, 37, 73)
-"""The first age in ticks of each age class. The first tick of a spell has age 1."""
 WORK = (3, 6, 12, 24, 48, 72, 96, 144, 192, 240, 288)
 """Knots of the remaining work."""
 OVERHEADS = (0.0, 0.3, 1.2, 3.0)
@@ -54,11 +52,6 @@ class Model:
         return range(len(self.shares))
 
 
-def age_class(ticks: int) -> int:
-    """The index of the age class for a spell of this age."""
-    return max(0, bisect_right(AGES, ticks) - 1)
-
-
 @lru_cache(maxsize=65536)
 def survival(model: Model, zone: int, available: bool, ticks: int) -> float:
     """The log-probability that a spell reaches this age."""
@@ -76,6 +69,19 @@ def expected_life(model: Model, weights: tuple[float, ...], age: Seconds) -> Sec
     """The mean time until capacity of at least this age is lost. `weights` are those of the zones of the traces."""
     place = _place(age)
     return TICK * sum(weight * _lives(model, zone)[place] for zone, weight in enumerate(weights))
+
+
+@lru_cache(maxsize=256)
+def fleet_likelihood(model: Model, fleet: Outcomes) -> tuple[float, ...]:
+    """The log-likelihood of the fleet's outcomes for each zone of the traces."""
+    return tuple(
+        sum(
+            ended * math.log(hazard) + survived * math.log1p(-hazard)
+            for kind, hazards in zip((fleet.outages, fleet.capacity), model.hazards[zone], strict=True)
+            for survived, ended, hazard in zip(kind.survived, kind.ended, hazards, strict=False)
+        )
+        for zone in model.zones
+    )
 
 
 @lru_cache(maxsize=256)

@@ -29,6 +29,7 @@ from spotladder.core.notice_fit import misfits_of
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import core_spec
+from spotladder.custom_resources.tier_outcomes import outcomes_in
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
@@ -64,7 +65,8 @@ def resolve(
         known = record or last_known(name)
         if known is not None and known.model is not None:
             try:
-                resolved[tier.name] = resolve_tier(index, tier, known.model, price(known.model))
+                found = resolve_tier(index, tier, known.model, price(known.model))
+                resolved[tier.name] = replace(found, fleet=outcomes_in(known.status))
             except InvalidSpec as error:
                 problem = problem or str(error)
             else:

@@ -1,18 +1,15 @@
-"""Writes the status of CapacityTiers: nodes in use, how often capacity was granted, how often nodes were lost.
+"""Writes the status of CapacityTiers: nodes in use, how often capacity was granted and lost, and after which time.
 
 Counts come from persisted TieredJobs and are accumulated in the status itself, so that they outlive jobs and
-controllers. The writer batches them. A controller that crashes loses the counts since its last write; no decision uses
-them.
+controllers. The writer batches them. A controller that crashes loses the counts since its last write. The `adaptive`
+policy uses the outcomes by age as a prior; no other decision uses the status.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-
-from pydantic import ValidationError
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
@@ -21,9 +18,11 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import Decision, Instant, JobState, PodRole, Seconds
+from spotladder.core.model import NO_OUTCOMES, Decision, Instant, JobState, Outcomes, PodRole, Seconds
+from spotladder.core.outcomes import added, observed_between
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.custom_resources.tier_outcomes import entries_of, outcomes_of, read_status
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
 from spotladder.operator.loaded import Loaded
@@ -46,6 +45,7 @@ class _Tally:
     had: bool | None = None
     refused_at: Instant | None = None
     why: str = ""
+    outcomes: Outcomes = NO_OUTCOMES
 
 
 class TierStatusWriter:
@@ -80,6 +80,7 @@ class TierStatusWriter:
                 tally = self._tallies.setdefault(name, _Tally())
                 tally.evictions += max(0, record.failures - known.failures)
                 tally.node_seconds += max(0.0, record.node_seconds - known.node_seconds)
+                tally.outcomes = added(tally.outcomes, observed_between(known.spells, record.spells))
         for move in decision.moves:
             if name := names.get(move.tier):
                 tally = self._tallies.setdefault(name, _Tally())
@@ -102,7 +103,7 @@ class TierStatusWriter:
         used = self._used()
         for record in list(self._capacity.all()):
             tally = self._tallies.pop(record.name, _Tally())
-            before = _status(record)
+            before = read_status(record.status)
             jobs, nodes = used.get(record.name, (set(), set()))
             after = self._after(record, before, tally, jobs=len(jobs), nodes=len(nodes))
             if after == before:
@@ -132,6 +133,7 @@ class TierStatusWriter:
             tally.had if newer.had is None else newer.had,
             newer.refused_at or tally.refused_at,
             newer.why or tally.why,
+            added(tally.outcomes, newer.outcomes),
         )
 
     def _used(self) -> dict[str, tuple[set[tuple[str, str]], set[str]]]:
@@ -164,6 +166,7 @@ class TierStatusWriter:
         refused_at = before.last_unavailable_at
         if tally.refused_at is not None:
             refused_at = datetime.fromtimestamp(int(tally.refused_at), UTC)
+        outcomes = added(outcomes_of(before), tally.outcomes)
         return CapacityTierStatus(
             conditions=merged(
                 before.conditions, self._claims(record, tally, nodes), self._clock.now(), record.generation
@@ -179,6 +182,8 @@ class TierStatusWriter:
             evictions_per_node_hour=f"{evictions / hours:.4f}" if hours else "",
             availability=f"{1 - refusals / attempts:.3f}" if attempts else "",
             observed_hours=f"{hours:.4f}" if hours else "",
+            lifetimes=entries_of(outcomes.capacity),
+            outages=entries_of(outcomes.outages),
         )
 
     def _claims(self, record: CapacityRecord, tally: _Tally, nodes: int) -> ConditionUpdates:
@@ -205,7 +210,9 @@ class TierStatusWriter:
             return ConditionUpdate(
                 "True" if tally.had else "False", "Had" if tally.had else "InsufficientCapacity", tally.why
             )
-        held = next((entry for entry in _status(record).conditions if entry.type == ConditionType.AVAILABLE), None)
+        held = next(
+            (entry for entry in read_status(record.status).conditions if entry.type == ConditionType.AVAILABLE), None
+        )
         if held is None or held.reason in ("UnknownCluster", "LimitReached"):
             return ConditionUpdate("Unknown", "NotAsked", "no job has requested it since")
         return None
@@ -217,10 +224,3 @@ class TierStatusWriter:
                 "True", "LookedUp" if problem else "Known", f"no newer price: {problem}" if problem else ""
             )
         return ConditionUpdate("False", "PriceUnknown", problem)
-
-
-def _status(record: CapacityRecord) -> CapacityTierStatus:
-    """The current status; a damaged one counts as empty."""
-    with suppress(ValidationError):
-        return CapacityTierStatus.model_validate_json(record.status)
-    return CapacityTierStatus()

@@ -75,7 +75,10 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
     if not opening:
         raise InvalidSpec("has no recorded run: run it first, or name another job")
     first, newest = opening[0], opening[-1]
-    spec = newest.spec
+    spec = replace(
+        newest.spec,
+        tiers=tuple(replace(tier, fleet=state.record(tier.name).fleet) for tier in newest.spec.tiers),
+    )
     pace = _pace(records, state)
     work = _work(state, pace, hours)
     restarts = _restarts(records, pace)

@@ -112,6 +112,7 @@ class _TierState:
                 self.on_demand,
                 last_reason=self.last,
                 spells=self.spells,
+                fleet=self.entry.tier.fleet,
             )
         return self._record
 

@@ -1,0 +1,128 @@
+"""The outcomes of all jobs on a tier: counted from differences of states, bounded, and used by `adaptive`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.core.ages import AGES, TICK
+from spotladder.core.availability import SPELLS, with_sightings
+from spotladder.core.model import NO_OUTCOMES, AgeCounts, JobState, Outcomes, Spell
+from spotladder.core.outcomes import ENDED_LIMIT, SURVIVED_LIMIT, added, observed_between
+from spotladder.core.policies.adaptive import weights
+from spotladder.policies.adaptive_model import shipped
+from tests.core.builders import Job, spec, tier
+
+CLASSES = len(AGES)
+
+
+def counts(**places: int) -> tuple[int, ...]:
+    """Counts at these age classes, such as `c0=3`."""
+    return tuple(places.get(f"c{place}", 0) for place in range(CLASSES))
+
+
+def has(first: int, last: int) -> Spell:
+    return Spell(True, first * TICK, last * TICK)
+
+
+def lacks(first: int, last: int) -> Spell:
+    return Spell(False, first * TICK, last * TICK)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param((), (), NO_OUTCOMES, id="nothing seen"),
+        pytest.param((), (has(0, 0),), NO_OUTCOMES, id="a spell begins"),
+        pytest.param((), (has(0, 3),), Outcomes(AgeCounts(counts(c0=1, c1=1, c2=1), counts())), id="it lasts"),
+        pytest.param((has(0, 3),), (has(0, 3),), NO_OUTCOMES, id="the same state twice"),
+        pytest.param((has(0, 3),), (has(0, 4),), Outcomes(AgeCounts(counts(c2=1), counts())), id="a tick more"),
+        pytest.param(
+            (has(0, 3),), (has(0, 3), lacks(4, 4)), Outcomes(AgeCounts(counts(), counts(c2=1))), id="capacity is lost"
+        ),
+        pytest.param(
+            (has(0, 3), lacks(4, 4)),
+            (has(0, 3), lacks(4, 5), has(6, 6)),
+            Outcomes(outages=AgeCounts(counts(c0=1), counts(c1=1))),
+            id="an outage ends",
+        ),
+        pytest.param(
+            (has(0, 1), lacks(2, 2)),
+            (lacks(2, 2), has(3, 3)),
+            Outcomes(outages=AgeCounts(counts(), counts(c0=1))),
+            id="the oldest spell was dropped",
+        ),
+        pytest.param(
+            (lacks(1, 1), has(1, 1)), (lacks(1, 1), has(1, 1)), NO_OUTCOMES, id="two spells that began at once"
+        ),
+    ],
+)
+def test_outcomes_between_two_states(before: tuple[Spell, ...], after: tuple[Spell, ...], expected: Outcomes) -> None:
+    assert added(NO_OUTCOMES, observed_between(before, after)) == expected
+
+
+sightings = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=60)
+
+
+@given(sightings, st.lists(st.integers(0, 60), max_size=6))
+def test_outcomes_do_not_depend_on_when_the_state_was_persisted(seen: list[tuple[bool, int]], stops: list[int]) -> None:
+    """A controller that restarts, or that does not write every state, counts the same. A job that observes more than
+    SPELLS changes between two writes loses the oldest."""
+    states, now = [JobState()], 0.0
+    for available, ticks in seen:
+        now += ticks * TICK
+        states.append(with_sightings(states[-1], {"a": available}, now))
+    spells = [state.record("a").spells for state in states]
+
+    def total(chosen: list[int]) -> Outcomes:
+        steps = pairwise(chosen)
+        return reduce(added, (observed_between(spells[first], spells[last]) for first, last in steps), NO_OUTCOMES)
+
+    some = sorted({0, len(states) - 1, *(stop for stop in stops if stop < len(states))})
+    widest = max((last - first for first, last in pairwise(some)), default=0)
+    if widest < SPELLS:
+        assert total(some) == total(list(range(len(states))))
+
+
+age_counts = st.builds(
+    AgeCounts,
+    st.tuples(*[st.integers(0, 3000)] * CLASSES),
+    st.tuples(*[st.integers(0, 40)] * CLASSES),
+)
+outcomes = st.builds(Outcomes, age_counts, age_counts)
+
+
+@given(st.lists(outcomes, max_size=8))
+def test_outcomes_stay_bounded(parts: list[Outcomes]) -> None:
+    total = reduce(added, parts, NO_OUTCOMES)
+    for kind in (total.capacity, total.outages):
+        assert sum(kind.ended) <= ENDED_LIMIT
+        assert sum(kind.survived) <= SURVIVED_LIMIT
+
+
+@given(outcomes, st.integers(0, CLASSES - 1), st.integers(1, 20), st.integers(0, 30))
+def test_more_evictions_at_an_age_never_lower_its_hazard(fleet: Outcomes, place: int, more: int, own: int) -> None:
+    model, spells = shipped(), (has(0, own),) if own else ()
+
+    def hazard(found: Outcomes) -> float:
+        zones = weights(model, spells, found)
+        return sum(weight * model.hazards[zone][True][place] for zone, weight in enumerate(zones))
+
+    ended = list(fleet.capacity.ended)
+    ended[place] += more
+    worse = replace(fleet, capacity=replace(fleet.capacity, ended=tuple(ended)))
+    assert hazard(worse) >= hazard(fleet) - 1e-12
+
+
+def test_a_job_takes_the_fleets_outcomes_once_when_it_plans_its_first_attempt() -> None:
+    found = Outcomes(AgeCounts(counts(c0=5), counts(c0=4)))
+    job = Job(spec(replace(tier("spot-a"), fleet=found), tier("on-demand"))).planned()
+    assert job.state.record("spot-a").fleet == found
+    assert job.state.record("on-demand").fleet == NO_OUTCOMES
+    job.edit(tiers=(tier("spot-a"), tier("on-demand"))).running()
+    assert job.state.record("spot-a").fleet == found, "the fleet's later outcomes include those of the job"

@@ -1,0 +1,101 @@
+"""The outcomes of jobs in the status of their CapacityTier, and their use by the next job."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from spotladder.clusters.transport import Object
+from spotladder.core.codec import load_state
+from spotladder.core.model import NO_OUTCOMES, AgeCounts, Outcomes
+from spotladder.custom_resources.tier_outcomes import entries_of, outcomes_in
+from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
+from spotladder.resources import CAPACITYTIERS
+from tests.kube.world import World, eventually
+from tests.operator.reconcile.test_reconciler import NAMESPACE, memory
+
+HALF_AN_HOUR = 1800.0
+
+
+async def outcomes(here: World, tier: str) -> Outcomes:
+    status: Object = (await here.client.get(CAPACITYTIERS, f"{NAMESPACE}-{tier}")).get("status") or {}
+    return outcomes_in(json.dumps(status).encode())
+
+
+async def ended(here: World, spells: int) -> Outcomes:
+    """The outcomes on spot-a, once so many spells with capacity have ended."""
+
+    async def written() -> Outcomes | None:
+        await here.clock.advance(WRITE_INTERVAL)
+        found = await outcomes(here, "spot-a")
+        return found if sum(found.capacity.ended) == spells else None
+
+    found: Outcomes = await eventually(written)
+    return found
+
+
+async def use_spot_for_half_an_hour(here: World, name: str) -> None:
+    """A job gets the capacity of spot-a, loses a worker after half an hour, and gets no replacement."""
+    tiers = [
+        {"name": tier, "capacityTier": f"{NAMESPACE}-{tier}", "maxFailures": 5, "provisionTimeout": "10m"}
+        for tier in ("spot-a", "on-demand")
+    ]
+    await here.submit(name, tiers=tiers, stallTimeout="10h")
+    await here.run(1, name)
+    await eventually(lambda: here.has_phase("Running", name))
+    await here.pass_time(HALF_AN_HOUR)
+    await here.kill_worker(1, name)
+    await here.idle()
+    waits = await here.pod(1, "worker", 9, name=name, run=False)
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    await here.set_pod(waits, conditions=[condition])
+    await here.pass_time(605)
+    await eventually(lambda: _left(here, name))
+
+
+async def _left(here: World, name: str) -> bool:
+    await here.collect(1, name)
+    return await here.is_on("on-demand", 2, name)
+
+
+async def test_outcomes_add_up_over_jobs_and_controllers_and_the_next_job_starts_with_them() -> None:
+    async with memory() as here:
+        await use_spot_for_half_an_hour(here, "first")
+        one = await ended(here, 1)
+        await use_spot_for_half_an_hour(here, "second")
+        two = await ended(here, 2)
+        assert sum(two.capacity.survived) >= 2 * sum(one.capacity.survived) > 0
+        async with here.operator():
+            await here.pass_time(2 * WRITE_INTERVAL)
+            assert await outcomes(here, "spot-a") == two, "the next controller counts nothing twice"
+            assert await outcomes(here, "spot-b") == NO_OUTCOMES, "no job has used it"
+        await here.submit("third")
+        await eventually(lambda: here.is_on("spot-a", 1, "third"))
+        state = load_state((await here.status("third"))["state"])
+        assert state.record("spot-a").fleet == two
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({}, NO_OUTCOMES, id="no status"),
+        pytest.param({"lifetimes": "x"}, NO_OUTCOMES, id="damaged"),
+        pytest.param({"lifetimes": [{"age": "10m", "ended": -1}]}, NO_OUTCOMES, id="negative"),
+        pytest.param({"lifetimes": [{"age": "7m", "ended": 1}]}, NO_OUTCOMES, id="an age of another version"),
+        pytest.param(
+            {"outages": [{"age": "20m", "survived": 3}]},
+            Outcomes(outages=AgeCounts((0, 3, 0, 0, 0, 0, 0, 0), (0,) * 8)),
+            id="one age",
+        ),
+    ],
+)
+def test_the_status_is_read(status: Object, expected: Outcomes) -> None:
+    assert outcomes_in(json.dumps(status).encode()) == expected
+
+
+def test_what_is_written_is_read() -> None:
+    counts = AgeCounts((1, 0, 2, 0, 0, 0, 0, 9), (0, 0, 1, 0, 0, 0, 0, 4))
+    entries = [entry.model_dump(mode="json", by_alias=True) for entry in entries_of(counts)]
+    assert [entry["age"] for entry in entries] == ["10m", "30m", "12h10m"]
+    assert outcomes_in(json.dumps({"lifetimes": entries}).encode()) == Outcomes(counts)
