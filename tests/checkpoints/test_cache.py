@@ -453,7 +453,7 @@ NAMES = ("a", "b")
 
 
 @dataclass
-class World:
+class DamagedCache:
     """A machine whose program commits, dies and resumes, while files in its cache and in the bucket are damaged."""
 
     machine: Machine
@@ -528,14 +528,14 @@ class World:
         assert sum(path.lstat().st_size for path in (self.machine.folder / "cache").rglob("*")) <= self.limit
 
 
-ACTS: tuple[Callable[[World, int], None], ...] = (
-    World.commit,
-    World.commit,
-    World.die,
-    World.damage_cache,
-    World.damage_bucket,
-    World.resume,
-    World.scribble,
+ACTS: tuple[Callable[[DamagedCache, int], None], ...] = (
+    DamagedCache.commit,
+    DamagedCache.commit,
+    DamagedCache.die,
+    DamagedCache.damage_cache,
+    DamagedCache.damage_bucket,
+    DamagedCache.resume,
+    DamagedCache.scribble,
 )
 
 
@@ -544,12 +544,12 @@ ACTS: tuple[Callable[[World, int], None], ...] = (
     acts=st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 99)), max_size=20), room=st.sampled_from([1, 3, 100])
 )
 def test_a_resume_gives_the_newest_intact_commit_whatever_happens_to_the_cache(
-    acts: list[tuple[Callable[[World, int], None], int]], room: int
+    acts: list[tuple[Callable[[DamagedCache, int], None], int]], room: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        world = World(Machine(Path(folder), blocks(room)), blocks(room))
+        cache = DamagedCache(Machine(Path(folder), blocks(room)), blocks(room))
         for act, choice in acts:
-            if not world.ended:
-                act(world, choice)
-                world.check_bounds()
-        world.resume(0)
+            if not cache.ended:
+                act(cache, choice)
+                cache.check_bounds()
+        cache.resume(0)

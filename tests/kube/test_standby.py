@@ -62,6 +62,29 @@ async def drained(here: World) -> bool:
     return await here.has_phase("Draining")
 
 
+async def release_first(here: World) -> None:
+    """The program of attempt 2 is held, so the controller asks attempt 1 to commit and to stop."""
+    report_held(log_of(here).store, 2)
+    await eventually(lambda: drained(here))
+
+
+async def stop_first(here: World) -> None:
+    """The program of attempt 1 commits and stops."""
+    await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
+
+
+async def second_takes_over(here: World, tier: str = "spot-a") -> None:
+    await eventually(lambda: here.is_on(tier, 2))
+    await eventually(lambda: here.has_phase("Running"))
+
+
+async def only_second_is_left(here: World) -> None:
+    async def alone() -> bool:
+        return await here.rayjobs() == [names.attempt_name("digits", 2)]
+
+    await eventually(alone)
+
+
 async def test_a_changed_image_starts_the_next_attempt_beside_the_running_one(api_server: ApiServer) -> None:
     async with world(api_server) as here, here.operator():
         await training(here)
@@ -80,12 +103,10 @@ async def test_a_changed_image_starts_the_next_attempt_beside_the_running_one(ap
         assert await here.has_phase("Running")
         assert notices_are_empty(await notices(here, 1))
 
-        report_held(log_of(here).store, 2)
-        await eventually(lambda: drained(here))
+        await release_first(here)
         assert notices_are_empty(await notices(here, 2)), "it waits until attempt 1 has ended"
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
-        await eventually(lambda: here.is_on("spot-a", 2))
-        await eventually(lambda: here.has_phase("Running"))
+        await stop_first(here)
+        await second_takes_over(here)
 
         async def let_go() -> bool:
             return all(NoticeKind.TAKE_OVER in text for text in await notices(here, 2))
@@ -96,10 +117,7 @@ async def test_a_changed_image_starts_the_next_attempt_beside_the_running_one(ap
         assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "SpecUpdated")
         assert float(status["cost"]["overlap"]) > 0
 
-        async def alone() -> bool:
-            return await here.rayjobs() == [names.attempt_name("digits", 2)]
-
-        await eventually(alone)
+        await only_second_is_left(here)
         assert {"StandbyStarted", "Relieved"} <= set(await here.events())
 
 
@@ -130,18 +148,12 @@ async def test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it(a
         async with here.operator():
             await here.pass_time(30)
             assert (await standby_of(here))["number"] == 2
-            report_held(log_of(here).store, 2)
-            await eventually(lambda: drained(here))
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
+            await release_first(here)
+        await stop_first(here)
         async with here.operator():
-            await eventually(lambda: here.is_on("spot-a", 2))
-            await eventually(lambda: here.has_phase("Running"))
+            await second_takes_over(here)
             assert (await here.status())["failures"] == 0
-
-            async def alone() -> bool:
-                return await here.rayjobs() == [names.attempt_name("digits", 2)]
-
-            await eventually(alone)
+            await only_second_is_left(here)
 
 
 async def test_a_standby_without_capacity_costs_no_training(api_server: ApiServer) -> None:
@@ -181,11 +193,9 @@ async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_se
         await here.pass_time(5)
         assert await here.has_phase("Running")
         assert notices_are_empty(await notices(here, 1))
-        report_held(log_of(here).store, 2)
-        await eventually(lambda: drained(here))
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
-        await eventually(lambda: here.is_on("on-demand", 2))
-        await eventually(lambda: here.has_phase("Running"))
+        await release_first(here)
+        await stop_first(here)
+        await second_takes_over(here, "on-demand")
         status = await here.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
 

@@ -151,7 +151,7 @@ def spelled_job(dice: Random) -> TickJob:
     return TickJob(tuple(tiers), work, dice.choice([0, 180, 720]), deadline, workers=dice.choice([1, 3]))
 
 
-class Witness:
+class RecordedPolicy:
     """Wraps a policy and records its views and choices. Costs are rounded because sums depend on their order."""
 
     def __init__(self, policy: Policy) -> None:
@@ -178,7 +178,7 @@ def test_the_fast_path_skips_only_ticks_in_which_decide_changes_nothing(name: st
     """For every shipped policy: the result and the cost are the same; where the fast path calls the policy, the view
     and the choice are the same; where it does not, `decide` keeps the tier of the previous tick."""
     job, policy = spelled_job(Random(seed)), registry.by_name(name)
-    quick, real = Witness(policy), Witness(policy)
+    quick, real = RecordedPolicy(policy), RecordedPolicy(policy)
     assert fast.supports(job)
     assert fast.run(job, quick) == drive.run(job, real)
     assert quick.asked.items() <= real.asked.items()
@@ -194,7 +194,7 @@ def test_the_fast_path_skips_only_ticks_in_which_decide_changes_nothing(name: st
 def test_the_fast_path_calls_a_policy_rarely(name: str, most: int) -> None:
     """420 ticks with 11 changes of capacity: a policy is called a few times for each change."""
     trace = [tick % 70 < 55 for tick in range(420)]
-    policy = Witness(registry.by_name(name))
+    policy = RecordedPolicy(registry.by_name(name))
     fast.run(tick_job(trace, work=60 * HOUR, deadline=70 * HOUR), policy)
     assert len(policy.asked) <= most
 

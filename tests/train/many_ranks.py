@@ -105,7 +105,7 @@ async def _rank(rank: int, size: int, port: int, token: str) -> int:
             case {"say": "hold"}:
                 send(say="held", asked=STEP - 1)
                 messages += 1
-            case {"say": "settle", "step": step}:
+            case {"say": "agreed", "step": step}:
                 messages += give("folder 1.0", {"step": step, "skipped": False, "gave_up": ""})
             case {"say": "decided", "topic": "folder 1.0"}:
                 file = {"name": _name(rank), "size": len(FILE), "crc": CRC}

@@ -90,7 +90,7 @@ class Hub:
         self._wait(lambda: len(self._held) == self._size - 1, "the step of the next commit")
         with self._changed:
             agreed = max([step, *self._held.values()]) + 1
-        self._send_all({"say": "settle", "step": agreed, "stop": stop, "leaving": leaving})
+        self._send_all({"say": "agreed", "step": agreed, "stop": stop, "leaving": leaving})
         self._agreement.set_step(agreed, stop, leaving)
 
     def complete(self) -> None:

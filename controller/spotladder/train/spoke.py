@@ -93,7 +93,7 @@ class Spoke:
                 match frame["say"]:
                     case "hold":
                         self._link.send({"say": "held", "asked": self._agreement.hold()})
-                    case "settle":
+                    case "agreed":
                         leaving = tuple(map(str, frame["leaving"]))
                         self._agreement.set_step(int(frame["step"]), bool(frame["stop"]), leaving)
                     case "decided":

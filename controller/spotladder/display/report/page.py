@@ -256,7 +256,7 @@ def _events(facts: Facts) -> Markup:
         element("li", element("time", clock(at)), element("span", sentence.text, class_=f"tone-{sentence.tone}"))
         for at, sentence in facts.events
     ]
-    listed: Markup = element("ol", *lines, class_="story")
+    listed: Markup = element("ol", *lines, class_="events")
     if len(lines) > STORY_SHOWN:
         listed = element("details", element("summary", f"{count(len(lines))} events"), listed)
     return element("section", element("h2", "What happened"), listed)
