@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from spotladder.core.explanation import explain
 from spotladder.core.model import JobSpec, Launch, NodeFailures, Price, Stage, Tier
 from spotladder.core.policies.greedy import Greedy
 from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
 from spotladder.operator.reconcile.load import unpriced_idle
 from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, spec, tier, worker
 
@@ -37,6 +39,21 @@ def test_a_gang_that_has_cost_its_budget_is_given_back_and_the_tier_is_exhausted
     made.see(after=1)
     assert made.state.record("spot-a").exhausted_by is Reason.IDLE_BUDGET_EXCEEDED
     assert (made.state.tier, made.state.idle_usd) == ("on-demand", 0.0)
+
+
+def test_the_explanation_names_the_budget_while_it_ends_the_wait_before_provision_timeout() -> None:
+    made = job()
+    made.see(*PARTIAL)
+    for _ in range(3):
+        made.see(*PARTIAL, after=99.9)
+        found = explain(Situation(made.spec, made.state, made.last_seen, made.now))
+        assert found is not None
+        assert (found.timer, found.until) == ("idleBudget", START + 500)
+        assert found.then == "the job gives its nodes back and leaves the tier"
+    made.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
+    found = explain(Situation(made.spec, made.state, made.last_seen, made.now))
+    assert found is not None
+    assert (found.timer, found.until) == ("provisionTimeout", START + 3600), "no node is paid for"
 
 
 def test_without_nodes_nothing_is_idle() -> None:

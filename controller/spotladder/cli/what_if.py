@@ -23,23 +23,23 @@ class WhatIf:
     values: tuple[tuple[str, float], ...]
 
 
-FIELDS = {"maxFailures": "max_failures", "provisionTimeout": "provision_timeout"}
+FIELDS = {"maxFailures": "max_failures", "provisionTimeout": "provision_timeout", "idleBudget": "idle_budget"}
 """Fields of `core.model.Tier` by the names of the job's fields."""
 
 
 def parsed(text: str, tiers: Sequence[str]) -> WhatIf:
-    """Parse `TIER.maxFailures=0..10` or `TIER.provisionTimeout=5m,10m`, for a job with these tiers. Raises
-    InvalidSpec."""
+    """Parse `TIER.maxFailures=0..10`, `TIER.provisionTimeout=5m,10m` or `TIER.idleBudget=0.5,2`, for a job with these
+    tiers. Raises InvalidSpec."""
     target, given, values = text.partition("=")
     tier, _, field = target.rpartition(".")
     if not given or field not in FIELDS:
         raise InvalidSpec(
-            f"expected TIER.maxFailures=0..10 or TIER.provisionTimeout=5m,10m, got {text!r}", path="--what-if"
+            f"expected TIER.maxFailures=0..10, TIER.provisionTimeout=5m,10m or TIER.idleBudget=0.5,2, got {text!r}",
+            path="--what-if",
         )
     if tier not in tiers:
         raise InvalidSpec(f"the job has no tier {tier!r} (expected one of {', '.join(tiers)})", path="--what-if")
-    parse = _numbers if field == "maxFailures" else _durations
-    found = parse(values)
+    found = _PARSERS[field](values)
     if not 0 < len(found) <= MOST_VALUES:
         raise InvalidSpec(f"expected 1 to {MOST_VALUES} values, got {len(found)}: {text!r}", path="--what-if")
     return WhatIf(text, tier, field, tuple(found))
@@ -55,8 +55,18 @@ def _numbers(text: str) -> list[tuple[str, float]]:
     return [(part, int(part)) for part in parts]
 
 
+def _amounts(text: str) -> list[tuple[str, float]]:
+    parts = text.split(",")
+    if not all(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", part) for part in parts):
+        raise InvalidSpec(f"expected amounts in USD like 0.5,2, got {text!r}", path="--what-if")
+    return [(part, float(part)) for part in parts]
+
+
 def _durations(text: str) -> list[tuple[str, float]]:
     try:
         return [(part, parse_duration(part)) for part in text.split(",")]
     except ValueError as error:
         raise InvalidSpec(f"{text!r}: {error}", path="--what-if") from None
+
+
+_PARSERS = {"maxFailures": _numbers, "provisionTimeout": _durations, "idleBudget": _amounts}

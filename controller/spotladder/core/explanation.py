@@ -8,11 +8,17 @@ often.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
-from spotladder.core.impediment import MatchedRule, Timer, classify
+from spotladder.core.idle import idle_budget_ends_at
+from spotladder.core.impediment import ImpedimentRule, MatchedRule, Timer, classify
 from spotladder.core.model import Impediment, Instant, PodPhase, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
+
+IDLE_BUDGET = "idleBudget"
+"""The `timer` of a gang that waits for more nodes until its nodes have cost the budget of their tier. It expires at
+another time whenever a node comes or goes."""
 
 WAITS = frozenset({Stage.IDLE, Stage.STARTING, Stage.RECOVERING})
 """Stages in which a job waits for something."""
@@ -38,7 +44,7 @@ def explain(here: Situation) -> Explanation | None:
         return None
     impeded = here.state.impeded
     since = impeded.since if impeded is not None and impeded.reason is found.rule.reason else here.now
-    timer, until, then = _next(here, found.rule.timer)
+    timer, until, then = _next(here, found.rule)
     return Explanation(found.rule.reason, _sentence(here, found), since, timer, until, then)
 
 
@@ -55,15 +61,18 @@ def _sentence(here: Situation, found: MatchedRule) -> str:
     return f"{what}: {words}" if words else what
 
 
-def _next(here: Situation, timer: Timer) -> tuple[str, Instant | None, str]:
+def _next(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
     """The running timer, when it expires, and its effect."""
-    state = here.state
+    state, timer = here.state, rule.timer
     if state.stage is Stage.IDLE:
         return ("pause", state.paused_until, "the next attempt starts") if state.paused_until is not None else _NOTHING
     if state.stage is Stage.RECOVERING and timer in (Timer.PROVISION, Timer.START) and not here.waits_for_capacity:
         return _ends("recoveryTimeout", here.recovery_deadline, "a new attempt starts")
     match timer:
         case Timer.PROVISION:
+            spent = idle_budget_ends_at(here) if rule.impediment is Impediment.CAPACITY else None
+            if spent is not None and spent < (here.provision_deadline or inf):
+                return _ends(IDLE_BUDGET, float(round(spent)), "the job gives its nodes back and leaves the tier")
             return _ends(timer, here.provision_deadline, "the job leaves the tier")
         case Timer.QUEUE:
             return _ends(timer, here.queue_deadline, "the job leaves the tier")

@@ -9,7 +9,7 @@ from spotladder.api.status import Condition
 from spotladder.core.acting import steady_reason
 from spotladder.core.crashes import crash_message
 from spotladder.core.evidence import program_ended
-from spotladder.core.explanation import explain
+from spotladder.core.explanation import IDLE_BUDGET, explain
 from spotladder.core.impediment import classify
 from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
 from spotladder.core.reasons import Reason
@@ -131,8 +131,11 @@ def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
     waits = explain(Situation(spec, state, seen, state.clock))
     if waits is None:
         return state.message
-    follows = f"; {waits.timer} ends {_at(waits.until)}: {waits.then}" if waits.until is not None else ""
-    return f"{waits.message} (since {_at(waits.since)}{follows})"
+    if waits.until is None:
+        return f"{waits.message} (since {_at(waits.since)})"
+    # The end of idleBudget changes with every node of the gang: a condition is not written as often.
+    ends = "limits the wait" if waits.timer == IDLE_BUDGET else f"ends {_at(waits.until)}"
+    return f"{waits.message} (since {_at(waits.since)}; {waits.timer} {ends}: {waits.then})"
 
 
 def _at(instant: Instant) -> str:
