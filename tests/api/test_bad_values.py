@@ -57,6 +57,28 @@ CASES = [
         "job.yaml:17:26: spec.overlap.maxDuration: must be more than 0s",
     ),
     Case(
+        "hedge without a budget",
+        "handover: Fenced",
+        "overlap: {hedgeAfter: 5m}",
+        "job.yaml:17:13: spec.overlap.hedgeAfter: needs overlap.budget, which limits what the second attempts cost: "
+        "set it in USD",
+    ),
+    Case(
+        "hedge of a job with one tier",
+        "  - name: on-demand\n    capacityTier: g5-od-use1\n    maxFailures: 1\n    provisionTimeout: 30m\n"
+        "  grace: 90s",
+        '  grace: 90s\n  overlap: {budget: "5", hedgeAfter: 5m}',
+        "job.yaml:13:26: spec.overlap.hedgeAfter: needs a second tier, which is started beside the first: add a tier, "
+        "or remove hedgeAfter",
+    ),
+    Case(
+        "hedge that never starts",
+        "handover: Fenced",
+        'overlap: {hedgeAfter: 10m, budget: "5"}',
+        "job.yaml:17:13: spec.overlap.hedgeAfter: has no effect, because the job leaves a tier after provisionTimeout "
+        "(10m): set less",
+    ),
+    Case(
         "queue with capitals",
         "maxFailures: 3",
         "queue: Team_A",

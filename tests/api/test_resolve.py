@@ -50,14 +50,14 @@ def test_all_fields_are_converted(tmp_path: Path) -> None:
   restartPolicy: {backoffLimit: 5}
   applicationFailures: {limit: 2}
   exhausted: Wait
-  overlap: {maxDuration: 30m, budget: "2.5"}
+  overlap: {maxDuration: 30m, budget: "2.5", hedgeAfter: 5m}
   deadline: 2026-12-01T01:00:00+01:00
   maxDuration: 6h
   budget: "250.50"
 """
     text = changed(JOB, ("  grace: 90s\n", f"  grace: 20s\n{more}"), ("false", "true"))
     spec = resolved(tmp_path, text)
-    assert spec.overlap == Overlap(1800.0, 2.5)
+    assert spec.overlap == Overlap(1800.0, 2.5, 300.0)
     assert (spec.recovery_timeout, spec.stall_timeout, spec.grace) == (45.0, 300.0, 20.0)
     assert (spec.start_timeout, spec.contact_timeout) == (900.0, 0.0)
     assert (spec.handover, spec.failure_unit) == (Handover.FENCED, FailureUnit.INTERRUPTION)

@@ -74,6 +74,17 @@ def test_an_overlap_without_bound_on_a_tier_without_price_is_reported(tmp_path: 
     assert said(tmp_path, WORLD, job) == []
 
 
+def test_a_hedge_on_a_tier_without_price_is_reported(tmp_path: Path) -> None:
+    job = changed(JOB, ("  grace: 90s\n", '  grace: 90s\n  overlap: {maxDuration: 30m, budget: "5", hedgeAfter: 5m}\n'))
+    spot, on_demand = (
+        '    price: {perNodeHour: "0.42", onDemandPerNodeHour: 1.41}\n',
+        "    price: {perNodeHour: 1.41}\n",
+    )
+    assert said(tmp_path, changed(WORLD, (spot, "")), job) == [], "a hedge is never on the first tier"
+    what = "has no bound, because no price is known for tier on-demand: set the price"
+    assert said(tmp_path, changed(WORLD, (on_demand, "")), job) == [f"1.yaml:17:44: spec.overlap.hedgeAfter: {what}"]
+
+
 def test_an_invalid_world_adds_no_errors_to_the_job(tmp_path: Path) -> None:
     lines = said(tmp_path, WORLD.replace("notice", "notise"), JOB)
     assert lines == ["0.yaml:7:5: pools.g5-spot-use1a.notise: is not a known field; did you mean notice?"]

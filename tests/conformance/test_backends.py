@@ -272,6 +272,23 @@ def test_letting_an_attempt_take_over_is_idempotent_and_no_request_to_stop(rig: 
     assert seen.exit is None
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["the live attempt", "its hedge"])
+def test_either_of_two_attempts_can_be_given_back(rig: Rig, number: int, first: bool) -> None:
+    if isinstance(rig, SimRig):
+        pytest.skip("simulated jobs have no overlap")
+    hedge = next(_numbers) if isinstance(rig, LocalRig) else number + 1
+    rig.backend.launch(Launch(number, "spot-a"))
+    rig.backend.launch(Launch(hedge, "spot-b", standby=True))
+    given_back, kept = (number, hedge) if first else (hedge, number)
+    rig.backend.delete(Delete(given_back, Reason.HEDGED))
+    rig.until(lambda seen: seen.attempt(given_back) is None)
+    rig.bring_up(kept)
+    rig.backend.take_over(TakeOver(kept))
+    seen = rig.backend.observe()
+    assert [(attempt.number, attempt.exit) for attempt in seen.attempts] == [(kept, None)]
+    assert all_ready(seen, kept)
+
+
 def test_launching_twice_creates_one_attempt(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
     before = rig.backend.observe().attempt(number)

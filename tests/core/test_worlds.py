@@ -240,6 +240,48 @@ def test_many_worlds_with_overlap_contain_a_takeover_after_a_notice() -> None:
     assert relieved > 10
 
 
+def world_with_hedges(seed: int, **fixed: object) -> RandomWorld:
+    dice = Random(seed)
+    overlap = Overlap(dice.choice([None, 60.0]), dice.choice([0.02, 5.0]), hedge_after=dice.choice([5.0, 15.0, 40.0]))
+    job = specs(dice, overlap=overlap, handover=Handover.FENCED, **fixed)
+    first = tier("tier-first", dice.choice([-1, 1]), dice.choice([60.0, 300.0]))
+    tiers = (replace(entry, price=Price(index + 1.0, 9.0)) for index, entry in enumerate((first, *job.tiers)))
+    return RandomWorld(replace(job, tiers=tuple(tiers)), dice, dry={"tier-first"}, silences=dice.choice([0.0, 30.0]))
+
+
+@many
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_hedges_keep_the_invariants_in_any_world(seed: int, crashes: float) -> None:
+    """One writer, no failure counted twice, the budget holds (asserted by the decider), and after any disturbance the
+    job finishes by its own requeues."""
+    world = world_with_hedges(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
+    dice = world.random
+    decider = Decider(world, crashes)
+    for _ in range(15):
+        decider.run(4)
+        suspend(world, dice.random() < 0.1)
+        edit(world)
+    no_loss_is_counted_twice(decider)
+    suspend(world, False)
+    world.calm_down(dice.choice(world.spec.tiers).name)
+    decider.crashes = 0.0
+    decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now
+    decider.run_on_timers_only(600)
+    note(f"{decider.state}")
+    assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
+    assert decider.state.standby is None
+
+
+def test_many_worlds_contain_a_hedge_that_is_ready_first() -> None:
+    """Otherwise the previous test would not cover them."""
+    hedged = 0
+    for seed in range(60):
+        decider = Decider(world_with_hedges(seed, exhausted=Exhausted.RESTART, backoff_limit=None), 0.0)
+        decider.run(60)
+        hedged += decider.hedged > 0
+    assert hedged > 10
+
+
 def world_of_notices(seed: int, suspicions: float = 0.0) -> RandomWorld:
     dice = Random(seed)
     grace = dice.choice([5.0, 30.0])

@@ -10,6 +10,7 @@ from spotladder.core.model import (
     TERMINAL,
     Action,
     Attempt,
+    Decision,
     Delete,
     Drain,
     Finish,
@@ -23,7 +24,7 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import Situation
+from spotladder.core.situation import LIVE, Situation
 from tests.core.worlds import RandomWorld
 
 
@@ -43,6 +44,7 @@ class Decider:
         self.pictures: list[Observation] = []
         self.acted = -1  # the revision of the newest observation that lacks an effect
         self.wake_at: float | None = world.now
+        self.hedged = 0  # how many attempts were given back because their hedge was ready first
 
     def look(self) -> None:
         """Reconcile once."""
@@ -75,6 +77,7 @@ class Decider:
             self.wake_at = world.now  # another decider starts at once
             return
         self.state = codec.load_state(codec.dump(decision.state))
+        self._check_overlap(before, decision)
         self.losses.extend(decision.losses)
         if (live := self.state.attempt) and live.number in world.programs and not self.crashes:
             assert live.workers == world.programs[live.number].workers, "compared with the spec at its launch"
@@ -82,6 +85,16 @@ class Decider:
         replanned = before.attempt and self.state.attempt and _plan(before.attempt) != _plan(self.state.attempt)
         replanned = replanned or _number(before.standby) != _number(self.state.standby)
         assert self.wake_at is None or decision.moves or replanned or self.wake_at > now, "a busy loop"
+
+    def _check_overlap(self, before: JobState, decision: Decision) -> None:
+        """No attempt starts or continues beside a live one once the budget is spent, and a hedge exhausts no tier."""
+        overlap, state = self.world.spec.overlap, decision.state
+        spent = overlap is not None and overlap.budget is not None and state.overlap_usd >= overlap.budget
+        assert not (spent and state.stage in LIVE and state.standby), "beyond overlap.budget"
+        for move in decision.moves:
+            if move.reason is Reason.HEDGED:
+                self.hedged += 1
+                assert state.record(move.tier).exhausted_by is before.record(move.tier).exhausted_by
 
     def _apply(self, action: Action) -> None:
         self.acted = self.world.revision

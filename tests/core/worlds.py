@@ -107,6 +107,7 @@ class RandomWorld:
     committed_at: float | None = None
     newest_start: int = 0
     launched: dict[int, str] = field(default_factory=dict)
+    let_go: int = 0  # the newest attempt that was launched without a hold, or has taken over
     pods_made: int = 0
     handovers: int = 0
     takeovers: int = 0
@@ -118,7 +119,8 @@ class RandomWorld:
         assert self.launched.setdefault(action.attempt, action.tier) == action.tier, "one number, one tier"
         if action.attempt in self.programs or action.tier in self.cut_off:
             return
-        assert action.attempt == max(self.launched), "attempts only ever grow"
+        assert action.attempt >= self.let_go, "attempts that may write only ever grow"
+        self.let_go = self.let_go if action.standby else action.attempt
         if self.spec.handover is Handover.WHEN_GONE:
             assert not any(program.runs for program in self.programs.values()), "two programs without a fence"
         pods = [self._pod(PodRole.HEAD), *(self._pod(PodRole.WORKER) for _ in range(self.spec.workers))]
@@ -161,6 +163,7 @@ class RandomWorld:
         program = self.programs.get(action.attempt)
         if program is not None and program.tier not in self.cut_off and program.held:
             program.held = False
+            self.let_go = max(self.let_go, action.attempt)
             self.takeovers += 1
 
     def finish(self, action: Finish) -> None:

@@ -100,6 +100,11 @@ _JOB_RULES = (
     ),
     *(_Rule("spec.workload", rule, message) for rule, message in cel_rules()),
     _Rule(
+        "spec.overlap",
+        "!has(self.hedgeAfter) || has(self.budget)",
+        "hedgeAfter needs budget, which limits what the second attempts cost",
+    ),
+    _Rule(
         "spec.checkpoints.uri",
         "self == oldSelf",
         "cannot change: the job resumes from this address; create a new job for another address",

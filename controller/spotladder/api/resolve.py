@@ -85,7 +85,7 @@ def job_spec(
     bounds = spec.overlap
     return JobSpec(
         tiers=tiers,
-        overlap=None if bounds is None else Overlap(bounds.max_duration, bounds.budget),
+        overlap=None if bounds is None else Overlap(bounds.max_duration, bounds.budget, bounds.hedge_after),
         workers=workers_of(_ray_spec(job)) if workers is None else workers,
         submitted_at=submitted_at,
         recovery_timeout=spec.recovery_timeout,
@@ -154,15 +154,20 @@ def small_pools(job: TieredJob, known: Mapping[str, object], document: Document 
 
 
 def unbounded_overlap(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
-    """One problem if a tier has no price and `spec.overlap` has no maximum duration: nothing bounds the cost then."""
+    """One problem if the prices of the tiers leave the cost of `spec.overlap` without a bound: one of any tier if it
+    has no maximum duration, and one of a tier that a hedge would use."""
     overlap = job.spec.overlap
-    if overlap is None or overlap.max_duration is not None:
+    if overlap is None or (overlap.max_duration is not None and overlap.hedge_after is None):
         return []
     unpriced = [tier.name for tier in job.spec.tiers if not _has_price(known.get(tier.capacity_tier))]
-    if not unpriced:
-        return []
     path: Path = ("spec", "overlap")
-    message = f"has no bound, because no price is known for tier {', '.join(unpriced)}: set maxDuration"
+    if overlap.max_duration is None and unpriced:
+        message = f"has no bound, because no price is known for tier {', '.join(unpriced)}: set maxDuration"
+    elif overlap.hedge_after is not None and (hedges := [tier for tier in unpriced if tier != job.spec.tiers[0].name]):
+        path = (*path, "hedgeAfter")
+        message = f"has no bound, because no price is known for tier {', '.join(hedges)}: set the price"
+    else:
+        return []
     return [Problem(document.where(path, key=True) if document else "", dotted(path), message)]
 
 

@@ -30,6 +30,7 @@ from spotladder.api.fields import (
     choice,
     several,
 )
+from spotladder.api.overlap import OverlapBounds, overlap_problems
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.api.workload import Workload
 from spotladder.api.workload_kinds import enumerated
@@ -211,21 +212,6 @@ class Copy(Record):
     name: FilledText = Field(description="Name of the object, in all clusters.")
 
 
-class OverlapBounds(Record):
-    """Bounds of the time in which two attempts of a job run at once."""
-
-    max_duration: PositiveDuration | None = Field(
-        default=None,
-        description="How long a standby attempt may run beside the attempt that trains. Then it is given up, and "
-        "training continues. Default: without limit.",
-    )
-    budget: Usd | None = Field(
-        default=None,
-        description="Maximum cost in USD of all standby attempts of the job. Then the job moves without a standby "
-        "attempt. Default: without limit.",
-    )
-
-
 class TieredJobSpec(Record):
     """The workload of the job, its tiers and its limits."""
 
@@ -314,8 +300,8 @@ class TieredJobSpec(Record):
         default=None,
         description="Planned moves (the policy's return to a cheaper tier, a changed workload with updateStrategy: "
         "Now), and eviction notices that end the attempt, start the next attempt as a standby beside the running one, "
-        "which trains until the standby is ready. Both are paid until then. Needs handover: Fenced. Default: the "
-        "running attempt stops first.",
+        "which trains until the standby is ready. With hedgeAfter, so does a wait for capacity. Both are paid until "
+        "then. Needs handover: Fenced. Default: the running attempt stops first.",
     )
     elastic: Elastic | None = Field(
         default=None,
@@ -346,13 +332,10 @@ class TieredJobSpec(Record):
         return tiers
 
     @model_validator(mode="after")
-    def _overlap_needs_the_fence(self) -> TieredJobSpec:
-        if self.overlap is not None and self.handover is Handover.WHEN_GONE:
-            message = (
-                "needs handover: Fenced, because two attempts run at once: remove overlap, or set handover: Fenced if "
-                "the program uses spotladder.train"
-            )
-            raise several([Finding(("overlap",), message, at_key=True)])
+    def _overlap_can_work(self) -> TieredJobSpec:
+        timeouts = [tier.provision_timeout for tier in self.tiers]
+        if self.overlap is not None and (found := overlap_problems(self.overlap, self.handover, timeouts)):
+            raise several(found)
         return self
 
     @model_validator(mode="after")

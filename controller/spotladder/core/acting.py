@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spotladder.core import limits
 from spotladder.core.accounting import HOUR
+from spotladder.core.hedging import hedge_due
 from spotladder.core.idle import idle_budget_ends_at
 from spotladder.core.impediment import Timer, timer_of
 from spotladder.core.model import (
@@ -135,7 +136,8 @@ def _standby_timers(here: Situation) -> list[Instant | None]:
         return []
     if here.state.standby is None:
         after = here.state.standby_after
-        return [after] if after is not None and after > here.now and here.spec.overlap is not None else []
+        retry = [after] if after is not None and after > here.now and here.spec.overlap is not None else []
+        return [*retry, hedge_due(here)]
     overlap, rate = here.spec.overlap, _rate(here.state.standby_nodes, here.state.standby.tier, here)
     bound = overlap.budget if overlap is not None else None
     used_up = None if bound is None or not rate else here.now + max(0.0, (bound - here.state.overlap_usd) / rate)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from spotladder.core.hedging import hedge_due, hedge_tier
 from spotladder.core.idle import idle_budget_ends_at
 from spotladder.core.impediment import ImpedimentRule, MatchedRule, Timer, classify
 from spotladder.core.model import Impediment, Instant, PodPhase, Stage
@@ -19,6 +20,9 @@ from spotladder.core.situation import Situation
 IDLE_BUDGET = "idleBudget"
 """The `timer` of a gang that waits for more nodes until its nodes have cost the budget of their tier. It expires at
 another time whenever a node comes or goes."""
+
+HEDGE_AFTER = "overlap.hedgeAfter"
+"""The timer after which the next tier is started beside the attempt."""
 
 WAITS = frozenset({Stage.IDLE, Stage.STARTING, Stage.RECOVERING})
 """Stages in which a job waits for something."""
@@ -45,7 +49,7 @@ def explain(here: Situation) -> Explanation | None:
     impeded = here.state.impeded
     since = impeded.since if impeded is not None and impeded.reason is found.rule.reason else here.now
     timer, until, then = _next(here, found.rule)
-    return Explanation(found.rule.reason, _sentence(here, found), since, timer, until, then)
+    return Explanation(found.rule.reason, _sentence(here, found) + _beside(here), since, timer, until, then)
 
 
 def _sentence(here: Situation, found: MatchedRule) -> str:
@@ -61,6 +65,14 @@ def _sentence(here: Situation, found: MatchedRule) -> str:
     return f"{what}: {words}" if words else what
 
 
+def _beside(here: Situation) -> str:
+    """The hedge of the live attempt, for the sentence; "" without one."""
+    hedge, reason = here.state.standby, here.state.standby_reason
+    if hedge is None or reason is not Reason.HEDGED or here.state.stage is Stage.IDLE:
+        return ""
+    return f"; attempt {hedge.number} on {hedge.tier} starts beside it"
+
+
 def _next(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
     """The running timer, when it expires, and its effect."""
     state, timer = here.state, rule.timer
@@ -70,10 +82,7 @@ def _next(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, s
         return _ends("recoveryTimeout", here.recovery_deadline, "a new attempt starts")
     match timer:
         case Timer.PROVISION:
-            spent = idle_budget_ends_at(here) if rule.impediment is Impediment.CAPACITY else None
-            if spent is not None and spent < (here.provision_deadline or inf):
-                return _ends(IDLE_BUDGET, float(round(spent)), "the job gives its nodes back and leaves the tier")
-            return _ends(timer, here.provision_deadline, "the job leaves the tier")
+            return _leaves(here, rule)
         case Timer.QUEUE:
             return _ends(timer, here.queue_deadline, "the job leaves the tier")
         case Timer.CONTACT:
@@ -83,6 +92,19 @@ def _next(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, s
         case Timer.ATTRIBUTION:
             return _ends(timer, here.attribution_deadline, "the failure counts as the program's own")
     return _NOTHING
+
+
+def _leaves(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
+    """What follows first while provisionTimeout runs."""
+    spent = idle_budget_ends_at(here) if rule.impediment is Impediment.CAPACITY else None
+    due, hedge = hedge_due(here), hedge_tier(here)
+    follows = [(here.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
+    if spent is not None:
+        follows.append((float(round(spent)), IDLE_BUDGET, "the job gives its nodes back and leaves the tier"))
+    if due is not None and hedge is not None:
+        follows.append((due, HEDGE_AFTER, f"{hedge.name} is started beside it"))
+    until, timer, then = min(follows, key=lambda follow: inf if follow[0] is None else follow[0])
+    return _ends(timer, until, then)
 
 
 def _ends(timer: str, until: Instant | None, then: str) -> tuple[str, Instant | None, str]:

@@ -15,14 +15,16 @@ Rules
  8. A terminal stage is never left.
  9. The spec with which an attempt was launched applies until it ends. A changed pod template starts a new attempt.
 10. With `overlap`, the next attempt of a planned move, or after an eviction notice, boots beside the live one, which
-    rule 1 then excepts, and takes over when the live one has ended. Its program is held until then.
+    rule 1 then excepts, and takes over when the live one has ended. Its program is held until then. With
+    `overlap.hedge_after`, so does the next tier's attempt while the live one waits for capacity: the first that is
+    ready runs.
 11. An elastic attempt is ready with `min_workers`. After a loss, or a notice, that leaves enough workers, its program
     restarts with fewer inside the attempt.
 
 `_STAGES` has one function for each stage. `transitions.py` has the transition table, `situation.py` the facts and
 deadlines. `observing.py` updates the state from an observation, `endings.py` ends live attempts, `moving.py` has the
-effects of a change of stage, `elastic.py` the rules of elastic attempts, `standing_by.py` has the standby attempt, and
-`acting.py` derives the actions of a state.
+effects of a change of stage, `elastic.py` the rules of elastic attempts, `standing_by.py` has the standby attempt,
+`hedging.py` the hedge, and `acting.py` derives the actions of a state.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from spotladder.core.endings import (
     unwanted,
 )
 from spotladder.core.evidence import program_ended
+from spotladder.core.hedging import hedge_takes_over, start_hedge
 from spotladder.core.losses import noticed_pods
 from spotladder.core.model import (
     Attempt,
@@ -128,11 +131,11 @@ def _idle(draft: Draft) -> None:
         return draft.move(draft.spec.suspend_reason)
     if corrected(draft.state, draft.spec):
         draft.state = forgotten(replace(draft.state, paused_until=None))
-    if draft.state.paused_until is not None and draft.now < draft.state.paused_until:
-        return None
     if draft.state.standby is not None:
         draft.state, reason, message = adopted(draft.here)
         return draft.move(reason, message)
+    if draft.state.paused_until is not None and draft.now < draft.state.paused_until:
+        return None
     if not draft.here.open:
         return _all_exhausted(draft)
     choice = draft.choose(live=False)
@@ -157,13 +160,14 @@ def _all_exhausted(draft: Draft) -> None:
 
 
 def _starting(draft: Draft) -> None:
-    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
+    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here) or hedge_takes_over(draft):
         return None
     if draft.here.all_pods_ready:
         return draft.move(Reason.WHOLE, how_many(draft.here))
     if moves_off(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
         return None
-    return provision_timed_out(draft)
+    provision_timed_out(draft)
+    return start_hedge(draft) if draft.state.stage is Stage.STARTING else None
 
 
 def _running(draft: Draft) -> None:
@@ -204,7 +208,7 @@ def _replacing(draft: Draft) -> None:
 
 
 def _recovering(draft: Draft) -> None:
-    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
+    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here) or hedge_takes_over(draft):
         return None
     notices = _notices(draft)
     if moves_off(draft, notices):
@@ -220,7 +224,7 @@ def _recovering(draft: Draft) -> None:
     provision_timed_out(draft)
     if draft.state.stage is Stage.RECOVERING:
         recovery_timed_out(draft)
-    return None
+    return start_hedge(draft) if draft.state.stage is Stage.RECOVERING else None
 
 
 def _draining(draft: Draft) -> None:

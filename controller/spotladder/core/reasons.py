@@ -39,9 +39,10 @@ class Reason(StrEnum):
     RECOVERING = "Recovering"  # a pod was lost; recovery inside the attempt is expected
     REPLACING = "Replacing"  # nodes will be reclaimed: replacements for their pods start while training continues
     HANDED_OVER = "HandedOver"  # the program continues on the replacements; the noticed pods are gone
-    STANDBY_STARTED = "StandbyStarted"  # the next attempt boots beside the live one, for a planned move
+    STANDBY_STARTED = "StandbyStarted"  # the next attempt boots beside the live one: a planned move, a notice, a hedge
     STANDBY_ENDED = "StandbyEnded"  # a standby attempt was given up before it took over; the live attempt continues
     # an attempt ends, the tier is kept
+    HEDGED = "Hedged"  # the next tier's attempt, started beside one without capacity, was ready first
     EVICTION_NOTICE = "EvictionNotice"  # a node will be reclaimed: commit now, then a new attempt
     RECOVERY_TIMEOUT = "RecoveryTimeout"
     STALLED = "Stalled"

@@ -54,6 +54,10 @@ def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
     """Whether the live attempt continues for now because a standby attempt boots, or may not boot yet, for this move.
     Plans and gives up standby attempts."""
     here, standby = draft.here, draft.state.standby
+    if standby is not None and draft.state.standby_reason is Reason.HEDGED:
+        if move is not None and move.tier != standby.tier:
+            give_up(draft, f"{move.tier} is wanted instead")
+        return False  # The live attempt does not train.
     if standby is not None:
         if move is not None and move.tier == standby.tier:
             return not here.standby_ready
@@ -161,6 +165,8 @@ def _unwanted(here: Situation, standby: Attempt) -> str:
         return "the job stops"
     if here.spec.overlap is None:
         return "spec.overlap was removed"
+    if here.spec.overlap.hedge_after is None and here.state.standby_reason is Reason.HEDGED:
+        return "spec.overlap.hedgeAfter was removed"
     if tier is None or standby.tier not in here.open:
         return f"{standby.tier} can no longer be used"
     if standby != launched_with(standby, here.spec):

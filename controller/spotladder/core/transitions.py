@@ -67,6 +67,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
             Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
             Reason.LIMIT_REACHED: Stage.ENDING,
+            Reason.HEDGED: Stage.ENDING,
             Reason.QUEUE_TIMEOUT: Stage.ENDING,
             Reason.START_CRASHED: Stage.ENDING,
             Reason.START_TIMEOUT: Stage.ENDING,
@@ -93,6 +94,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
         Stage.RECOVERING: {
             Reason.WHOLE: Stage.RUNNING,
             Reason.EVICTION_NOTICE: Stage.ENDING,
+            Reason.HEDGED: Stage.ENDING,
             Reason.RECOVERY_TIMEOUT: Stage.ENDING,
             Reason.QUEUE_TIMEOUT: Stage.ENDING,
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,

@@ -185,6 +185,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.RECOVERING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} waits for lost workers"),
     Reason.REPLACING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} continues while replacements start"),
     Reason.HANDED_OVER: (Tone.GOOD, lambda move: f"attempt {move.attempt} continues with the replacements"),
+    Reason.HEDGED: (Tone.GOOD, _ends),
     Reason.EVICTION_NOTICE: (Tone.CAUTION, _ends),
     Reason.RECOVERY_TIMEOUT: (Tone.BAD, _ends),
     Reason.STALLED: (Tone.BAD, _ends),

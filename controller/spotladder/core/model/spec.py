@@ -95,10 +95,12 @@ class Tier:
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """Bounds of the standby attempts of a job. `max_duration` is how long each may run beside the live attempt;
-    `budget` is what all of them may cost together, in USD. None: no bound."""
+    `budget` is what all of them may cost together, in USD. None: no bound. `hedge_after` is how long an attempt waits
+    for capacity until the next tier is started beside it; None: it is not."""
 
     max_duration: Seconds | None = None
     budget: float | None = None
+    hedge_after: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,14 +315,19 @@ def unpriced(spec: JobSpec) -> Diagnosis | None:
 
 
 def unbounded_overlap(spec: JobSpec) -> Diagnosis | None:
-    """Why planned moves have no standby attempt."""
-    names = [tier.name for tier in spec.tiers if not tier.price.known]
-    if spec.overlap is None or spec.overlap.max_duration is not None or not names:
+    """Why planned moves have no standby attempt, or a tier without capacity no hedge on some tier."""
+    names, overlap = [tier.name for tier in spec.tiers if not tier.price.known], spec.overlap
+    if overlap is None or not names:
         return None
-    message = (
-        f"spec.overlap: no price is known for tier {', '.join(names)}, so nothing bounds the cost of a standby attempt "
-        "and none starts: set maxDuration"
-    )
+    if overlap.max_duration is None:
+        message = (
+            f"spec.overlap: no price is known for tier {', '.join(names)}, so nothing bounds the cost of a standby "
+            "attempt and none starts: set maxDuration"
+        )
+    elif overlap.hedge_after is not None and (hedges := [name for name in names if name != spec.tiers[0].name]):
+        message = f"spec.overlap.hedgeAfter: no price is known for tier {', '.join(hedges)}: it is not started early"
+    else:
+        return None
     return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
 
 

@@ -1,0 +1,87 @@
+"""Hedges: while a tier has no capacity for the live attempt, the next tier is started beside it.
+
+1. With `overlap.hedge_after`, an attempt that waits for capacity for that long gets the next attempt beside it, on the
+   next tier that can be used, as a standby attempt. The time runs and is suspended as provisionTimeout is.
+2. The attempt that is ready first runs. If both are, it is the live one. The other is given back: no failure is counted
+   and no tier is exhausted.
+3. A live attempt that ends for another reason, such as provisionTimeout, is followed by its hedge.
+4. `overlap.budget` limits what hedges cost; `standing_by` gives up those that fail. After one that failed, the next one
+   starts after `STANDBY_RETRY_INTERVAL`; after one that was given back, when the job has waited for as long again.
+
+A program whose library cannot be held starts when its workers are ready, and its first log entry fences the live
+attempt. So a hedge that has written to the log takes over.
+"""
+
+from __future__ import annotations
+
+from spotladder.core import limits
+from spotladder.core.availability import with_sightings
+from spotladder.core.draft import Draft
+from spotladder.core.durations import format_duration
+from spotladder.core.impediment import Timer, rule_of
+from spotladder.core.model import Handover, Instant, Stage, Tier
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import Situation
+from spotladder.core.standing_by import PlannedMove, give_up, plan
+
+
+def hedge_due(here: Situation) -> Instant | None:
+    """When the next tier is started beside the live attempt; None if it will not be."""
+    overlap, since = here.spec.overlap, here.state.waiting_since
+    if overlap is None or overlap.hedge_after is None or since is None or not _waits_for_capacity(here):
+        return None
+    if hedge_tier(here) is None:
+        return None
+    return max(since + overlap.hedge_after, here.state.standby_after or since)
+
+
+def hedge_tier(here: Situation) -> Tier | None:
+    """The tier of a hedge: the first after the job's own that can be used and whose cost is known. None if there is
+    none, or the job may have no hedge."""
+    spec, state, progress = here.spec, here.state, here.seen.progress
+    if spec.overlap is None or spec.overlap.budget is None or spec.handover is not Handover.FENCED:
+        return None
+    if state.standby is not None or here.overlap_budget_used or here.finished or limits.over_backoff_limit(here):
+        return None
+    if progress.attempt and not progress.stands_by:
+        return None
+    names = [tier.name for tier in spec.tiers]
+    later = spec.tiers[names.index(state.tier) + 1 :] if state.tier in names else ()
+    usable = (tier for tier in later if tier.name in here.open and tier.name not in here.seen.unavailable)
+    return next((tier for tier in usable if tier.standby and tier.price.known), None)
+
+
+def start_hedge(draft: Draft) -> None:
+    """Plan the next tier's attempt beside the live one if it is due."""
+    here, overlap = draft.here, draft.spec.overlap
+    target = hedge_tier(here)
+    if target is None or overlap is None or overlap.hedge_after is None or not here.passed(hedge_due(here)):
+        return
+    why = f"{here.attempt.tier} has not become ready for {format_duration(overlap.hedge_after)}"
+    plan(draft, PlannedMove(target.name, Reason.HEDGED, why))
+
+
+def hedge_takes_over(draft: Draft) -> bool:
+    """Give back the hedge or the live attempt if the other is ready. Returns whether the live attempt ended."""
+    here, hedge = draft.here, draft.state.standby
+    if hedge is None or draft.state.standby_reason is not Reason.HEDGED:
+        return False
+    writes = here.seen.progress.attempt >= hedge.number
+    if here.all_pods_ready and not writes:
+        give_up(draft, f"attempt {here.attempt.number} on {here.attempt.tier} is ready first")
+        return False
+    if not writes and not here.standby_ready:
+        return False
+    if here.waits_for_capacity:
+        draft.state = with_sightings(draft.state, {here.attempt.tier: False}, draft.now)
+    draft.move(Reason.HEDGED, f"attempt {hedge.number} on {hedge.tier} is ready first")
+    return True
+
+
+def _waits_for_capacity(here: Situation) -> bool:
+    """Whether provisionTimeout runs. An attempt that trained before, in a cluster that is unreachable now, may still
+    train."""
+    rule = rule_of(here)
+    if rule is None or rule.timer is not Timer.PROVISION or here.seen.launched:
+        return False
+    return here.state.stage is Stage.STARTING or (here.state.stage is Stage.RECOVERING and rule.exhausts)

@@ -1,0 +1,338 @@
+"""Hedges: while a tier has no capacity for the job, the next tier is started beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.explanation import explain
+from spotladder.core.lifecycle import decide
+from spotladder.core.model import (
+    AttemptSeen,
+    Delete,
+    Exit,
+    Handover,
+    JobSpec,
+    Launch,
+    Overlap,
+    PodSeen,
+    Price,
+    Progress,
+    QueueSeen,
+    Stage,
+    TakeOver,
+)
+from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import Situation
+from spotladder.core.standing_by import STANDBY_RETRY_INTERVAL
+from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, priced, spec, tier, worker
+from tests.core.test_standing_by import Wish
+
+AFTER = 300.0
+WITHOUT_NODES = attempt(1, head(), pending("w1"), pending("w2"))
+PLACED = PodSeen("s1", ready=False, scheduled=True, image_pulled=True)
+HEDGED = "attempt 2 on on-demand starts beside attempt 1: spot has not become ready for 5m"
+
+
+def tiers(**more: Any) -> JobSpec:
+    """A spot tier, an on-demand tier, and a hedge after 5 minutes for at most 5 USD."""
+    chosen = (priced("spot", 1.0, 3.0, max_failures=2), priced("on-demand", 3.0, 3.0, max_failures=-1))
+    return replace(spec(*chosen, overlap=Overlap(budget=5.0, hedge_after=AFTER)), **more)
+
+
+def waiting(made: JobSpec | None = None, seen: AttemptSeen = WITHOUT_NODES) -> Job:
+    """A job whose first attempt waits for capacity."""
+    job = Job(made or tiers()).planned()
+    job.see(seen)
+    return job
+
+
+def hedged(made: JobSpec | None = None) -> Job:
+    """The same with a hedge that has been launched and has no nodes yet."""
+    job = waiting(made)
+    assert job.see(WITHOUT_NODES, after=AFTER).standby_changes[0].message == HEDGED
+    assert job.see(WITHOUT_NODES).actions == (Launch(2, "on-demand", standby=True),)
+    job.see(WITHOUT_NODES, booting(), after=1)
+    return job
+
+
+def booting(*pods: PodSeen) -> AttemptSeen:
+    return attempt(2, head(), *(pods or (pending("s1"), pending("s2"))), held=False)
+
+
+def held(number: int = 2) -> AttemptSeen:
+    return all_ready(number, held=True)
+
+
+def test_the_next_tier_is_started_beside_a_tier_without_capacity() -> None:
+    job = waiting()
+    assert job.last.wake_at is not None
+    assert job.last.wake_at <= START + AFTER
+    job.see(WITHOUT_NODES, after=AFTER - 1)
+    assert job.state.standby is None
+    assert job.last.wake_at == START + AFTER
+    change = job.see(WITHOUT_NODES, after=1).standby_changes[0]
+    assert (change.attempt, change.tier, change.reason) == (2, "on-demand", Reason.STANDBY_STARTED)
+    assert (job.state.stage, job.number, job.state.standby_reason) == (Stage.STARTING, 1, Reason.HEDGED)
+
+
+def test_the_hedge_runs_if_it_is_ready_first() -> None:
+    job = hedged()
+    job.see(WITHOUT_NODES, held(), after=60)
+    assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.WHOLE]
+    assert (job.number, job.state.stage, job.state.tier, job.state.standby) == (2, Stage.RUNNING, "on-demand", None)
+    assert job.last.actions == (Delete(1, Reason.WHOLE), TakeOver(2))
+    spot = job.state.record("spot")
+    assert (spot.exhausted_by, spot.failures, spot.last_reason) == (None, 0, Reason.HEDGED)
+    assert (job.state.failures, job.state.unready, job.state.paused_until) == (0, 0, None)
+    assert [entry.available for entry in spot.spells] == [False]
+    assert (job.state.history[-1].number, job.state.history[-1].reason) == (1, Reason.HEDGED)
+
+
+@pytest.mark.parametrize("other", [booting(), held()], ids=["the hedge boots", "both are ready"])
+def test_the_hedge_is_given_back_if_the_live_attempt_is_ready_first(other: AttemptSeen) -> None:
+    job = hedged()
+    job.see(all_ready(1), other, after=60)
+    assert (job.reasons[-1], job.number, job.state.standby) == (Reason.WHOLE, 1, None)
+    assert (job.state.stage, job.state.failures, job.state.standby_after) == (Stage.RUNNING, 0, None)
+    assert job.last.actions == (Delete(2, Reason.WHOLE),)
+    assert (job.state.record("on-demand").attempts, job.state.history) == (0, ())
+
+
+def test_a_hedge_that_was_given_back_is_told() -> None:
+    job = hedged()
+    job.revision += 1
+    seen = replace(job.last_seen, revision=job.revision, attempts=(all_ready(1), booting()))
+    changes = decide(job.spec, job.state, seen, job.now, job.policy).standby_changes
+    assert [change.sentence for change in changes] == [
+        "standby attempt 2 on on-demand is given up: attempt 1 on spot is ready first"
+    ]
+
+
+def test_a_job_whose_nodes_are_lost_later_waits_again_before_the_next_hedge() -> None:
+    job = hedged()
+    job.see(all_ready(1), after=60)
+    job.progress = Progress(5, 100, job.now, 1, stands_by=True)
+    without = attempt(1, head(), worker("w1-0"), pending("w3"))
+    job.see(without, after=60)
+    assert job.state.stage is Stage.RECOVERING
+    job.see(without, after=AFTER - 1)
+    assert job.state.standby is None
+    job.see(without, after=1)
+    assert (job.state.standby and job.state.standby.number, job.state.stage) == (3, Stage.RECOVERING)
+    job.see(without, held(3), after=30)
+    assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.WHOLE]
+    assert (job.number, job.state.failures) == (3, len(job.losses))
+
+
+ENDS: Mapping[str, tuple[Callable[[Job], Any], Reason, Reason | None, int]] = {
+    "provisionTimeout": (
+        lambda job: job.see(WITHOUT_NODES, booting(), after=300),
+        Reason.INSUFFICIENT_CAPACITY,
+        Reason.INSUFFICIENT_CAPACITY,
+        0,
+    ),
+    "it crashes: the hedge does not wait for the start backoff": (
+        lambda job: job.see(attempt(1, head(), lost("w1", Cause.APP_ERROR, exit_code=2)), booting(), after=1),
+        Reason.START_CRASHED,
+        None,
+        0,
+    ),
+    "its head is lost": (
+        lambda job: job.see(attempt(1, lost_head(), pending("w1"), pending("w2")), booting(), after=1),
+        Reason.HEAD_LOST,
+        None,
+        1,
+    ),
+    "its objects are deleted": (lambda job: job.see(booting(), after=1), Reason.VANISHED, None, 1),
+}
+
+
+def lost_head() -> PodSeen:
+    return PodSeen("head", head().role, lost("head").phase)
+
+
+@pytest.mark.parametrize(("happens", "reason", "exhausted", "failures"), ENDS.values(), ids=ENDS)
+def test_a_live_attempt_that_ends_by_itself_is_followed_by_its_hedge(
+    happens: Callable[[Job], Any], reason: Reason, exhausted: Reason | None, failures: int
+) -> None:
+    job = hedged()
+    happens(job)
+    assert reason in job.reasons
+    assert (job.number, job.state.tier, job.state.stage) == (2, "on-demand", Stage.STARTING)
+    assert (job.state.record("spot").exhausted_by, job.state.failures) == (exhausted, failures)
+    job.see(booting(), after=1)
+    assert TakeOver(2) in job.last.actions
+    job.see(all_ready(2), after=30)
+    assert (job.state.stage, job.number) == (Stage.RUNNING, 2)
+
+
+FAILS: Mapping[str, tuple[AttemptSeen, float, str]] = {
+    "its program ends": (
+        all_ready(2, exit=Exit.FAILED, message="exit code 1"),
+        1,
+        "its program has ended: exit code 1",
+    ),
+    "it has no capacity either": (booting(), 600, "it found no capacity within provisionTimeout"),
+    "its head is lost": (attempt(2, lost_head(), pending("s1"), held=False), 1, "its head is lost"),
+}
+
+
+@pytest.mark.parametrize(("seen", "after", "why"), FAILS.values(), ids=FAILS)
+def test_a_hedge_that_fails_is_given_back_and_not_repeated_at_once(seen: AttemptSeen, after: float, why: str) -> None:
+    chosen = tiers()
+    patient = replace(chosen.tiers[0], provision_timeout=7200.0)
+    job = hedged(replace(chosen, tiers=(patient, chosen.tiers[1])))
+    changes = job.see(WITHOUT_NODES, seen, after=after).standby_changes
+    assert [change.message for change in changes] == [why]
+    assert (job.state.stage, job.number, job.state.standby, job.state.failures) == (Stage.STARTING, 1, None, 0)
+    assert job.state.record("on-demand").exhausted_by is None
+    job.see(WITHOUT_NODES, after=STANDBY_RETRY_INTERVAL - 1)
+    assert job.state.standby is None
+    assert job.last.wake_at == job.now + 1
+    job.see(WITHOUT_NODES, after=1)
+    assert job.state.standby is not None
+    assert job.state.standby.number == 3
+
+
+def test_the_budget_bounds_what_hedges_cost() -> None:
+    job = hedged(tiers(overlap=Overlap(budget=0.05, hedge_after=AFTER)))
+    boots = booting(worker("s1"), replace(PLACED, uid="s2"))
+    job.see(WITHOUT_NODES, boots, after=1)
+    assert job.last.wake_at is not None
+    assert job.last.wake_at == pytest.approx(job.now + 0.05 / 3.0 * 3600)
+    job.see(WITHOUT_NODES, boots, after=60)
+    assert job.state.standby is None
+    assert job.state.overlap_usd >= 0.05
+    job.state = replace(job.state, standby_after=None)
+    job.see(WITHOUT_NODES, after=100)
+    assert (job.state.standby, job.state.stage) == (None, Stage.STARTING)
+
+
+NEVER: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "no hedgeAfter": ({"overlap": Overlap(budget=5.0)}, {}),
+    "no budget": ({"overlap": Overlap(hedge_after=AFTER)}, {}),
+    "no overlap": ({"overlap": None}, {}),
+    "handover WhenGone": ({"handover": Handover.WHEN_GONE}, {}),
+    "a single tier": ({"tiers": (priced("spot", 1.0, 3.0),)}, {}),
+    "the next tier has no price": (
+        {"tiers": (priced("spot", 1.0, 3.0), tier("on-demand", price=Price(known=False)))},
+        {},
+    ),
+    "the next tier has no room": (
+        {"tiers": (priced("spot", 1.0, 3.0), priced("on-demand", 3.0, 3.0, standby=False))},
+        {},
+    ),
+    "the next tier is unavailable": ({}, {"unavailable": {"on-demand": "its cluster does not answer"}}),
+    "an image cannot be pulled": ({}, {"blocked": "no"}),
+}
+
+
+@pytest.mark.parametrize(("made", "facts"), NEVER.values(), ids=NEVER)
+def test_when_there_is_no_hedge(made: dict[str, Any], facts: dict[str, Any]) -> None:
+    seen = replace(WITHOUT_NODES, blocked="ImagePullBackOff") if "blocked" in facts else WITHOUT_NODES
+    more = {name: value for name, value in facts.items() if name != "blocked"}
+    job = waiting(tiers(**made), seen)
+    job.see(seen, after=AFTER + 1, **more)
+    job.see(seen, after=AFTER - 10, **more)
+    assert (job.state.standby, job.number) == (None, 1)
+
+
+def test_a_program_that_cannot_be_held_has_no_hedge() -> None:
+    job = waiting()
+    job.progress = Progress(5, 100, START, 1, stands_by=False)
+    job.see(WITHOUT_NODES, after=AFTER + 1)
+    assert job.state.standby is None
+
+
+def test_a_hedge_that_writes_to_the_log_takes_over() -> None:
+    """Its library is too old to be held: its first entry has fenced the live attempt."""
+    job = hedged()
+    job.progress = Progress(attempt=2)
+    job.see(all_ready(1), all_ready(2, held=False), after=30)
+    assert (job.number, job.state.stage, job.state.failures) == (2, Stage.RUNNING, 0)
+
+
+def test_a_job_that_its_queue_holds_is_not_hedged() -> None:
+    queued = attempt(1, queue=QueueSeen(held=True, message="quota"))
+    job = waiting(seen=queued)
+    job.see(queued, after=10 * AFTER)
+    assert job.state.standby is None
+    job.see(WITHOUT_NODES, after=1)
+    job.see(WITHOUT_NODES, after=AFTER - 2)
+    assert job.state.standby is None, "the wait for quota does not count"
+    job.see(WITHOUT_NODES, after=2)
+    assert job.state.standby is not None
+
+
+def test_a_slow_start_is_not_hedged() -> None:
+    starting = attempt(1, replace(head(), scheduled=True), replace(PLACED, uid="w1"), replace(PLACED, uid="w2"))
+    job = waiting(seen=starting)
+    job.see(starting, after=2 * AFTER)
+    assert (job.state.standby, job.state.stage) == (None, Stage.STARTING)
+
+
+def test_an_exhausted_tier_is_skipped() -> None:
+    chosen = (priced("spot", 1.0, 3.0), priced("spot-b", 1.0, 3.0), priced("on-demand", 3.0, 3.0))
+    job = waiting(tiers(tiers=chosen))
+    job.see(WITHOUT_NODES, after=AFTER, unavailable={"spot-b": "its limit is reached"})
+    assert job.state.standby is not None
+    assert job.state.standby.tier == "on-demand"
+
+
+STOPS: Mapping[str, tuple[dict[str, Any], Stage]] = {
+    "suspend": ({"suspend": True}, Stage.SUSPENDED),
+    "the deadline": ({"deadline": START}, Stage.FAILED),
+    "overlap removed": ({"overlap": None}, Stage.STARTING),
+    "hedgeAfter removed": ({"overlap": Overlap(budget=5.0)}, Stage.STARTING),
+    "other pods": ({"workers": 3}, Stage.STARTING),
+}
+
+
+@pytest.mark.parametrize(("changes", "stage"), STOPS.values(), ids=STOPS)
+def test_a_changed_spec_gives_the_hedge_back(changes: dict[str, Any], stage: Stage) -> None:
+    job = hedged()
+    job.edit(**changes)
+    job.see(WITHOUT_NODES, booting(), after=1)
+    job.see(after=10)
+    assert job.state.standby is None
+    assert job.state.stage is stage
+
+
+def test_the_policy_that_moves_to_the_tier_of_the_hedge_does_not_wait_for_it() -> None:
+    job = hedged()
+    job.policy = Wish("on-demand")
+    job.see(WITHOUT_NODES, booting(), after=1)
+    assert job.reasons[-3:] == [Reason.POLICY, Reason.RELIEVED, Reason.FELL_BACK]
+    assert (job.number, job.state.tier) == (2, "on-demand")
+
+
+def test_both_attempts_are_paid() -> None:
+    job = hedged(tiers(start_timeout=1e6))
+    some = attempt(1, head(), worker("w1"), pending("w2"))
+    boots = booting(worker("s1"), pending("s2"))
+    job.see(some, boots, after=1)
+    before = job.state
+    job.see(some, boots, after=90)
+    spot, on_demand = (job.state.record(name).cost - before.record(name).cost for name in ("spot", "on-demand"))
+    assert (spot, on_demand) == (pytest.approx(90 / 3600), pytest.approx(3 * 90 / 3600))
+    assert job.state.overlap_usd - before.overlap_usd == pytest.approx(on_demand)
+
+
+def test_the_explanation_says_when_the_next_tier_is_started_and_that_it_is() -> None:
+    job = waiting()
+    waits = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert waits is not None
+    assert (waits.timer, waits.until, waits.then) == (
+        "overlap.hedgeAfter",
+        START + AFTER,
+        "on-demand is started beside it",
+    )
+    job = hedged()
+    waits = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert waits is not None
+    assert waits.message.endswith("; attempt 2 on on-demand starts beside it")
+    assert (waits.timer, waits.then) == ("provisionTimeout", "the job leaves the tier")
