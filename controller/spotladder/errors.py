@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from spotladder.exit_code import ExitCode
 
 
@@ -61,3 +63,8 @@ class LogCorrupt(EnvironmentFailure):
 
 class IllegalTransition(SpotladderError):
     """A change of stage that the table does not have. Nothing was changed."""
+
+
+def not_written(option: str, file: Path, error: OSError) -> EnvironmentFailure:
+    """The error of a command whose option names a file that cannot be written."""
+    return EnvironmentFailure(f"{option}: {file} cannot be written: {error.strerror or error}; name another file")

@@ -94,7 +94,7 @@ def test_a_folder_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     answer = call(capsys, *REFERENCE, "--plot", tmp_path / "no" / "curve.svg")
     assert (answer.code, answer.out) == (5, "")
-    assert answer.err.endswith("curve.svg cannot be written: No such file or directory\n")
+    assert answer.err.endswith("curve.svg cannot be written: No such file or directory; name another file\n")
 
 
 def test_a_plot_without_matplotlib_is_an_error(

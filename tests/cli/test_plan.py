@@ -295,3 +295,13 @@ def test_a_plan_in_json_can_be_compared_with_a_run(capsys: Capture, tmp_path: Pa
     assert rows["costUsd"].mean == plan["simulation"]["costUsd"]["mean"]
     assert rows["hours"].formulas == plan["choices"][0]["totalHours"]
     assert all(row.formulas is not None and row.mean is not None for row in rows.values())
+
+
+def test_a_plan_without_a_world_file_and_without_a_cluster(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    answer = call(capsys, "plan", written(tmp_path, "job.yaml", JOB), "--hours", "5")
+    assert (answer.code, answer.out) == (2, "")
+    assert "no cluster is configured: name the pools' file with --world" in answer.err

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.core.cost import Accounting, CostScenario, break_even
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.errors import EnvironmentFailure, InvalidSpec, not_written
 
 FORMATS = (".png", ".svg")
 _POINTS = 200
@@ -31,7 +31,7 @@ def draw(file: Path, scenario: CostScenario, accounting: Accounting) -> None:
         with mpl.rc_context({"svg.hashsalt": "spotladder", "svg.fonttype": "none"}):
             figure.savefig(file, metadata={"Date": None} if file.suffix.lower() == ".svg" else None)
     except OSError as error:
-        raise EnvironmentFailure(f"--plot: {file} cannot be written: {error.strerror or error}") from None
+        raise not_written("--plot", file, error) from None
 
 
 def _curve(axes: Any, scenario: CostScenario, accounting: Accounting) -> None:

@@ -127,7 +127,7 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
 @app.command(short_help="Delete old checkpoints.")
 def gc(
     uri: UriArgument,
-    keep: Annotated[int, typer.Option(help="Number of newest commits to keep.")] = 3,
+    keep: Annotated[int, typer.Option(min=1, help="Number of newest commits to keep.")] = 3,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be deleted, but delete nothing.")
     ] = False,
@@ -156,7 +156,9 @@ def gc(
         return
     rows = [[str(c.step), str(c.attempt), _time(c.at), _size(c.size), c.path] for c in dropped]
     verb = "would delete" if dry_run else "deleted"
-    title = f"{log.uri}: {verb} {len(dropped)} commits" + ("" if dry_run else f", {objects} objects, {_size(freed)}")
+    title = f"{log.uri}: {verb} {_counted(len(dropped), 'commit')}"
+    if not dry_run:
+        title += f", {_counted(objects, 'object')}, {_size(freed)}"
     print_table(["step", "attempt", "committed", "size", "path"], rows, title=title)
 
 
@@ -242,14 +244,14 @@ def _about(entry: Entry) -> str:
                 f", restart {entry.restart}" * bool(entry.restart)
             )
         case "commit":
-            size = f"{len(entry.files)} files, {_size(entry.size)}"
+            size = f"{_counted(len(entry.files), 'file')}, {_size(entry.size)}"
             return f"step {entry.step} of {entry.total or '?'}, {size}, {entry.path}"
         case "end":
             return ": ".join(part for part in (entry.outcome, entry.message) if part)
         case "drop":
-            return f"{len(entry.paths)} checkpoints removed: {', '.join(entry.paths)}"
+            return f"{_counted(len(entry.paths), 'checkpoint')} removed: {', '.join(entry.paths)}"
         case "snapshot":
-            return f"{len(entry.commits)} commits before this entry"
+            return f"{_counted(len(entry.commits), 'commit')} before this entry"
 
 
 def _metrics(commit: Commit) -> str:
@@ -257,6 +259,10 @@ def _metrics(commit: Commit) -> str:
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in commit.metrics.items()
     )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _time(at: float) -> str:

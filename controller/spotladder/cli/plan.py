@@ -33,7 +33,7 @@ from spotladder.cli.tier_facts import tier_facts
 from spotladder.cli.what_if import parsed
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.errors import InvalidSpec, not_written
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
@@ -150,7 +150,7 @@ def _write(target: Path, source: Path, question: Question, simulated: forecast.S
     try:
         write_text(target, text)
     except OSError as error:
-        raise EnvironmentFailure(f"--write: {target} cannot be written: {error.strerror or error}") from None
+        raise not_written("--write", target, error) from None
 
 
 def _assumptions(question: Question, restart: str) -> Assumptions:

@@ -16,7 +16,7 @@ from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.what_if import FIELDS, parsed
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, not_written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +169,7 @@ def _write(file: Path, found: RecordedRun, first: Replayed) -> None:
     try:
         write_text(file, written(found.low, first.policy, first.low))
     except OSError as error:
-        raise EnvironmentFailure(f"--to: {file} cannot be written: {error.strerror or error}") from None
+        raise not_written("--to", file, error) from None
 
 
 def _check(file: Path) -> None:
@@ -188,11 +188,11 @@ def _check(file: Path) -> None:
 
 
 def _print(found: RecordedRun, replays: Sequence[Replayed]) -> None:
-    from spotladder.display.figures import money
+    from spotladder.display.figures import money, span
 
     was = found.result
     rows = [
-        ("as recorded", was.ended_with, money(was.cost), f"{was.hours:.2f} h", str(was.losses), str(was.attempts)),
+        ("as recorded", was.ended_with, money(was.cost), span(was.hours * 3600), str(was.losses), str(was.attempts)),
         *(_row(one) for one in replays),
     ]
     print_table(COLUMNS, rows, found.job)
@@ -213,19 +213,19 @@ def _saving(first: Replayed, other: Replayed) -> str:
 
 
 def _row(one: Replayed) -> tuple[str, ...]:
-    from spotladder.display.figures import money
+    from spotladder.display.figures import money, span
 
-    def span(low: str, high: str) -> str:
+    def both(low: str, high: str) -> str:
         return low if low == high else f"{low} – {high}"
 
     low, high = one.low, one.high
     return (
         f"{one.policy}, {one.change}" if one.change else one.policy,
-        span(_ending(low), _ending(high)),
-        span(money(low.cost), money(high.cost)),
-        span(f"{low.finished / 3600:.2f} h", f"{high.finished / 3600:.2f} h"),
-        span(str(low.evictions), str(high.evictions)),
-        span(str(low.attempts), str(high.attempts)),
+        both(_ending(low), _ending(high)),
+        both(money(low.cost), money(high.cost)),
+        both(span(low.finished), span(high.finished)),
+        both(str(low.evictions), str(high.evictions)),
+        both(str(low.attempts), str(high.attempts)),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.newest_run import run_there
 from spotladder.cli.local.newest_run import run_here
-from spotladder.cli.target import ClusterTarget
+from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -37,11 +37,23 @@ def tier_facts(job: TieredJob, world: Path | None, target: ClusterTarget, evicti
     if world is not None:
         found = _of_world(job, world)
     else:
+        _refuse_no_cluster(target)
         found = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
     if evictions is None:
         return found
     tiers = (replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in found.tiers)
     return replace(found, tiers=tuple(tiers))
+
+
+def _refuse_no_cluster(target: ClusterTarget) -> None:
+    """Raise Refused if the tiers are those of a cluster and the user has none."""
+    from spotladder.clusters.connection import configured
+
+    if target.context is None and target.kubeconfig is None and not configured():
+        raise Refused(
+            "the tiers of the job are unknown, because no cluster is configured: name the pools' file with --world, or "
+            "a cluster with --kubeconfig or KUBECONFIG"
+        )
 
 
 def _of_world(job: TieredJob, file: Path) -> KnownFacts:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.core.accounting import HOUR
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, not_written
 from spotladder.sim.compare import Summary, frontier
 from spotladder.sim.synthetic import fit, generate, survival
 from spotladder.sim.trace import Trace
@@ -81,7 +81,7 @@ def save(figure: Any, file: Path, option: str) -> None:
         with mpl.rc_context({"svg.hashsalt": "spotladder", "svg.fonttype": "none"}):
             figure.savefig(file, metadata={"Date": None} if file.suffix.lower() == ".svg" else None)
     except OSError as error:
-        raise EnvironmentFailure(f"{option}: {file} cannot be written: {error.strerror or error}") from None
+        raise not_written(option, file, error) from None
 
 
 def _costs(axes: Any, summaries: Sequence[Summary]) -> None:

@@ -10,7 +10,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.model import CapacityType
 from spotladder.display.report.axes import Scale, ticks
 from spotladder.display.report.markup import Markup, element, join, trusted
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import not_written
 from spotladder.sim.compare import Scenario, Summary, availability, frontier
 from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
 from spotladder.sim.world.run import Sample
@@ -60,7 +60,7 @@ def write(file: Path, summaries: Sequence[Summary], scenario: Scenario) -> None:
     try:
         file.write_text(page(summaries, scenario), encoding="utf-8")
     except OSError as error:
-        raise EnvironmentFailure(f"--report: {file} cannot be written: {error.strerror or error}") from None
+        raise not_written("--report", file, error) from None
 
 
 def page(summaries: Sequence[Summary], scenario: Scenario) -> str:

@@ -222,6 +222,32 @@ def test_a_missing_run_is_reported(runs: Runs, verb: str, tmp_path: Path, capsys
     assert "none" in cluster.err
 
 
+@pytest.mark.parametrize(
+    ("verb", "instead"),
+    [
+        ("events", "spotladder report digits"),
+        ("watch", "spotladder logs -f digits"),
+        ("suspend", "press Ctrl-C"),
+        ("stop", "press Ctrl-C"),
+        ("resume", "spotladder run JOB.yaml --resume"),
+        ("delete", "spotladder run JOB.yaml --fresh"),
+    ],
+)
+def test_a_command_for_clusters_says_what_to_do_with_a_run_on_this_machine(
+    runs: Runs, verb: str, instead: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(runs.root))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    answer = call(capsys, verb, "digits")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(
+        f"error: default/digits: is a run on this machine, and spotladder {verb} is for clusters"
+    )
+    assert instead in answer.err
+    other = call(capsys, verb, "nothing")
+    assert (other.code, "kubeconfig" in other.err) == (5, True)
+
+
 @pytest.mark.parametrize("verb", ["status", "logs", "report"])
 def test_a_misspelt_name_without_a_cluster_is_not_a_missing_kubeconfig(
     runs: Runs, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

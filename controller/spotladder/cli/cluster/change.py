@@ -12,6 +12,7 @@ from spotladder.cli.cluster import display
 from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
+from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure
 
@@ -19,6 +20,8 @@ POLL_INTERVAL = 0.5
 """Seconds between two polls of a job that is being stopped."""
 
 STOP_TIMEOUT = "10m"
+
+_CTRL_C = "press Ctrl-C where spotladder run runs, and the job commits and stops"
 
 
 def suspend(
@@ -34,7 +37,9 @@ def suspend(
     Examples:
       spotladder suspend digits
     """
-    on_cluster(ClusterTarget(namespace, context, kubeconfig), lambda cluster: _set(cluster, name, suspended=True))
+    target = ClusterTarget(namespace, context, kubeconfig)
+    refuse_run("suspend", name, target, _CTRL_C)
+    on_cluster(target, lambda cluster: _set(cluster, name, suspended=True))
 
 
 def resume(
@@ -50,7 +55,9 @@ def resume(
     Examples:
       spotladder resume digits
     """
-    on_cluster(ClusterTarget(namespace, context, kubeconfig), lambda cluster: _set(cluster, name, suspended=False))
+    target = ClusterTarget(namespace, context, kubeconfig)
+    refuse_run("resume", name, target, "spotladder run JOB.yaml --resume continues it")
+    on_cluster(target, lambda cluster: _set(cluster, name, suspended=False))
 
 
 def stop(
@@ -72,12 +79,14 @@ def stop(
     """
 
     longest = _seconds(timeout)
+    target = ClusterTarget(namespace, context, kubeconfig)
+    refuse_run("stop", name, target, _CTRL_C)
 
     async def run(cluster: ConnectedCluster) -> Object:
         job = await _set(cluster, name, suspended=True)
         return await _until_stopped(cluster, job, longest) if longest else job
 
-    job = on_cluster(ClusterTarget(namespace, context, kubeconfig), run)
+    job = on_cluster(target, run)
     status = job.get("status") or {}
     if longest:
         step = (status.get("progress") or {}).get("text")

@@ -11,6 +11,7 @@ from spotladder.cli.cluster import names as kubernetes
 from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
+from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget
 
 POLL_INTERVAL = 0.5
@@ -53,7 +54,10 @@ def delete(
                 await _until_gone(cluster, job)
             typer.echo(f"tieredjob.spotladder.io/{name} {'deleted' if wait else 'deletion requested'}")
 
-    on_cluster(ClusterTarget(namespace, context, kubeconfig), run)
+    target = ClusterTarget(namespace, context, kubeconfig)
+    for name in names:
+        refuse_run("delete", name, target, "spotladder run JOB.yaml --fresh removes it and starts the job again")
+    on_cluster(target, run)
 
 
 async def _delete(cluster: ConnectedCluster, job: Object, *, force: bool) -> None:

@@ -17,6 +17,7 @@ from spotladder.cli.cluster.options import (
     KubeconfigOption,
     NamespaceOption,
 )
+from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import SpotladderError
@@ -50,6 +51,7 @@ def events(
     """
 
     target, contexts = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
+    refuse_run("events", name, target, f"spotladder report {name} shows what happened")
 
     async def find(cluster: ConnectedCluster) -> list[_Located]:
         job = await cluster.job(name)

@@ -12,6 +12,7 @@ import typer
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget, Refused
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def watch(
     Examples:
       spotladder watch digits -n team-a
     """
-    raise typer.Exit(follow_to_the_end(ClusterTarget(namespace, context, kubeconfig), name))
+    target = ClusterTarget(namespace, context, kubeconfig)
+    refuse_run("watch", name, target, f"spotladder logs -f {name} follows its output")
+    raise typer.Exit(follow_to_the_end(target, name))
 
 
 def follow_to_the_end(target: ClusterTarget, name: str) -> int:

@@ -63,6 +63,22 @@ def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun
     return found
 
 
+def refuse_run(command: str, name: str, target: ClusterTarget, instead: str) -> None:
+    """Raise Refused if no cluster is configured and the job is a run on this machine, to which a command for clusters
+    does not apply. `instead` says what does."""
+    from spotladder.clusters.connection import configured
+    from spotladder.local.local_run import local_run
+
+    if target.context is not None or target.kubeconfig is not None or configured():
+        return
+    namespace = target.namespace or DEFAULT_NAMESPACE
+    if local_run(state_folder(None), namespace, name) is not None:
+        raise Refused(
+            f"{namespace}/{name}: is a run on this machine, and spotladder {command} is for clusters: {instead}; "
+            "--kubeconfig or KUBECONFIG selects a cluster"
+        )
+
+
 def say_where(run: LocalRun) -> None:
     """Print on stderr that the command refers to this machine."""
     typer.echo(

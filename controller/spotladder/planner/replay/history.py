@@ -224,7 +224,7 @@ def _result(records: Sequence[Record], state: JobState, began: Instant) -> Recor
 def _assumptions(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain: Sequence[str]) -> tuple[str, ...]:
     """What the replay assumes, one sentence each."""
     restart, interval = format_duration(round(program.restart)), format_duration(round(program.commit_interval))
-    work = f"the work takes {program.work / HOUR:.4g} h without interruptions"
+    work = f"the work takes {format_duration(round(program.work))} without interruptions"
     ready = [f"{format_duration(round(one.ready_after))} on {one.name}" for one in tiers]
     found = [
         f"{work}; the program restarts in {restart} and commits every {interval}",
