@@ -1,4 +1,4 @@
-"""`make test-frameworks` runs every test with the marker `frameworks`: the -k of one of its parts selects it."""
+"""Every test with the marker `frameworks` belongs to a part of `make test-frameworks`."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_life(shell: Shell, emulator: str) -> None:
     bootstrap = f".venv/bin/spotladder infra bootstrap --fleet {FLEET} --yes"
     kill_in_the_middle(shell, bootstrap, lambda: "clusters" in tool.leftovers(emulator, REGION))
 
-    # The same command releases the lock of the killed one, takes over what was not written down, and goes on.
+    # The same command releases the lock of the killed one and takes over the resources that are not in the state.
     said = shell.run(command(CREATE, "bootstrap"))
     assert "to take over" in said
     for line in CREATE[CREATE.index(command(CREATE, "bootstrap")) + 1 :]:

@@ -26,8 +26,8 @@ async def test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds(api_serve
 
 
 async def test_kuberay_may_change_fields_of_the_rayjob(api_server: ApiServer) -> None:
-    """It becomes their owner: an attempt that exists is ours all the same, and is never changed. A spec with other pods
-    is for the next attempt, which follows at once: this one has never run."""
+    """KubeRay becomes the owner of these fields. The controller still recognizes the attempt, and never changes it. A
+    changed spec applies to the next attempt, which starts at once because this one has never run."""
     async with (
         world(api_server) as here,
         here.operator(),

@@ -205,7 +205,7 @@ def _print(found: RecordedRun, replays: Sequence[Replayed]) -> None:
 
 
 def _saving(first: Replayed, other: Replayed) -> str:
-    """What the other replay costs less or more than the first one."""
+    """The difference in cost between the two replays, in words."""
     from spotladder.display.figures import money
 
     saved = first.low.cost - other.low.cost, first.high.cost - other.high.cost

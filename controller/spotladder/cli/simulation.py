@@ -78,7 +78,7 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
         else:
             traces = tuple(read_traces([Path(file)], chosen, sort=sort))
             name = named or (Path(file).stem if len(traces) != 1 else traces[0].zone)
-            # The files are times of one zone: what they have in common is no correlation of zones.
+            # The files are periods of one zone, so they say nothing about the correlation of zones.
             source = ZoneTraces(traces, replace(fit(traces), correlation=0.0) if kind else None)
         if name in found:
             raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path="--trace")

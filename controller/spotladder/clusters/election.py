@@ -100,7 +100,7 @@ class Election:
         except (SpotladderError, TimeoutError) as error:
             self._doubtful |= isinstance(error, NotFound)  # The lease or its namespace does not exist.
             self._write_failed(str(error) or f"no answer in {DURATION - MARGIN:g} s")
-            return self.leading  # An acquired lease stays valid until its time is over.
+            return self.leading  # An acquired lease stays valid until it expires.
         self.problem = ""
         self._notice(written)
         self._doubtful = False

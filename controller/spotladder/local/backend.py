@@ -48,7 +48,7 @@ from spotladder.local.worker_group import WorkerGroup, WorkerNode
 from spotladder.workloads import names
 
 HEAD_STARTS = 3
-"""How many times the start of an attempt's head is tried: on a busy machine it can time out."""
+"""Maximum number of tries to start an attempt's head, which can time out on a busy machine."""
 
 SPARE_AFTER: Seconds = 60.0
 """Seconds after the program's start before the next head is started, unless the program shows progress earlier. Until

@@ -14,7 +14,7 @@ from spotladder.planner.simulated import with_tiers
 from spotladder.sim.synthetic import AGES, SyntheticMarket
 
 MOST_SPOT_TIERS = 5
-"""More spot tiers than this are not put in order: their permutations are too many."""
+"""Maximum number of spot tiers whose order is advised: every permutation of them is estimated."""
 
 
 @dataclass(frozen=True, slots=True)

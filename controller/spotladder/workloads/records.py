@@ -36,7 +36,7 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """An object of an attempt: created by the controller, or by an operator from one. `attempt` is 0 without labels."""
+    """An object of an attempt, created by the controller or by the workload's operator. `attempt`: 0 without labels."""
 
     kind: ClassVar[APIResource]
     name: str

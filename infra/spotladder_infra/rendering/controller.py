@@ -1,4 +1,4 @@
-"""The values of the chart `spotladder`: the controller at home, and its rights in the other clusters."""
+"""The values of the chart `spotladder`: the controller in the home cluster, and its permissions in the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives the controller at home the kubeconfig of another cluster, with the token of its service account there."""
+"""Gives the controller in the home cluster a kubeconfig of another cluster, with the token of a service account there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN_TIMEOUT = 30.0
 
 
 def link(home: Tools, member: Tools, cluster: str) -> None:
-    """Writes the Secret at home. The token is neither printed nor kept in the rollout's state.
+    """Writes the Secret in the home cluster. The token is neither printed nor kept in the rollout's state.
 
     Raises:
         EnvironmentFailure: The token or the address of the API server is missing.

@@ -50,7 +50,7 @@ def job(document: Object, cluster: Cluster) -> Object | None:
 
 
 def run(home: Tools, document: Object, timeout: float, report: Callable[[str], None]) -> None:
-    """Submits the job at home, waits until it has succeeded and deletes it. One that fails stays, to be inspected.
+    """Submits the job in the home cluster, waits until it has succeeded and deletes it. A failed job stays.
 
     Raises:
         EnvironmentFailure: It failed, or did not succeed in `timeout` seconds.

@@ -51,7 +51,7 @@ def _aws(index: int, cluster: Cluster) -> list[FleetFinding]:
 
 
 def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
-    """Zones and instance types that AWS does not offer the account. `client` is one for EC2 in the cluster's region."""
+    """Zones and instance types that AWS does not offer the account. `client` is an EC2 client for the region."""
     path = ("spec", "clusters", index)
     there = {zone["ZoneName"] for zone in client.describe_availability_zones()["AvailabilityZones"]}
     for place, zone in enumerate(cluster.zones):

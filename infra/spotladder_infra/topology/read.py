@@ -17,7 +17,7 @@ from spotladder_infra.topology.fleet import Fleet
 
 @dataclass(frozen=True, slots=True)
 class FleetFile:
-    """A fleet that may be used, and what to know about it."""
+    """A valid fleet, and the warnings about it."""
 
     fleet: Fleet
     warnings: tuple[Problem, ...]

@@ -80,7 +80,7 @@ def only_prefix(bucket: str, team: Team) -> str:
 
 
 def access(scope: Any, fleet: Fleet, bucket: Bucket, principals: Mapping[str, Pods], *, after: Any) -> None:
-    """Grants each team's pods, and the controller at home, access below the team's prefix.
+    """Grants each team's pods, and the controller of the home cluster, access below the team's prefix.
 
     Clusters of one project have the same principals, so a single stack grants the access of all clusters that use the
     bucket: otherwise the deletion of one cluster would revoke the access of another.
