@@ -1,4 +1,4 @@
-"""Gives the controller in the home cluster a kubeconfig of another cluster, with the token of a service account there."""
+"""Gives the controller in the home cluster a kubeconfig of another cluster, with a token of a service account there."""
 
 from __future__ import annotations
 
