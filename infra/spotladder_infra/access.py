@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,10 @@ from typing import Any
 from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.amazon import sdk
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.packages import require_packages
 from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
-
-
-@dataclass(frozen=True, slots=True)
-class KubeContext:
-    """A context of a kubeconfig. `kubeconfig` is a path, or several as in the variable KUBECONFIG."""
-
-    kubeconfig: str
-    context: str
-
-    def environment(self) -> dict[str, str]:
-        """The environment variables that kubectl and helm need in addition to `--context`."""
-        return {"KUBECONFIG": self.kubeconfig}
 
 
 def target(fleet: Fleet, cluster: Cluster, state: Path) -> KubeContext:

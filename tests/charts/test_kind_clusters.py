@@ -69,7 +69,7 @@ class Laptop:
 
     def nodes(self) -> list[dict[str, str]]:
         """The labels of the cluster's nodes."""
-        from spotladder_infra.access import KubeContext
+        from spotladder_infra.kubecontext import KubeContext
         from spotladder_infra.rollout.tools import Tools
 
         found = Tools(KubeContext(str(self.folder / "kubeconfig"), "kind-spotladder")).items("nodes")

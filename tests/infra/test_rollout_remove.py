@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.access import KubeContext
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout.components import CONTROLLER, KUBERAY, Component
 from spotladder_infra.rollout.release import HOST_LABEL
 from spotladder_infra.rollout.remove import OUR_NODEPOOLS, release_nodes, uninstall

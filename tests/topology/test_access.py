@@ -13,6 +13,7 @@ from moto import mock_aws
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra import access
+from spotladder_infra.kubecontext import KubeContext
 from tests.topology.builders import fleet_file
 
 
@@ -21,7 +22,7 @@ def test_an_existing_cluster_is_a_context_of_the_users_kubeconfig(
 ) -> None:
     fleet = fleet_file(tmp_path).fleet
     monkeypatch.setenv("KUBECONFIG", "/a:/b")
-    assert access.target(fleet, fleet.cluster("lab"), tmp_path) == access.KubeContext("/a:/b", "lab-admin")
+    assert access.target(fleet, fleet.cluster("lab"), tmp_path) == KubeContext("/a:/b", "lab-admin")
     assert access.target(fleet, fleet.cluster("laptop"), tmp_path).context == "kind-laptop"
     monkeypatch.delenv("KUBECONFIG")
     assert access.target(fleet, fleet.cluster("lab"), tmp_path).kubeconfig.endswith("/.kube/config")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.access import KubeContext
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout.foreign import VERSION_LABEL, check_kuberay
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster

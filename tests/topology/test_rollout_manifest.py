@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder_infra.access import KubeContext
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import manifest
 from spotladder_infra.rollout.ready import AppsObject, workloads
 from spotladder_infra.rollout.tools import Tools

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.access import KubeContext
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import ready
 from spotladder_infra.rollout.tools import Tools
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.access import KubeContext
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout.release import LiveRelease, Release
 from spotladder_infra.rollout.tools import CommandFailure, Tools, require
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import access, terraform
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.outputs import StackIdentities, identities
 from spotladder_infra.rollout import charts, record
 from spotladder_infra.rollout.components import OWN, Chart
@@ -49,7 +50,7 @@ class RolloutSite:
         """The chart on this machine."""
         return charts.find(chart, self.folder, self.state / "charts")
 
-    def target(self, cluster: Cluster) -> access.KubeContext:
+    def target(self, cluster: Cluster) -> KubeContext:
         """The context of the cluster."""
         return access.target(self.fleet, cluster, self.state)
 

@@ -16,7 +16,7 @@ from pulumi import ResourceOptions
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
 from spotladder.errors import EnvironmentFailure, SpotladderError
-from spotladder_infra.access import KubeContext
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import crds
 from spotladder_infra.rollout.release import Release
 from spotladder_infra.rollout.tools import Tools

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.access import KubeContext
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import manifest
 
 Object = dict[str, Any]
