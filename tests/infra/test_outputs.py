@@ -8,25 +8,12 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import outputs
-
-OUTPUTS: dict[str, Any] = {
-    "version": 1,
-    "fleet": "training",
-    "cluster": "east",
-    "cloud": "aws",
-    "region": "us-east-1",
-    "kubernetes": "1.35",
-    "endpoint": "https://example.com",
-    "nodeIdentity": "east-node",
-    "interruptionQueue": "east-interruptions",
-    "checkpoints": "s3://acme-east",
-    "identities": {"karpenter": "arn:k", "controller": "arn:c", "training": {"team-a": "arn:t"}},
-}
+from tests.infra.contract import east, without
 
 
 def test_what_is_written_is_read() -> None:
-    read = outputs.read(OUTPUTS, "east")
-    assert outputs.written(read) == OUTPUTS
+    read = outputs.read(east(), "east")
+    assert outputs.written(read) == east()
 
 
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
@@ -39,10 +26,10 @@ def test_stacks_write_it(cluster: str, configuration: dict[str, Any]) -> None:
     ("found", "message"),
     [
         (None, "expected version 1, got none"),
-        ({**OUTPUTS, "version": 2}, "expected version 1, got version 2"),
-        ({**OUTPUTS, "endpoint": ""}, "endpoint: "),
-        ({key: value for key, value in OUTPUTS.items() if key != "nodeIdentity"}, "nodeIdentity: is missing"),
-        ({**OUTPUTS, "surprise": "x"}, "surprise: "),
+        (east(version=2), "expected version 1, got version 2"),
+        (east(endpoint=""), "endpoint: "),
+        (without(east(), "nodeIdentity"), "nodeIdentity: is missing"),
+        (east(surprise="x"), "surprise: "),
     ],
 )
 def test_anything_else_is_refused(found: object, message: str) -> None:

@@ -10,34 +10,14 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra import access
+from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import charts
 from spotladder_infra.rollout.charts import LocalChart
 from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
 from spotladder_infra.terraform.applied import path_of
 from spotladder_infra.topology.fleet import Fleet
+from tests.infra.contract import alpha, east
 from tests.topology.builders import fleet_file
-
-EAST: dict[str, Any] = {
-    "version": 1,
-    "fleet": "training",
-    "cluster": "east",
-    "cloud": "aws",
-    "region": "us-east-1",
-    "kubernetes": "1.35",
-    "endpoint": "https://example.com",
-    "nodeIdentity": "node-profile-of-the-stack",
-    "interruptionQueue": "queue-of-the-stack",
-    "identities": {"controller": "arn:c"},
-}
-ALPHA: dict[str, Any] = {
-    **{key: value for key, value in EAST.items() if key != "interruptionQueue"},
-    "cluster": "alpha",
-    "cloud": "gcp",
-    "region": "us-central1",
-    "project": "acme-ml",
-    "nodeIdentity": "node@stack",
-    "identities": {"karpenter": "karpenter@stack", "controller": "c"},
-}
 
 
 @pytest.fixture
@@ -53,7 +33,7 @@ def releases(
     path = path_of(name, folder)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(outputs))
-    monkeypatch.setattr(access, "target", lambda *_: access.KubeContext("kubeconfig", name))
+    monkeypatch.setattr(access, "target", lambda *_: KubeContext("kubeconfig", name))
     monkeypatch.setattr(charts, "find", lambda chart, *_: LocalChart(str(folder), chart.version, "digest"))
     desired, _ = ClusterPlatform(RolloutSite(fleet, folder, folder), fleet.cluster(name)).desired()
     return {entry.resource: json.loads(entry.values) for entry in desired.releases}
@@ -62,7 +42,7 @@ def releases(
 def test_a_rollout_to_eks_uses_the_outputs_of_the_stack(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = releases(fleet, tmp_path, EAST, monkeypatch)
+    found = releases(fleet, tmp_path, east(), monkeypatch)
     assert found["karpenter"]["settings"]["interruptionQueue"] == "queue-of-the-stack"
     profiles = {entry["spec"]["instanceProfile"] for entry in found["pools"]["nodeClasses"]}
     assert profiles == {"node-profile-of-the-stack"}
@@ -71,7 +51,7 @@ def test_a_rollout_to_eks_uses_the_outputs_of_the_stack(
 def test_a_rollout_to_gke_uses_the_outputs_of_the_stack(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = releases(fleet, tmp_path, ALPHA, monkeypatch)
+    found = releases(fleet, tmp_path, alpha(), monkeypatch)
     annotations = found["karpenter"]["serviceAccount"]["annotations"]
     assert annotations == {"iam.gke.io/gcp-service-account": "karpenter@stack"}
     assert {entry["spec"]["serviceAccount"] for entry in found["pools"]["nodeClasses"]} == {"node@stack"}
@@ -91,7 +71,7 @@ def test_outputs_that_do_not_fit_stop_the_rollout(
     changes: dict[str, Any], problem: str, fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(EnvironmentFailure) as raised:
-        releases(fleet, tmp_path, {**EAST, **changes}, monkeypatch)
+        releases(fleet, tmp_path, east(**changes), monkeypatch)
     assert str(raised.value).startswith(f"outputs of cluster east: {problem}")
     assert str(raised.value).endswith("run spotladder infra bootstrap --cluster east with this release")
 
