@@ -15,6 +15,7 @@ from spotladder_infra.amazon import Connect
 from spotladder_infra.doctor.result import CheckResult, Demand, Status, compared
 from spotladder_infra.facts.images import NODE_IMAGE, OLDEST, released
 from spotladder_infra.names import node_role
+from spotladder_infra.node_images import newest
 from spotladder_infra.topology.addon_checks import offered_addons
 from spotladder_infra.topology.cluster import Cluster, Nat
 from spotladder_infra.topology.defaults import system_instance_of, zones_of
@@ -217,16 +218,11 @@ class Account:
 
     def _image(self, cluster: Cluster, today: date) -> Iterator[CheckResult]:
         used = sorted({pool.image or NODE_IMAGE for pool in cluster.pools})
-        name = (
-            f"/aws/service/eks/optimized-ami/{cluster.kubernetes}/amazon-linux-2023/x86_64/standard/recommended/"
-            "release_version"
-        )
-        value = self._connect("ssm", cluster.region or "").get_parameter(Name=name)["Parameter"]["Value"]
-        newest = f"al2023@v{value.rpartition('-')[2]}"
+        latest = newest(self._connect("ssm", cluster.region or ""), "al2023", cluster.kubernetes)
         dates = [day for day in map(released, used) if day is not None]
-        message = f"{', '.join(used)}; the newest is {newest}"
+        message = f"{', '.join(used)}; the newest is {latest}"
         if any(today - day > OLDEST for day in dates):
-            yield CheckResult(cluster.name, "node image", Status.WARNING, message, f"set image: {newest} on the pools")
+            yield CheckResult(cluster.name, "node image", Status.WARNING, message, f"set image: {latest} on the pools")
         else:
             yield CheckResult(cluster.name, "node image", Status.OK, message)
 

@@ -13,6 +13,9 @@ from spotladder_infra.topology.pool import Pool
 
 IMAGE_CACHE = "CONTAINER_IMAGE_CACHE"
 
+DEFAULT_IMAGE = "ContainerOptimizedOS@latest"
+"""The image of nodes whose pool names none."""
+
 
 def gce_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdentities) -> Object:
     """The GCENodeClass of one pool. The provider has no image streaming and no placement policies."""
@@ -20,7 +23,7 @@ def gce_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdent
     if pool.secondary_boot_disk is not None:
         disks.append({"secondaryBootImage": pool.secondary_boot_disk, "secondaryBootMode": IMAGE_CACHE})
     spec: dict[str, Any] = {
-        "imageSelectorTerms": [{"alias": pool.image or "ContainerOptimizedOS@latest"}],
+        "imageSelectorTerms": [{"alias": pool.image or DEFAULT_IMAGE}],
         "serviceAccount": stack.nodes,
         "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True, "enableVtpm": True},
         "networkConfig": {"enablePrivateNodes": True},

@@ -15,6 +15,7 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.rollout import record
 from spotladder_infra.rollout.cluster import ClusterPlatform, Report
+from spotladder_infra.rollout.images import ABSENT, pool_images
 from spotladder_infra.rollout.record import Good, InstalledRelease
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
@@ -93,10 +94,18 @@ def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
     if minor != asked:
         gate = _kubernetes_gate(minor, asked, desired.releases)
         listed.append(UpgradeStage(name, "Kubernetes", f"{minor} → {asked}", gate, by))
-    listed.append(
-        UpgradeStage(name, "node images", "as the pools say", "nodes change when they are empty", "Karpenter")
-    )
+    listed.append(_images_stage(platform))
     return listed
+
+
+def _images_stage(platform: ClusterPlatform) -> UpgradeStage:
+    """The images that the fleet file pins and the cluster does not have yet."""
+    images = pool_images(platform.tools, platform.cluster)
+    new = [entry for entry in images if entry.installed not in (ABSENT, entry.pinned)]
+    changes = "; ".join(f"{entry.pool}: {entry.installed} → {entry.pinned}" for entry in new)
+    by = "upgrade --apply, then Karpenter" if new else "Karpenter"
+    gate = "nodes change when they are empty"
+    return UpgradeStage(platform.cluster.name, "node images", changes or "as the pools say", gate, by)
 
 
 def _kubernetes_gate(now: str, wanted: str, listed: Sequence[InstalledRelease]) -> str:

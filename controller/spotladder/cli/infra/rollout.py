@@ -180,6 +180,10 @@ def upgrade(
     state: StateOption = STATE,
     *,
     apply: Annotated[bool, typer.Option("--apply", help="Upgrade the releases; otherwise nothing is changed.")] = False,
+    images: Annotated[
+        bool, typer.Option("--images", help="Show the node image of each pool instead. Changes nothing.")
+    ] = False,
+    online: Annotated[bool, typer.Option("--online", help="With --images: ask AWS for the newest image.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Show the stages of an upgrade and what each waits for; with --apply, upgrade the releases.
@@ -191,7 +195,9 @@ def upgrade(
     Examples:
       spotladder infra upgrade
       spotladder infra upgrade --target east --apply
+      spotladder infra upgrade --images --online
     """
+    _refuse_options(apply=apply, images=images, online=online)
     place, targets = _place(fleet, charts, state, target, cloud)
     from dataclasses import asdict
 
@@ -207,12 +213,55 @@ def upgrade(
         _finish(results, "run the same command again when the cause is gone, or spotladder infra rollback")
         return
     names = [name for wave in order(place.fleet, tuple(targets)) for name in wave]
+    if images:
+        _print_images(place, names, output, online=online)
+        return
     listed = [stage for name in names for stage in stages(_platform(place, name))]
     if output is not Format.TABLE:
         print_data([asdict(stage) for stage in listed], output)
         return
     rows = [(stage.cluster, stage.stage, stage.change, stage.gate, stage.by) for stage in listed]
     print_table(("Cluster", "Stage", "Change", "When", "Done by"), rows)
+
+
+def _refuse_options(*, apply: bool, images: bool, online: bool) -> None:
+    """Raises InvalidSpec for options of `upgrade` that do not belong together."""
+    from spotladder.errors import InvalidSpec
+
+    if apply and images:
+        raise InvalidSpec(
+            "--images changes nothing: set image on the pools in the fleet file, then run upgrade with --apply alone"
+        )
+    if online and not images:
+        raise InvalidSpec("--online asks for the newest node image: give --images, too")
+
+
+def _print_images(place: RolloutSite, names: list[str], output: Format, *, online: bool) -> None:
+    from dataclasses import asdict
+
+    from spotladder_infra.amazon import connect
+    from spotladder_infra.rollout.images import pool_images
+    from spotladder_infra.rollout.tools import Tools
+
+    found = [
+        image
+        for name in names
+        for image in pool_images(
+            Tools(place.target(place.fleet.cluster(name))), place.fleet.cluster(name), connect if online else None
+        )
+    ]
+    if output is not Format.TABLE:
+        print_data([asdict(image) for image in found], output)
+        return
+    rows = [
+        (image.cluster, image.pool, image.pinned, image.installed, image.newest,
+         f"{image.old_nodes} of {image.nodes}", image.advice)
+        for image in found
+    ]  # fmt: skip
+    if not rows:
+        typer.echo("no pool of these clusters has nodes of Karpenter; their images come with the nodes")
+        return
+    print_table(("Cluster", "Pool", "Fleet file", "Cluster has", "Newest", "Old nodes", "To do"), rows)
 
 
 def _place(
