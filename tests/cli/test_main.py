@@ -147,3 +147,11 @@ def test_an_interrupt_while_modules_are_still_read_is_quiet(tmp_path: Path) -> N
         command, found = [sys.executable, *program], {**os.environ, "PYTHONPATH": str(tmp_path)}
         result = subprocess.run(command, capture_output=True, timeout=60, check=False, env=found)
         assert (result.returncode, result.stdout, result.stderr) == (cli.INTERRUPTED, b"", b"")
+
+
+@pytest.mark.parametrize("group", [(), ("checkpoints",), ("infra",)], ids=" ".join)
+def test_the_list_of_commands_has_whole_sentences(capsys: pytest.CaptureFixture[str], group: tuple[str, ...]) -> None:
+    answer = call(capsys, *group, "--help")
+    listed = answer.out.partition("Commands:\n")[2].strip().splitlines()
+    assert len(listed) >= 4
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []

@@ -41,7 +41,7 @@ def test_a_table_with_the_recorded_run_and_the_replays(capsys: Capture, states: 
     assert lines[2].startswith("as recorded  Completed")
     assert [line.split()[0] for line in lines[3:5]] == ["ordered", "on-demand"]
     assert "  3m 28s  " in lines[2]
-    assert "assumed: the work takes 36s without" in answer.out
+    assert "assumed: the work takes 32s without" in answer.out
     assert "assumed: the run did not observe all of the time what capacity spot-a, spot-c had" in answer.out
 
 

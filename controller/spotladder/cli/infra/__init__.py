@@ -27,25 +27,25 @@ def _root(context: typer.Context) -> None:
         raise typer.Exit(2)
 
 
-for _command in (
-    fleet.validate,
-    doctor.doctor,
-    costs.plan,
-    stacks.state,
-    stacks.synth,
-    stacks.picture,
-    bootstrap.bootstrap,
-    access.kubeconfig,
-    access.token,
-    destroy.destroy,
-    rollout.rollout,
-    rollout.preview,
-    rollout.status,
-    rollout.drift,
-    rollout.rollback,
-    rollout.upgrade,
-    fleet.render,
-    fleet.schema,
+for _command, _listed in (
+    (fleet.validate, "Check a fleet file."),
+    (doctor.doctor, "Check this machine and the accounts for a fleet."),
+    (costs.plan, "Show what bootstrap would change, and the cost."),
+    (stacks.state, "Create the bucket for Terraform's state."),
+    (stacks.synth, "Write the Terraform stacks of the clusters."),
+    (stacks.picture, "Print a diagram of what a cluster's stack creates."),
+    (bootstrap.bootstrap, "Create the clusters, or change them."),
+    (access.kubeconfig, "Write a kubeconfig for the created clusters."),
+    (access.token, "Print a token for a cluster's API server."),
+    (destroy.destroy, "Delete the clusters and what belongs to them."),
+    (rollout.rollout, "Install or upgrade the components of the clusters."),
+    (rollout.preview, "Show what a rollout would change."),
+    (rollout.status, "Show the version and state of each component."),
+    (rollout.drift, "Find manual changes in the clusters."),
+    (rollout.rollback, "Take clusters back to their last good rollout."),
+    (rollout.upgrade, "Show or apply the stages of an upgrade."),
+    (fleet.render, "Print the values of the chart spotladder-pools."),
+    (fleet.schema, "Print the JSON schema of a fleet file."),
 ):
-    app.command()(_command)
+    app.command(short_help=_listed)(_command)
 app.command("apply", hidden=True)(bootstrap.bootstrap)
