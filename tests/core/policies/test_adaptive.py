@@ -27,10 +27,10 @@ from spotladder.core.policies.adaptive_tables import (
     RATIOS,
     WORK,
     Model,
-    ending,
+    endings,
     expected_life,
     least_slack,
-    survival,
+    survivals,
 )
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
@@ -71,8 +71,8 @@ def test_the_shipped_model_is_complete() -> None:
 def test_the_probabilities_of_all_spell_lengths_sum_to_one(available: bool) -> None:
     model = shipped()
     for zone in model.zones:
-        ended = sum(math.exp(ending(model, zone, available, ticks)) for ticks in range(1, 200))
-        assert ended + math.exp(survival(model, zone, available, 200)) == pytest.approx(1.0)
+        ended = sum(math.exp(endings(model, available, ticks)[zone]) for ticks in range(1, 200))
+        assert ended + math.exp(survivals(model, available, 200)[zone]) == pytest.approx(1.0)
 
 
 def test_waiting_needs_more_slack_for_more_work_and_for_a_longer_outage() -> None:
@@ -121,7 +121,7 @@ def test_the_expected_life_of_capacity_grows_with_its_age() -> None:
     assert 2 * expected_life(model, EVEN, 0.0) < expected_life(model, EVEN, 40 * TICK)
     for zone in model.zones:
         alone = tuple(float(one == zone) for one in model.zones)
-        summed = sum(math.exp(survival(model, zone, True, ticks)) for ticks in range(1, 20_000))
+        summed = sum(math.exp(survivals(model, True, ticks)[zone]) for ticks in range(1, 20_000))
         assert expected_life(model, alone, 0.0) == pytest.approx(TICK * summed, rel=1e-3)
 
 

@@ -34,11 +34,11 @@ from spotladder.core.model import NO_OUTCOMES, Outcomes, Seconds, Spell, Tier, T
 from spotladder.core.policies.adaptive_tables import (
     Model,
     Slack,
-    ending,
+    endings,
     expected_life,
     fleet_likelihood,
     least_slack,
-    survival,
+    survivals,
 )
 from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
 from spotladder.core.policies.uniform_progress import UniformProgress
@@ -185,10 +185,8 @@ class Adaptive:
             return share
         seen = ticks_of(spells[-1])
         now = seen + int(_seen_ago(view, tier) / TICK)
-        lasts = sum(
-            weight * math.exp(survival(model, zone, False, now) - survival(model, zone, False, seen))
-            for zone, weight in enumerate(zones)
-        )
+        before, until = survivals(model, False, seen), survivals(model, False, now)
+        lasts = sum(weight * math.exp(log - old) for weight, log, old in zip(zones, until, before, strict=True))
         return share * (1.0 - lasts)
 
     def _trusted(self, net: SafetyNet) -> bool:
@@ -261,8 +259,8 @@ def explains(model: Model, spells: tuple[Spell, ...]) -> bool:
 def _likelihood(model: Model, spells: tuple[Spell, ...]) -> list[float]:
     """The log-likelihood of these spells for each zone of the model; the newest has not ended."""
     logs, newest = _closed(model, spells[:-1]).logs, spells[-1]
-    ticks = ticks_of(newest)
-    return [log + survival(model, zone, newest.available, ticks) for zone, log in enumerate(logs)]
+    lasted = survivals(model, newest.available, ticks_of(newest))
+    return [log + seen for log, seen in zip(logs, lasted, strict=True)]
 
 
 class _Closed(NamedTuple):
@@ -276,7 +274,8 @@ class _Closed(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _closed(model: Model, spells: tuple[Spell, ...]) -> _Closed:
-    logs = tuple(sum(ending(model, zone, spell.available, ticks_of(spell)) for spell in spells) for zone in model.zones)
+    seen = [endings(model, spell.available, ticks_of(spell)) for spell in spells]
+    logs = tuple([sum(zone) for zone in zip(*seen, strict=True)]) if seen else (0.0,) * len(model.shares)
     kinds = [[ticks_of(spell) for spell in spells if spell.available is available] for available in (False, True)]
     return _Closed(logs, (len(kinds[0]), len(kinds[1])), (sum(kinds[0]), sum(kinds[1])))
 

@@ -53,16 +53,22 @@ class Model:
 
 
 @lru_cache(maxsize=65536)
-def survival(model: Model, zone: int, available: bool, ticks: int) -> float:
-    """The log-probability that a spell reaches this age."""
-    hazards = model.hazards[zone][available]
+def survivals(model: Model, available: bool, ticks: int) -> tuple[float, ...]:
+    """For each zone, the log-probability that a spell reaches this age."""
+    return tuple(_survival(zone[available], ticks) for zone in model.hazards)
+
+
+def _survival(hazards: Sequence[float], ticks: int) -> float:
     ages = zip(AGES, (*AGES[1:], ticks), hazards, strict=True)
     return sum(max(0, min(ticks, following) - first) * math.log1p(-hazard) for first, following, hazard in ages)
 
 
-def ending(model: Model, zone: int, available: bool, ticks: int) -> float:
-    """The log-probability that a spell reaches this age and ends at the next tick."""
-    return survival(model, zone, available, ticks) + math.log(model.hazards[zone][available][age_class(ticks)])
+@lru_cache(maxsize=65536)
+def endings(model: Model, available: bool, ticks: int) -> tuple[float, ...]:
+    """For each zone, the log-probability that a spell reaches this age and ends at the next tick."""
+    place = age_class(ticks)
+    ends = [math.log(zone[available][place]) for zone in model.hazards]
+    return tuple([log + end for log, end in zip(survivals(model, available, ticks), ends, strict=True)])
 
 
 def expected_life(model: Model, weights: tuple[float, ...], age: Seconds) -> Seconds:
