@@ -227,3 +227,34 @@ async def test_without_room_the_running_attempt_stops_first(api_server: ApiServe
         await here.patch(workload=other_image())
         await eventually(lambda: drained(here))
         assert await standby_of(here) == {}
+
+
+async def hedged(here: World) -> None:
+    """Attempt 1 has no nodes on spot-a, and attempt 2 has been started on spot-b beside it."""
+    await here.submit(overlap={"hedgeAfter": "5m", "budget": "10"})
+    await here.waiting(1)
+
+    async def announced() -> bool:
+        return "spot-b is started beside it" in (await here.condition("Provisioned")).get("message", "")
+
+    await eventually(announced)
+    await here.pass_time(301)
+    await eventually(lambda: here.rayjob(2))
+    found = await standby_of(here)
+    assert (found["number"], found["tier"], found["reason"]) == (2, "spot-b", "Hedged")
+    assert variables(await here.rayjob(2))[Variable.STANDBY] == "true"
+
+
+async def test_a_new_controller_lets_the_next_tier_run_that_is_ready_first(api_server: ApiServer) -> None:
+    async with world(api_server) as here:
+        async with here.operator():
+            await hedged(here)
+            await here.run(2)
+        report_held(log_of(here).store, 2)
+        async with here.operator():
+            await second_takes_over(here, "spot-b")
+            await only_second_is_left(here)
+            status = await here.status()
+            assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "Hedged")
+            assert [tier["name"] for tier in status["tiers"] if tier.get("spent")] == []
+            assert {"StandbyStarted", "Hedged", "Relieved"} <= set(await here.events())
