@@ -94,14 +94,21 @@ def test_a_lingering_pod_and_the_surplus_worker_are_removed_after_the_handover()
 
 
 @pytest.mark.parametrize(
-    ("placed", "then"),
+    ("placed", "then", "message"),
     [
-        pytest.param(False, Stage.DRAINING, id="without capacity as without surge"),
-        pytest.param(True, Stage.REPLACING, id="on a node: the program waits for it inside the attempt"),
+        pytest.param(
+            False,
+            Stage.DRAINING,
+            "no capacity for a replacement before the node is reclaimed",
+            id="without capacity as without surge",
+        ),
+        pytest.param(
+            True, Stage.REPLACING, "w1-0 (Interruption)", id="on a node: the program waits for it inside the attempt"
+        ),
     ],
 )
 def test_near_the_end_of_the_notice_the_job_drains_unless_the_replacement_is_scheduled(
-    placed: bool, then: Stage
+    placed: bool, then: Stage, message: str
 ) -> None:
     made = job()
     give_notice(made)
@@ -112,6 +119,7 @@ def test_near_the_end_of_the_notice_the_job_drains_unless_the_replacement_is_sch
     made.see(seen(*pods, surplus=1), after=2)
     made.see_again(after=0)
     assert made.state.stage is then
+    assert message in made.moves[-1].message
     assert isinstance(made.last.actions[0], Replace if placed else Drain)
     assert made.state.failures == 1
 
@@ -228,6 +236,7 @@ def test_a_program_that_does_not_continue_within_grace_is_drained() -> None:
     made.see(seen(*pods, surplus=1), after=1)
     made.see(seen(*pods, surplus=0), after=made.spec.grace)
     assert (made.state.stage, made.state.reason) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
+    assert made.moves[-1].message == "the program did not continue without the noticed pods"
 
 
 def test_the_surplus_node_time_is_billed_and_recorded() -> None:
