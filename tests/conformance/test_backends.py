@@ -260,8 +260,6 @@ def test_a_launched_attempt_is_in_the_next_observation(rig: Rig, number: int) ->
 
 
 def test_letting_an_attempt_take_over_is_idempotent_and_no_request_to_stop(rig: Rig, number: int) -> None:
-    if isinstance(rig, SimRig):
-        pytest.skip("simulated jobs have no overlap")
     rig.backend.take_over(TakeOver(number))
     rig.backend.launch(Launch(number, "spot-a", standby=True))
     rig.bring_up(number)

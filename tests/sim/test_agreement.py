@@ -24,11 +24,13 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     Launch,
+    Overlap,
     PodPhase,
     PodRole,
     PodSeen,
     Progress,
     Replace,
+    TakeOver,
 )
 from spotladder.core.reasons import Cause
 from spotladder.policies import registry
@@ -62,6 +64,9 @@ class EverySecond:
     tiers: dict[int, str] = field(default_factory=dict)
     programs: dict[int, SimulatedProgram] = field(default_factory=dict)
     gone_at: dict[str, int] = field(default_factory=dict)
+    standby: set[int] = field(default_factory=set)
+    stood_by: set[int] = field(default_factory=set)
+    held_at: dict[int, int] = field(default_factory=dict)
 
     def run(self) -> list[Transition]:
         for now in range(LIMIT):
@@ -98,8 +103,15 @@ class EverySecond:
                 if self.gone_at.get(pod.uid, now + 1) <= now:
                     self.backend.lose(pod.uid, Cause.INTERRUPTION)
                     self._forget_notice(number)
+                    self._unhold(number)
                     if self.programs.pop(number, None) and number in self.backend.drained:
                         self._end(number, Exit.LOST)
+
+    def _unhold(self, number: int) -> None:
+        """Without a worker the program is not held any more."""
+        if number in self.standby:
+            self.backend._attempts[number] = replace(self.backend._attempts[number], held=False)
+        self.held_at.pop(number, None)
 
     def _forget_notice(self, number: int) -> None:
         """Real backends show no notice of a lost pod."""
@@ -112,7 +124,8 @@ class EverySecond:
             seen = self.backend._attempts.get(number)
             if seen is None or seen.exit is not None or number in self.backend.drained:
                 continue
-            staying = [pod for pod in self._running(number) if pod.uid not in self.gone_at]
+            there = [pod for other, name in self.tiers.items() if name == tier for pod in self._running(other)]
+            staying = [pod for pod in there if pod.uid not in self.gone_at]
             free = max(0, self._nodes(tier, now) - len(staying))
             pending = [pod.uid for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.PENDING]
             started = {pod.uid for pod in seen.pods if pod.role is PodRole.HEAD} | set(pending[:free])
@@ -122,8 +135,21 @@ class EverySecond:
             )
             self.backend._attempts[number] = replace(seen, pods=pods, refused=free < len(pending))
             if free >= len(pending) and number not in self.programs:
-                self.backend.progress = replace(self.backend.progress, total=self.plan.work, attempt=number)
-                self.programs[number] = SimulatedProgram(self.plan, now, self.backend.progress.step)
+                self._begin(number, now)
+
+    def _begin(self, number: int, now: int) -> None:
+        """All workers are ready: start the program, or bring that of a standby attempt to the point where it is
+        held."""
+        held_at = self.held_at.get(number)
+        if number in self.standby:
+            self.held_at[number] = held_at or now + int(self.plan.restart - self.plan.resume)
+            if self.held_at[number] <= now:
+                self.backend.hold(number)
+            return
+        restart = self.plan.restart if held_at is None else max(0, held_at - now) + self.plan.resume
+        self.backend.progress = replace(self.backend.progress, total=self.plan.work, attempt=number)
+        self.programs[number] = SimulatedProgram(self.plan, now, self.backend.progress.step, restart)
+        self.held_at.pop(number, None)
 
     def _nodes(self, tier: str, now: int) -> int:
         return next((nodes for at, nodes in reversed(self.zones[tier]) if at <= now), WORKERS)
@@ -148,7 +174,7 @@ class EverySecond:
                 self.path.append((now, move.source, move.target, move.reason, move.attempt, move.tier))
             for action in decision.actions:
                 self._apply(action, now)
-            if not decision.moves and decision.actions == before:
+            if not decision.moves and not decision.standby_changes and decision.actions == before:
                 return
             before = decision.actions
 
@@ -156,6 +182,10 @@ class EverySecond:
         match action:
             case Launch():
                 self.backend.launch(action)
+                if action.standby and action.attempt not in self.tiers:
+                    self.standby.add(action.attempt)
+                    self.stood_by.add(action.attempt)
+                    self._unhold(action.attempt)
                 self.tiers[action.attempt] = action.tier
                 self._place(now)
             case Drain():
@@ -168,6 +198,9 @@ class EverySecond:
             case Delete():
                 self.backend.delete(action)
                 self.programs.pop(action.attempt, None)
+            case TakeOver():
+                self.standby.discard(action.attempt)
+                self._place(now)
             case Finish():
                 self.backend.finish(action)
             case Replace():
@@ -189,34 +222,56 @@ def simulated(job: SimulationRun) -> list[Transition]:
     ]
 
 
-@pytest.mark.parametrize("policy", ["ordered", "greedy", "uniform-progress"])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_simulator_takes_the_path_of_a_job_that_is_decided_every_second(policy: str, seed: int) -> None:
+def job_of(policy: str, seed: int, notices: list[float], spec: dict[str, Any], **program: Any) -> SimulationRun:
+    """A job on random capacity of two spot tiers."""
     dice = Random(seed)
     zones = {"spot-a": changes(dice), "spot-b": changes(dice)}
-    notice = dice.choice([0.0, 5.0, 30.0])
+    notice = dice.choice(notices)
     here = market(
         *(zone(name, *steps, notice=notice, price=1.0) for name, steps in zones.items()),
-        zone("on-demand", price=3.0),
+        zone("on-demand", (0, WORKERS), price=3.0),
         seed=seed,
     )
     limits = {"max_duration": 1.5 * HOUR, "work": 900.0, "overhead": 30.0} if policy != "ordered" else {}
-    job = runner(
+    return runner(
         here,
         workers=WORKERS,
         max_failures=dice.choice([0, 1, -1]),
         policy=registry.by_name(policy),
-        spec={"recovery_timeout": 90.0, **limits},
+        spec={"recovery_timeout": 90.0, **limits, **spec},
         work=900,
         restart=20.0,
         commit_interval=200.0,
+        **program,
     )
-    expected = EverySecond(
-        job.spec, registry.by_name(policy), job.backend.program, {**zones, "on-demand": ((0, WORKERS),)}
-    )
-    expected.backend.progress = Progress(0, 900)
+
+
+def compare(policy: str, job: SimulationRun) -> EverySecond:
+    """Both ways take the same path. Returns the one that decides every second."""
+    zones = {
+        name: tuple(zip(map(int, found.times), found.counts, strict=True))
+        for name, found in job.backend.market.zones.items()
+    }
+    expected = EverySecond(job.spec, registry.by_name(policy), job.backend.program, zones)
+    expected.backend.progress = Progress(0, 900, stands_by=job.backend.program.stands_by)
     found = simulated(job)
     assert [entry[1:] for entry in found] == [entry[1:] for entry in expected.run()]
     differences = [abs(one[0] - other[0]) for one, other in zip(found, expected.path, strict=True)]
     assert max(differences) <= (0 if policy == "ordered" else ROUNDING)
     assert found[-1][2] == "Succeeded"
+    return expected
+
+
+@pytest.mark.parametrize("policy", ["ordered", "greedy", "uniform-progress"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_simulator_takes_the_path_of_a_job_that_is_decided_every_second(policy: str, seed: int) -> None:
+    compare(policy, job_of(policy, seed, [0.0, 5.0, 30.0], {}))
+
+
+@pytest.mark.parametrize(
+    ("policy", "seed"), [("ordered", 1), ("ordered", 2), ("uniform-progress", 0), ("uniform-progress", 3)]
+)
+def test_both_take_the_same_path_with_standby_attempts(policy: str, seed: int) -> None:
+    job = job_of(policy, seed, [30.0, 60.0], {"overlap": Overlap()}, stands_by=True, resume=5.0)
+    expected = compare(policy, job)
+    assert expected.stood_by, "no attempt stood by"

@@ -140,7 +140,9 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
         raise InvalidSpec(
             f"is in steps (got {interval}): give --commit-interval", path="spec.checkpoints.interval", where=str(file)
         )
-    program = _program(options, _seconds("--commit-interval", interval))
+    program = replace(
+        _program(options, _seconds("--commit-interval", interval)), stands_by=job.spec.overlap is not None
+    )
     tiers = {tier.name: entry.capacity_tier for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)}
     return _scenario(replace(spec, suspend=False), program, zones, tiers, options)
 

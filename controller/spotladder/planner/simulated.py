@@ -115,6 +115,7 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         assumptions.commit_interval,
         assumptions.commit_time,
         commits_wake=question.policy not in WITHOUT_PROGRESS,
+        stands_by=spec.overlap is not None,
     )
     _check_losses(question, horizon)
     tiers = {tier.name: tier.name for tier in spec.tiers}

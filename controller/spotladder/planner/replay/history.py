@@ -88,6 +88,7 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         _commit_interval(records),
         _commit_time(records, state),
         hands_over=state.progress.hands_over,
+        stands_by=state.progress.stands_by,
         first_restarts=tuple(restarts),
     )
     tiers = recorded_capacity(records, state, spec, first.at)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spotladder.core.model import Exit, PodSeen, Seconds
+from spotladder.core.model import Exit, Instant, PodPhase, PodSeen, Seconds
+from spotladder.core.reasons import Cause
 from spotladder.sim.world.market import MarketNode
 from spotladder.sim.world.program import SimulatedProgram
 
@@ -16,12 +17,30 @@ class SimPod:
     uid: str
     node: MarketNode | None = None
 
+    def seen(self, now: Seconds, start: Instant) -> PodSeen:
+        """The pod as a backend observes it. `start` is the start of the run in epoch seconds."""
+        node = self.node
+        if node is None or now < node.up_at:
+            return PodSeen(self.uid, phase=PodPhase.PENDING, ready=False, unschedulable=True)
+        if now < node.ready_at:
+            return PodSeen(self.uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
+        if node.noticed_at is None or node.gone_at is None or node.gone_at <= now:
+            return PodSeen(self.uid)
+        return PodSeen(
+            self.uid,
+            noticed=True,
+            noticed_at=start + node.noticed_at,
+            notice_ends_at=start + node.gone_at,
+            cause=Cause.INTERRUPTION,
+        )
+
 
 @dataclass
 class SimAttempt:
     """One attempt. `lost` are its newest lost pods. `leaving` are the uids of pods that are being replaced;
     `handing_over`: the program commits in order to continue without them. `queued`: it has no quota; `preempted`: its
-    quota was taken away."""
+    quota was taken away. `standby`: its program is held until it may take over; `held_at` is when its program is, or
+    was, ready to resume, None before all workers are ready."""
 
     number: int
     zone: str
@@ -35,6 +54,12 @@ class SimAttempt:
     handing_over: bool = False
     queued: bool = False
     preempted: bool = False
+    standby: bool = False
+    held_at: Seconds | None = None
+
+    def held(self, now: Seconds) -> bool | None:
+        """Whether the program of a standby attempt is ready to resume; None for another attempt."""
+        return self.held_at is not None and self.held_at <= now if self.standby else None
 
     def ready(self, now: Seconds, workers: int) -> bool:
         """Whether so many workers are ready."""
@@ -51,7 +76,7 @@ class Tally:
     """The cost and the losses of a job so far, in USD and seconds. `node_seconds` is by zone. `evictions` is the
     number of nodes that were reclaimed or failed. `recomputed` is work that was lost before it was committed,
     `overhead` the time between ready workers and the first step. `waiting_usd` is the part of `usd` for nodes of gangs
-    that were not complete, so that no program ran on them."""
+    that were not complete, so that no program ran on them, without those of standby attempts."""
 
     usd: float = 0.0
     egress_usd: float = 0.0

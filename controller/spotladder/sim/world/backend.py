@@ -74,7 +74,9 @@ class SimBackend:
             return
         pods = [self._pod(action.attempt) for _ in range(self.workers)]
         zone = self.tiers[action.tier]
-        self._attempts[action.attempt] = SimAttempt(action.attempt, zone, pods, queued=not self._has_quota(zone))
+        self._attempts[action.attempt] = SimAttempt(
+            action.attempt, zone, pods, queued=not self._has_quota(zone), standby=action.standby
+        )
         self.changes += 1
         self._place()
 
@@ -121,8 +123,12 @@ class SimBackend:
         self._place()
 
     def take_over(self, action: TakeOver) -> None:
-        """Never asked for: the simulated jobs have no `overlap`."""
-        raise AssertionError(f"attempt {action.attempt} was not launched as a standby")
+        """Let the program of a standby attempt resume from the newest commit, once its workers are ready."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt is not None and attempt.standby:
+            attempt.standby = False
+            self.changes += 1
+            self._place()
 
     def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
         """Release all resources of the job."""
@@ -132,22 +138,15 @@ class SimBackend:
 
     def observe(self) -> Observation:
         """The current objects."""
-        hands_over = self.program.hands_over
         progress = Progress(
-            int(self._committed), self.program.work, self._committed_at, self._newest_start, hands_over=hands_over
+            int(self._committed),
+            self.program.work,
+            self._committed_at,
+            self._newest_start,
+            hands_over=self.program.hands_over,
+            stands_by=self.program.stands_by,
         )
-        attempts = tuple(
-            AttemptSeen(
-                one.number,
-                () if one.queued else (self._head(one), *one.lost, *map(self._seen, one.pods)),
-                one.exit,
-                one.message,
-                refused=self._refused(one),
-                queue=self._queue(one),
-                surplus=len(one.pods) - self.workers if hands_over else None,
-            )
-            for one in self._attempts.values()
-        )
+        attempts = tuple(self._seen(one) for one in self._attempts.values())
         if not self.probed:
             return Observation(self.changes, attempts, progress)
         offered = frozenset(tier for tier, zone in self.tiers.items() if self._offers(zone))
@@ -200,6 +199,8 @@ class SimBackend:
             times += [moment for node in nodes for moment in (node.up_at, node.ready_at) if moment > now]
             if attempt.program is not None:
                 times.append(attempt.program.wakes_at())
+            elif attempt.standby and attempt.held_at is not None and attempt.held_at > now:
+                times.append(attempt.held_at)
         return min(times)
 
     def advance(self) -> None:
@@ -283,11 +284,19 @@ class SimBackend:
                 self._begin(attempt)
 
     def _begin(self, attempt: SimAttempt) -> None:
-        """Start the program from the newest commit: all workers are ready."""
+        """Start the program, whose workers are all ready, from the newest commit. That of a standby attempt is held
+        before it reads the checkpoint, and begins no log entry."""
+        now, restart = self.market.now, self.program.restart_of(self._starts)
+        if attempt.held_at is not None:
+            restart = max(0.0, attempt.held_at - now) + self.program.resume
+        else:
+            self._starts += 1
+        if attempt.standby:
+            attempt.held_at = attempt.held_at or now + max(0.0, restart - self.program.resume)
+            return
         self._newest_start = max(self._newest_start, attempt.number)
-        attempt.program = SimulatedProgram(self.program, self.market.now, self._committed, self._starts)
-        self._starts += 1
-        attempt.handing_over = False
+        attempt.program = SimulatedProgram(self.program, now, self._committed, restart)
+        attempt.handing_over, attempt.held_at = False, None
         plan = self.market.zones[attempt.zone].plan
         if self._committed_in and self._committed_in != plan.region:
             price = self.egress.get((self._committed_in, plan.region), 0.0)
@@ -329,6 +338,7 @@ class SimBackend:
         self.bill.evictions += cause is Cause.NODE_LOST
         if attempt.exit is None:
             self._stop(attempt)
+            attempt.held_at = None
             if attempt.draining:
                 attempt.exit = Exit.LOST
 
@@ -336,7 +346,7 @@ class SimBackend:
         """Add the cost of nodes without a program since the last call."""
         since, now = self._advanced_at, self.market.now
         for attempt in self._attempts.values():
-            if attempt.program is None and attempt.exit is None:
+            if attempt.program is None and attempt.exit is None and not attempt.standby:
                 for pod in attempt.pods:
                     if pod.node is not None and pod.node.up_at < now:
                         self.bill.waiting_usd += pod.node.zone.cost(max(since, pod.node.up_at), now)
@@ -360,21 +370,17 @@ class SimBackend:
         self.market.take_back(node)
         pod.node = None
 
-    def _head(self, attempt: SimAttempt) -> PodSeen:
-        return PodSeen(f"{attempt.number}-head", PodRole.HEAD)
-
-    def _seen(self, pod: SimPod) -> PodSeen:
-        node, now = pod.node, self.market.now
-        if node is None or now < node.up_at:
-            return PodSeen(pod.uid, phase=PodPhase.PENDING, ready=False, unschedulable=True)
-        if now < node.ready_at:
-            return PodSeen(pod.uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
-        if node.noticed_at is None or node.gone_at is None or node.gone_at <= now:
-            return PodSeen(pod.uid)
-        return PodSeen(
-            pod.uid,
-            noticed=True,
-            noticed_at=START + node.noticed_at,
-            notice_ends_at=START + node.gone_at,
-            cause=Cause.INTERRUPTION,
+    def _seen(self, attempt: SimAttempt) -> AttemptSeen:
+        now = self.market.now
+        head = PodSeen(f"{attempt.number}-head", PodRole.HEAD)
+        pods = (head, *attempt.lost, *(pod.seen(now, START) for pod in attempt.pods))
+        return AttemptSeen(
+            attempt.number,
+            () if attempt.queued else pods,
+            attempt.exit,
+            attempt.message,
+            refused=self._refused(attempt),
+            queue=self._queue(attempt),
+            surplus=len(attempt.pods) - self.workers if self.program.hands_over else None,
+            held=attempt.held(now),
         )

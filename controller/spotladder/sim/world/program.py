@@ -19,8 +19,9 @@ class ProgramPlan:
     while training continues. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after
     every commit; otherwise it learns of commits at the next other event, which is faster and makes no difference to a
     policy that does not look at progress. `hands_over`: it can continue inside an attempt without pods that are
-    leaving. `first_restarts` replace `restart` for the first starts of the job, in their order. Raises InvalidSpec for
-    invalid values.
+    leaving. `first_restarts` replace `restart` for the first starts of the job, in their order. `stands_by`: it can be
+    held in a standby attempt; `resume` is the part of `restart` that is left when such a program is let go, in which it
+    reads the newest checkpoint. Raises InvalidSpec for invalid values.
     """
 
     work: int
@@ -31,23 +32,29 @@ class ProgramPlan:
     commits_wake: bool = True
     hands_over: bool = False
     first_restarts: tuple[Seconds, ...] = ()
+    stands_by: bool = False
+    resume: Seconds = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("checkpoint_gib", 0)):
+        for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("checkpoint_gib", 0), ("resume", 0)):
             value = getattr(self, name)
             if not least <= value < math.inf:
                 raise InvalidSpec(f"expected {least} or more, got {value:g}", path=name)
+        if self.resume > self.restart:
+            raise InvalidSpec(f"expected at most restart, {self.restart:g}, got {self.resume:g}", path="resume")
         if not 0 < self.commit_interval < math.inf:
             raise InvalidSpec(f"expected more than 0 s, got {self.commit_interval:g}", path="commit_interval")
 
+    def restart_of(self, starts: int) -> Seconds:
+        """The time from ready workers to the first step, after this number of earlier starts of the job."""
+        return self.first_restarts[starts] if starts < len(self.first_restarts) else self.restart
+
 
 class SimulatedProgram:
-    """A program that starts at `began` and resumes from `base`, the newest committed step. `starts` is the number of
-    earlier starts of the job."""
+    """A program that starts at `began` and resumes from `base`, the newest committed step, after `restart` seconds."""
 
-    def __init__(self, plan: ProgramPlan, began: Seconds, base: float, starts: int = 0) -> None:
+    def __init__(self, plan: ProgramPlan, began: Seconds, base: float, restart: Seconds) -> None:
         self.plan, self.base, self._began = plan, base, began
-        restart = plan.first_restarts[starts] if starts < len(plan.first_restarts) else plan.restart
         self.trains_at = began + restart
         self._stopped_at: Seconds | None = None
         self._snapshot_at = min(self.trains_at + plan.commit_interval, self.done_at)

@@ -69,8 +69,8 @@ class DecidedMove:
 class SimulationOutcome:
     """The result of one run in USD, seconds and counts. `finished` is when the job ended, `succeeded` whether with
     success, `reason` why. `recomputed` is work that was lost before it was committed, `overhead` the time from ready
-    workers to the first step. `waiting` is the part of the cost for nodes of gangs that were not complete. `node_hours`
-    is by tier. `path` has every transition."""
+    workers to the first step. `waiting` is the part of the cost for nodes of gangs that were not complete, `overlap`
+    that for standby attempts. `node_hours` is by tier. `path` has every transition."""
 
     succeeded: bool
     reason: Reason
@@ -87,6 +87,7 @@ class SimulationOutcome:
     samples: tuple[Sample, ...]
     path: tuple[DecidedMove, ...]
     decisions: int
+    overlap: float = 0.0
 
 
 @dataclass
@@ -152,6 +153,7 @@ class SimulationRun:
             samples=tuple(self._samples),
             path=tuple(self._path),
             decisions=self.decisions,
+            overlap=state.overlap_usd,
         )
 
     def _priced(self) -> JobSpec:
