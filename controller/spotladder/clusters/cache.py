@@ -334,6 +334,9 @@ class Scoped(Generic[R]):
         """The records of that group, in all namespaces."""
         return [record for cache in self._by_namespace.values() for record in cache.of(group)]
 
+    def __len__(self) -> int:
+        return sum(map(len, self._by_namespace.values()))
+
     def all(self) -> Iterable[R]:
         """All records."""
         return chain.from_iterable(cache.all() for cache in self._by_namespace.values())

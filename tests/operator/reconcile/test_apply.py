@@ -132,6 +132,7 @@ async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_per
         PodRecord(name="to-hurry", uid="p1", **of_it),
         PodRecord(name="slow", uid="p2", deleted_at=9.0, grace=30, **of_it),
         PodRecord(name="hurried", uid="p3", deleted_at=9.0, grace=SHORT_GRACE, **of_it),
+        PodRecord(name="evicted", uid="p4", phase="Failed", **of_it),
     )
     record = RayJobRecord if kind == RAYJOBS else JobSetRecord
     top: Any = {"top": record(name="digits-a001", uid="r", **of_it)}
@@ -143,6 +144,29 @@ async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_per
         (PODS, "to-hurry", "p1", SHORT_GRACE),
         (PODS, "slow", "p2", SHORT_GRACE),
     ]
+
+
+async def test_a_pod_that_is_being_deleted_is_known_before_the_watch_delivers_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise each reconcile until then deletes it again."""
+    client = Client()
+    loaded, applier, home = launching(job(ray_template()), client)
+    of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
+    pods = (PodRecord(name="ending", uid="p1", **of_it), PodRecord(name="gone", uid="p2", **of_it))
+    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
+    known: list[Any] = []
+
+    async def delete(kind: APIResource, name: str, *_: object, **__: object) -> Any:
+        ends = {"deletionTimestamp": "2026-01-01T00:00:05Z"} if name == "ending" else {}
+        return {"kind": kind.kind, "metadata": {"name": name, **ends}}
+
+    monkeypatch.setattr(client, "delete", delete)
+    monkeypatch.setattr(
+        home.inventory, "written", lambda kind, answer: known.append((kind, answer["metadata"]["name"]))
+    )
+    await applier.delete(loaded, Delete(1, Reason.FELL_BACK))
+    assert known == [(PODS, "ending")]
 
 
 async def test_a_refused_rayjob_in_a_member_cluster_gets_its_disruption_budget_deleted() -> None:

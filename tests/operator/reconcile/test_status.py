@@ -59,9 +59,11 @@ def with_pods(*uids: str) -> Attempt:
         pytest.param(later(299, tiers=(TierRecord("spot-a", attempts=1, cost=0.1),)), False, id="cost, a little later"),
         pytest.param(later(300), True, id="cost, much later"),
         pytest.param(later(1, nodes=1), False, id="a node went"),
-        pytest.param(later(5, nodes=1), True, id="a node is gone, later"),
+        pytest.param(later(15, nodes=1), True, id="a node is gone, later"),
         pytest.param(later(1, attempt=with_pods("w0")), False, id="a pod went"),
-        pytest.param(later(5, attempt=with_pods("w0")), True, id="a pod is gone, later"),
+        pytest.param(later(15, attempt=with_pods("w0")), True, id="a pod is gone, later"),
+        pytest.param(later(1, attempt=replace(with_pods("w0", "w1"), seen=False)), False, id="the attempt is seen"),
+        pytest.param(later(15, attempt=replace(with_pods("w0", "w1"), seen=False)), True, id="it is seen, later"),
         pytest.param(later(1, failures=1), True, id="a failure"),
         pytest.param(later(1, stage=Stage.ENDING), True, id="another stage"),
         pytest.param(later(1, attempt=replace(with_pods(), lost_pods=("w0",))), True, id="a pod was counted"),
@@ -73,6 +75,20 @@ def with_pods(*uids: str) -> Attempt:
 )
 def test_which_state_changes_cause_a_status_write(after: JobState, worth: bool) -> None:
     assert worth_writing(after) is worth
+
+
+@pytest.mark.parametrize(("seconds", "worth"), [(29, False), (30, True)])
+def test_the_pods_of_an_attempt_that_is_being_removed_are_written_seldom(seconds: float, worth: bool) -> None:
+    ending = replace(BEFORE, stage=Stage.ENDING)
+    after = replace(ending, clock=START + seconds, attempt=with_pods("w0"))
+    assert status.worth_writing(held(ending), [], ending, after, generation=1) is worth
+
+
+@pytest.mark.parametrize(("jobs", "seconds"), [(1, 300.0), (1500, 300.0), (10_000, 2000.0)])
+def test_the_costs_of_many_jobs_are_written_less_often(jobs: int, seconds: float) -> None:
+    assert status.due_in(BEFORE, later(0), jobs=jobs) == seconds
+    for after, worth in ((seconds - 1, False), (seconds, True)):
+        assert status.worth_writing(held(), [], BEFORE, later(after), generation=1, jobs=jobs) is worth
 
 
 def test_an_empty_status_is_written() -> None:
@@ -93,9 +109,9 @@ def test_a_changed_condition_causes_a_status_write() -> None:
     ("after", "seconds"),
     [
         pytest.param(later(100), 200.0, id="the cost"),
-        pytest.param(later(2, nodes=1), 3.0, id="who is there"),
-        pytest.param(later(2, attempt=with_pods("w0")), 3.0, id="a pod by its name"),
-        pytest.param(later(7, nodes=1), 0.1, id="overdue"),
+        pytest.param(later(12, nodes=1), 3.0, id="who is there"),
+        pytest.param(later(12, attempt=with_pods("w0")), 3.0, id="a pod by its name"),
+        pytest.param(later(17, nodes=1), 0.1, id="overdue"),
     ],
 )
 def test_a_deferred_status_write_is_due_after_its_interval(after: JobState, seconds: float) -> None:
@@ -130,7 +146,7 @@ def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
         written += status.worth_writing(held(job.state, *entries), entries, job.state, decision.state, generation=1)
         job.state = decision.state
     assert job.state.stage is Stage.STARTING
-    assert written == 3, "the attempt ends, the next one is planned, the next one exists"
+    assert written == 2, "the attempt ends, the next one is planned"
 
 
 @pytest.mark.parametrize(

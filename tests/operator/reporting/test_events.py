@@ -43,6 +43,13 @@ def test_events_of_a_deleted_job_have_reason_delete_requested(
     assert (note.reason, note.message, note.kind) == (reason, message, "Normal")
 
 
+def test_the_end_of_an_attempt_has_no_event_if_the_next_attempt_begins_at_once() -> None:
+    gone = Move(Stage.ENDING, Stage.IDLE, Reason.GONE, 1, "spot-a")
+    begins = Move(Stage.IDLE, Stage.STARTING, Reason.FELL_BACK, 2, "spot-b", "attempt 2 on spot-b, from spot-a")
+    assert [note.reason for note in notes_of(Decision(JobState(), moves=(gone,)))] == ["Gone"]
+    assert [note.reason for note in notes_of(Decision(JobState(), moves=(gone, begins)))] == ["FellBack"]
+
+
 @pytest.mark.parametrize(
     ("reason", "action", "message"),
     [

@@ -41,6 +41,10 @@ SHORT_GRACE = 5
 Ray would otherwise hold its node for the pod's whole grace period, which is as long as the cloud's notice."""
 
 
+ENDED = ("Failed", "Succeeded")
+"""Phases of a pod whose containers have ended: it holds no node. Its operator or the garbage collector removes it."""
+
+
 class Applier:
     """Executes actions, each in the cluster of its attempt."""
 
@@ -281,7 +285,8 @@ class Applier:
             elif not top.deleting:
                 await self._remove_attempt(found.cluster, top)
             # Before their owner is deleted: a kubelet does not shorten a termination that has begun.
-            slow = [pod for pod in objects.pods if hurry and (not pod.deleting or pod.grace > SHORT_GRACE)]
+            held = [pod for pod in objects.pods if pod.phase not in ENDED]
+            slow = [pod for pod in held if hurry and (not pod.deleting or pod.grace > SHORT_GRACE)]
             hurried = (self._remove(found.cluster, PODS, pod, grace=SHORT_GRACE) for pod in slow)
             for failure in await asyncio.gather(*hurried, return_exceptions=True):
                 if failure is not None:
@@ -307,9 +312,13 @@ class Applier:
 
     async def _remove(self, cluster: Cluster, kind: APIResource, entry: Made, *, grace: int | None = None) -> None:
         try:
-            await cluster.client.delete(kind, entry.name, entry.namespace, uid=entry.uid, grace=grace)
+            answer = await cluster.client.delete(kind, entry.name, entry.namespace, uid=entry.uid, grace=grace)
         except (NotFound, Conflict):
             return  # It is gone or was replaced.
+        # Otherwise a reconcile before the watch's event deletes it again. Of an object that is gone, there is only a
+        # Status or its last version.
+        if answer and (answer.get("metadata") or {}).get("deletionTimestamp"):
+            cluster.inventory.written(kind, answer)
 
     async def remove_silent_pods(self, loaded: Loaded, state: JobState) -> None:
         """Remove the pods on nodes that are gone or silent.
@@ -334,7 +343,7 @@ class Applier:
                     continue
                 if pod.node and silent(nodes.get(pod.node)):
                     with found.cluster.turn():
-                        if pod.slot and pod.phase not in ("Failed", "Succeeded"):
+                        if pod.slot and pod.phase not in ENDED:
                             await self._fail(found.cluster, pod)
                         await self._remove(found.cluster, PODS, pod, grace=0)
 

@@ -59,7 +59,7 @@ class Persistence:
         }
         before, after, generation = loaded.before, decision.state, loaded.record.generation
         entries = merged(loaded.status.conditions, updates, self._clock.now(), generation)
-        if not status.worth_writing(loaded.status, entries, before, after, generation=generation):
+        if not status.worth_writing(loaded.status, entries, before, after, generation=generation, jobs=len(self._jobs)):
             return loaded.status
         wanted = status.of_state(
             after,

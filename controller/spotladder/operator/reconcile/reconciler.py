@@ -301,7 +301,7 @@ class Reconciler:
     ) -> Seconds | None:
         now = self._clock.now()
         times = [] if decision.wake_at is None else [max(0.0, decision.wake_at - now)]
-        if (due := status.due_in(persisted, decision.state)) is not None:
+        if (due := status.due_in(persisted, decision.state, jobs=len(self._jobs))) is not None:
             times.append(due)
         if any(update.status == "Unknown" for update in updates.values()):
             times.append(OUTCOME_RETRY_INTERVAL)

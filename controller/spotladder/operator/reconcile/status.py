@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from typing import Any
@@ -20,14 +21,20 @@ from spotladder.api.status import (
 from spotladder.core import codec
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON, Timer
-from spotladder.core.model import Attempt, Instant, JobState, Seconds
+from spotladder.core.model import Attempt, Instant, JobState, Seconds, Stage
 from spotladder.operator.condition_types import Diagnosis, one_line
 
 COST_WRITE_INTERVAL: Seconds = 300.0
-"""Interval between two status writes that only change the cost."""
+"""Minimum interval between two status writes that only change the cost."""
 
-PODS_WRITE_INTERVAL: Seconds = 5.0
-"""Minimum interval between two status writes that only change which pods are alive."""
+COST_WRITES_PER_SECOND = 5.0
+"""Maximum rate of such writes of all jobs together: with more than 1,500 jobs their interval is longer."""
+
+PODS_WRITE_INTERVAL: Seconds = 15.0
+"""Minimum interval between two status writes that only change which pods are alive, or that the attempt exists."""
+
+ENDING_WRITE_INTERVAL: Seconds = 30.0
+"""The same for an attempt that is being removed: the status is written anyway when it is gone."""
 
 UNKNOWN = "unknown"
 
@@ -153,36 +160,51 @@ def plain(status: TieredJobStatus) -> dict[str, Any]:
 
 
 def worth_writing(
-    held: TieredJobStatus, conditions: Sequence[Condition], old: JobState, new: JobState, *, generation: int
+    held: TieredJobStatus,
+    conditions: Sequence[Condition],
+    old: JobState,
+    new: JobState,
+    *,
+    generation: int,
+    jobs: int = 1,
 ) -> bool:
-    """Whether the status `old` must be replaced with `new` now.
+    """Whether the status `old` must be replaced with `new` now. `jobs` is the number of jobs of the controller.
 
-    Fields that change with time are written at intervals. So is the list of live pods: those of a large job change
-    often, and a new leader observes them itself.
+    Fields that change with time are written at intervals. So is what a new leader observes itself: the list of live
+    pods, which changes often in a large job, and that the attempt exists. Until the latter is written, a new leader
+    that does not find the attempt launches it under the same number, as after a crash during the launch.
     """
-    if not held.state or old.lasting != new.lasting:
+    if not held.state or _lasting(old) != _lasting(new):
         return True
     if (held.conditions, held.message, held.observed_generation) != (conditions, one_line(new.message), generation):
         return True
     waited = (new.waiting_since or 0.0) - (old.waiting_since or 0.0)
-    return waited >= WAITING_WRITE_INTERVAL or new.clock >= _due(old, new)
+    return waited >= WAITING_WRITE_INTERVAL or new.clock >= _due(old, new, jobs)
 
 
-def due_in(old: JobState, new: JobState) -> Seconds | None:
+def _lasting(state: JobState) -> JobState:
+    lasting = state.lasting
+    return replace(lasting, attempt=lasting.attempt and replace(lasting.attempt, seen=False))
+
+
+def due_in(old: JobState, new: JobState, *, jobs: int = 1) -> Seconds | None:
     """Seconds until the status `old` must be written again, without any event."""
-    due = _due(old, new)
+    due = _due(old, new, jobs)
     return None if due == inf else max(0.1, due - new.clock)
 
 
-def _due(old: JobState, new: JobState) -> Instant:
+def _due(old: JobState, new: JobState, jobs: int) -> Instant:
+    interval = ENDING_WRITE_INTERVAL if new.stage is Stage.ENDING else PODS_WRITE_INTERVAL
     return min(
-        old.clock + PODS_WRITE_INTERVAL if _alive(old) != _alive(new) else inf,
-        old.clock + COST_WRITE_INTERVAL if old.nodes + old.standby_nodes else inf,
+        old.clock + interval if _observed(old) != _observed(new) else inf,
+        old.clock + max(COST_WRITE_INTERVAL, jobs / COST_WRITES_PER_SECOND) if old.nodes + old.standby_nodes else inf,
     )
 
 
-def _alive(state: JobState) -> tuple[int, tuple[str, ...]]:
-    return state.nodes + state.standby_nodes, state.attempt.known_pods if state.attempt else ()
+def _observed(state: JobState) -> tuple[int, tuple[str, ...], bool]:
+    attempt = state.attempt
+    pods, seen = (attempt.known_pods, attempt.seen) if attempt else ((), False)
+    return state.nodes + state.standby_nodes, pods, seen
 
 
 def _usd(amount: float, *, unpriced: bool, places: int) -> str:

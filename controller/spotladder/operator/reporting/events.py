@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Literal
 
 from spotladder.api.record import API_VERSION
@@ -39,7 +40,12 @@ COMMIT_SKIPPED = "CommitSkipped"
 """The reason of Events about commits that could not be resumed from."""
 
 _LONGEST = 1024
-MOST_PENDING = 2000
+MOST_PENDING = 10_000
+"""Length of the queue of Events: those of 3,000 fallbacks."""
+
+RATE, BURST = 20.0, 25
+"""Events per second on average, and at once. While many jobs fall back at once their Events are late, so that the API
+server can create the next attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,9 @@ def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
         yield Note(loss.cause, COUNT, message_of(loss))
     for change in decision.standby_changes:
         yield Note(change.reason, "Standby", change.sentence, "Normal")
-    for move in decision.moves:
+    for move, follows in zip_longest(decision.moves, decision.moves[1:]):
+        if move.reason is Reason.GONE and follows is not None:
+            continue  # The next Event says which attempt it follows.
         if deleting and move.reason is Reason.SUSPEND_REQUESTED:
             yield Note(DELETE_REQUESTED, str(move.target), _deleted(move), "Normal")
             continue
@@ -88,7 +96,7 @@ class Events:
     If the queue of Events is full, the newest are dropped.
     """
 
-    def __init__(self, client: Client, *, clock: Clock, instance: str, rate: float = 50.0, burst: int = 200) -> None:
+    def __init__(self, client: Client, *, clock: Clock, instance: str, rate: float = RATE, burst: int = BURST) -> None:
         self._client = client
         self._clock = clock
         self._instance = instance
