@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,12 +78,13 @@ class Machine:
     def resume(self) -> tuple[int, dict[str, bytes]]:
         """The step of the resumed commit and its files."""
         self.store.downloads.clear()
-        with tempfile.TemporaryDirectory(dir=self.folder) as to:
-            found = self.log.resume(Path(to))
-            assert found
-            content = {path.name: path.read_bytes() for path in found.path.iterdir()}
-        self.log.release()
-        return found.step, content
+        try:
+            with tempfile.TemporaryDirectory(dir=self.folder) as to:
+                found = self.log.resume(Path(to))
+                assert found
+                return found.step, {path.name: path.read_bytes() for path in found.path.iterdir()}
+        finally:
+            self.log.release()
 
 
 @pytest.fixture(autouse=True)
@@ -504,12 +506,8 @@ class DamagedCache:
 
     def scribble(self, choice: int) -> None:
         """The program writes to a file that it resumed from, as root."""
-        with tempfile.TemporaryDirectory(dir=self.machine.folder) as to:
-            try:
-                found = self.machine.log.resume(Path(to))
-            except CheckpointCorrupt:
-                return
-            if found:
+        with tempfile.TemporaryDirectory(dir=self.machine.folder) as to, suppress(CheckpointCorrupt):
+            if found := self.machine.log.resume(Path(to)):
                 overwrite(found.path / NAMES[choice % len(NAMES)], b"scribbles")
         self.machine.log.release()
 
