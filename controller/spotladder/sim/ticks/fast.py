@@ -60,33 +60,29 @@ class _TierState:
         self.failures = self.attempts = 0
         self.node_seconds = self.cost = self.on_demand = 0.0
         self.last: Reason | None = None
-        self.spells: tuple[Spell, ...] = ()
-        self.outlook = TierOutlook(entry.tier.name, self.has, overhead)
+        self.ended: tuple[Spell, ...] = ()
+        self.since = self.until = START
+        self.outlooks = tuple([TierOutlook(entry.tier.name, has, overhead) for has in (False, True)])
+        self._next: int | None = None
         self._record: TierRecord | None = None
 
-    def see(self, tick: int, length: int) -> None:
-        """Record the availability of all ticks of `length` seconds since the last recorded one."""
-        while (change := self.changes(self.tick)) >= 0 and change <= tick:
-            self._sight(self.has, change - 1, length)
-            self._sight(not self.has, change, length)
-            self.tick = change
-        self._sight(self.has, tick, length)
-        self.tick = tick
+    def see(self, tick: int, length: int) -> bool:
+        """Record the availability of all ticks of `length` seconds since the last recorded one. Whether it changed."""
+        changed = False
+        while 0 <= (change := self.change()) <= tick:
+            spell = Spell(self.has, self.since, START + (change - 1) * length)
+            self.ended = (*self.ended, spell)[1 - SPELLS :]
+            self.tick, self.has, self.since = change, not self.has, START + change * length
+            self._next, changed = None, True
+        self.tick, self.until = tick, START + tick * length
         self._record = None
+        return changed
 
-    def _sight(self, has: bool, tick: int, length: int) -> None:
-        """Extend the newest spell, or start another one."""
-        now = START + tick * length
-        newest = self.spells[-1] if self.spells else None
-        if newest is not None and newest.available is has:
-            self.spells = (*self.spells[:-1], Spell(has, newest.since, now))
-            return
-        self.spells = (*self.spells, Spell(has, now, now))[-SPELLS:]
-        self.has, self.outlook = has, TierOutlook(self.entry.tier.name, has, self.overhead)
-
-    def changes(self, tick: int) -> int:
-        """The first tick after this one with another availability; -1 if there is none."""
-        return -1 if self.flags is None else self.flags.find(not self.has, tick + 1)
+    def change(self) -> int:
+        """The first tick after the last recorded one with another availability; -1 if there is none."""
+        if self._next is None:
+            self._next = -1 if self.flags is None else self.flags.find(not self.has, self.tick + 1)
+        return self._next
 
     def charge(self, seconds: float, price: Price) -> None:
         """Add node-seconds at this price."""
@@ -111,7 +107,7 @@ class _TierState:
                 self.cost,
                 self.on_demand,
                 last_reason=self.last,
-                spells=self.spells,
+                spells=(*self.ended, Spell(self.has, self.since, self.until)),
                 fleet=self.entry.tier.fleet,
             )
         return self._record
@@ -132,6 +128,7 @@ class _Run:
         self.overhead = 0.0
         self.billed: Counter[float] = Counter()
         self.now = START
+        self._outlook()
 
     def run(self) -> TickResult:
         job, length = self.job, self.job.tick
@@ -178,7 +175,7 @@ class _Run:
         if choice.holds_until < FAR:
             following = max(tick + 1, math.ceil((choice.holds_until - START - EXACT) / self.job.tick))
         for state in (self.current,) if choice.regardless_of_spot and self.current is not None else self.states:
-            change = state.changes(tick)
+            change = state.change()
             if 0 <= change < following:
                 following = change
         return following
@@ -191,8 +188,9 @@ class _Run:
             if tier is not None:
                 current.charge(float(self.held), tier.price)
             self.held = 0
-        for state in self.states:
-            state.see(tick, self.job.tick)
+        changed = [state.see(tick, self.job.tick) for state in self.states]
+        if any(changed):
+            self._outlook()
         if not self.live or current is None:
             return
         if self.running and not current.has:
@@ -202,6 +200,11 @@ class _Run:
             current.forget()
         elif not self.running and current.has:
             self._start()
+
+    def _outlook(self) -> None:
+        """Note which tiers have capacity."""
+        self.available = frozenset([state.entry.tier.name for state in self.states if state.has])
+        self.outlooks = tuple([state.outlooks[state.has] for state in self.states])
 
     def _start(self) -> None:
         self.running, self.left = True, self.job.overhead
@@ -242,12 +245,12 @@ class _Run:
             tiers=spec.tiers,
             records=tuple([state.record() for state in states]),
             open=self.names,
-            available=frozenset([state.outlook.name for state in states if state.has]),
+            available=self.available,
             live=self.live,
             progress=progress,
             deadline=spec.deadline,
             spent_usd=sum([state.cost for state in states]),
-            outlooks=tuple([state.outlook for state in states]),
+            outlooks=self.outlooks,
             work=work,
             remaining=remaining,
             submitted_at=spec.submitted_at,
