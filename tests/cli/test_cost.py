@@ -63,6 +63,15 @@ def test_the_curve_is_drawn_on_a_terminal(capsys: Capture, monkeypatch: pytest.M
     assert "20.0 % longer" in out
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_bars_of_the_curve_fit_the_terminal(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    bars = [line for line in call(capsys, *REFERENCE).out.splitlines() if "█" in line]
+    assert len(bars) >= 8
+    assert all("×" in line for line in bars), "a bar continues on the next line"
+
+
 @pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".SVG", b"<?xml")])
 def test_the_curve_is_drawn_in_the_format_of_the_file(
     capsys: Capture, tmp_path: Path, suffix: str, magic: bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,9 @@ PUBLISHED_NOTE = (
     "the job may take 117 % longer."
 )
 _PUBLISHED_DISCOUNT = 0.9
-_BAR_WIDTH = 40
+_LONGEST_BAR, _SHORTEST_BAR = 40, 10
+_BESIDE_BAR = 40
+"""Columns of the terminal for the figures beside a bar."""
 
 
 def cost(
@@ -90,10 +93,11 @@ def _print_break_even(scenario: CostScenario, accounting: Accounting, *, chart: 
     limits = {fraction: break_even(fraction, scenario.spot_discount, accounting) for fraction in FRACTIONS}
     finite = [limit for limit in limits.values() if math.isfinite(limit)]
     widest = max([*finite, scenario.overhead_share, 1e-9])
+    room = max(_SHORTEST_BAR, min(_LONGEST_BAR, shutil.get_terminal_size().columns - _BESIDE_BAR))
     rows = []
     for fraction, limit in limits.items():
         row = [f"{fraction:.1f}", _percent(limit), f"{1 + limit:.2f}×" if math.isfinite(limit) else "–"]
-        rows.append([*row, _bar(limit, scenario.overhead_share, widest)] if chart else row)
+        rows.append([*row, _bar(limit, scenario.overhead_share, widest, room)] if chart else row)
     if chart:
         columns.append(f"│ = this job, {_percent(scenario.overhead_share)} longer: longer bars save money")
     print_table(columns, rows, f"Break-even ({accounting}): how much longer than on demand the job may take")
@@ -101,11 +105,11 @@ def _print_break_even(scenario: CostScenario, accounting: Accounting, *, chart: 
         typer.echo(PUBLISHED_NOTE)
 
 
-def _bar(limit: float, here: float, widest: float) -> str:
-    """A bar whose length is the limit, with a mark at the job's own overhead."""
-    length = _BAR_WIDTH if math.isinf(limit) else round(_BAR_WIDTH * limit / widest)
-    mark = min(_BAR_WIDTH - 1, round(_BAR_WIDTH * here / widest))
-    cells = ["█" if index < length else " " for index in range(_BAR_WIDTH)]
+def _bar(limit: float, here: float, widest: float, room: int) -> str:
+    """A bar whose length is the limit, with a mark at the job's own overhead; `room` columns for the longest bar."""
+    length = room if math.isinf(limit) else round(room * limit / widest)
+    mark = min(room - 1, round(room * here / widest))
+    cells = ["█" if index < length else " " for index in range(room)]
     cells[mark] = "│" if mark >= length else "┃"
     return "".join(cells).rstrip()
 

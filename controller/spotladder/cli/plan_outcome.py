@@ -35,9 +35,11 @@ class PlanRow:
 def read_plan(file: Path) -> Mapping[str, Any]:
     """A plan that `spotladder plan -o json` wrote. Raises InvalidSpec."""
     try:
-        plan = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidSpec(f"{file} cannot be read: {error}", path="--plan") from None
+        plan = json.loads(file.read_bytes())
+    except OSError as error:
+        raise InvalidSpec(f"{file} cannot be read: {error.strerror or error}: name a plan", path="--plan") from None
+    except ValueError:
+        plan = None
     if not isinstance(plan, dict) or not isinstance(plan.get("choices"), list) or "simulation" not in plan:
         advice = "write it with `spotladder plan job.yaml --hours T -o json > plan.json`"
         raise InvalidSpec(f"{file} is not a plan: {advice}", path="--plan")

@@ -193,7 +193,8 @@ def test_a_plan_without_simulated_runs_and_a_run_without_price_have_gaps(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "cannot be read"),
+        ("{", "is not a plan"),
+        ("apiVersion: v1", "plan.json is not a plan: write it with"),
         ("[]", "is not a plan: write it with `spotladder plan job.yaml --hours T -o json > plan.json`"),
         ('{"choices": [3], "simulation": {}}', "is not a plan of this version"),
     ],
