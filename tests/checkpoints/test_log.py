@@ -39,6 +39,15 @@ def test_a_job_from_start_to_end(log: CommitLog, store: MemoryStore) -> None:
     assert all(key.startswith("digits/") for key in store.objects)
 
 
+def test_the_progress_has_the_number_of_ranks_of_the_newest_start(log: CommitLog) -> None:
+    committed(log.start(1, "spot-a", workers=4), 1)
+    assert progress(log).workers == 4
+    log.start(1, "spot-a", workers=3)
+    assert progress(log).workers == 3
+    log.start(2, "spot-a")
+    assert progress(log).workers == 0
+
+
 def test_every_start_has_its_own_folder(log: CommitLog) -> None:
     folders = [log.start(attempt).folder(120) for attempt in (1, 1, 1, 2, 2, 12345)]
     assert folders == [

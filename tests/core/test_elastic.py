@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from spotladder.core.model import AttemptSeen, Drain, PodSeen, Progress, Stage
+from spotladder.core.model import AttemptSeen, Drain, PodSeen, Progress, Replace, Stage
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.replacing import COMMIT_RESERVE
+from spotladder.core.situation import REMOVAL_DELAY
 from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, worker
 
 PROVISION = 600.0
@@ -17,8 +21,8 @@ def job(max_failures: int = 3, *, least: int | None = 2, **more: object) -> Job:
     return Job(spec(*tiers, workers=4, min_workers=least, **more))
 
 
-def seen(*pods: PodSeen, size: int | None = None, moved_at: float | None = None) -> AttemptSeen:
-    return attempt(1, head(), *pods, size=size, moved_at=moved_at)
+def seen(*pods: PodSeen, size: int | None = None, moved_at: float | None = None, **more: object) -> AttemptSeen:
+    return attempt(1, head(), *pods, size=size, moved_at=moved_at, **more)
 
 
 def workers(*names: str) -> list[PodSeen]:
@@ -127,6 +131,87 @@ def test_a_second_notice_during_the_restart_ends_the_attempt_only_below_the_smal
     assert (made.state.stage, made.state.failures) == (Stage.RECOVERING, 2)
     made.see(seen(*workers("a"), noticed("b"), noticed("c"), noticed("d"), size=4), after=1)
     assert (made.reasons[-1], made.state.failures) == (Reason.EVICTION_NOTICE, 3)
+
+
+@pytest.mark.parametrize(("ready", "stage"), [(2, Stage.STARTING), (3, Stage.STARTING), (4, Stage.RUNNING)])
+def test_a_program_that_begins_with_all_workers_needs_them_until_it_has_begun(ready: int, stage: Stage) -> None:
+    made = job()
+    made.see()
+    pods = [worker(f"w{index}") if index < ready else pending(f"w{index}") for index in range(4)]
+    made.see(seen(*pods, starts_whole=True), after=1)
+    assert made.state.stage is stage
+    if stage is Stage.RUNNING:
+        made.see(seen(*workers("w0", "w1"), size=2), after=1)
+        assert made.state.stage is Stage.RUNNING
+    else:
+        made.see_again(after=PROVISION)
+        assert Reason.INSUFFICIENT_CAPACITY in made.reasons
+
+
+def on_a_cluster(made: Job, **more: object) -> Job:
+    """The job on a backend that replaces pods and asks the program to continue without them."""
+    running(made)
+    made.progress = replace(made.progress, **{"hands_over": True, **more})  # type: ignore[arg-type]
+    return made
+
+
+def asked(made: Job) -> list[tuple[tuple[str, ...], bool, bool]]:
+    return [(todo.pods, todo.hand_over, todo.remove) for todo in made.last.actions if isinstance(todo, Replace)]
+
+
+def test_a_program_that_does_not_see_notices_is_asked_to_continue_without_the_noticed_pod() -> None:
+    made = on_a_cluster(job())
+    rest, going = workers("a", "b", "c"), noticed("d", made.now + 60)
+    made.see(seen(*rest, going, size=4, surplus=0), after=1)
+    made.see_again(after=0)
+    assert (made.state.stage, made.state.failures) == (Stage.REPLACING, 1)
+    assert asked(made) == [(("d",), True, False)]
+    made.see_again(after=REMOVAL_DELAY)
+    assert asked(made) == [(("d",), True, True)]
+    made.see(seen(*rest, pending("e"), size=3, surplus=0), after=5)
+    assert (made.state.stage, made.state.failures, made.number) == (Stage.RUNNING, 1, 1)
+    assert made.moves[-1].message == "3 of 4 workers are ready without 1 noticed pod"
+
+
+def test_without_capacity_for_a_replacement_the_program_continues_with_fewer_workers() -> None:
+    made = on_a_cluster(Job(spec(tier("spot-a", 3, surge=True), tier("on-demand", -1), workers=4, min_workers=2)))
+    pods = [*workers("a", "b", "c"), noticed("d", made.now + 60)]
+    made.see(seen(*pods, size=4, surplus=0), after=1)
+    assert asked(made) == [(("d",), False, False)]
+    made.see(seen(*pods, pending("e"), size=4, surplus=1), after=60 - COMMIT_RESERVE)
+    made.see_again(after=0)
+    assert made.state.stage is Stage.REPLACING
+    assert asked(made) == [(("d",), True, False)]
+
+
+@pytest.mark.parametrize(
+    ("going", "more"),
+    [("bcd", {}), ("d", {"hands_over": False}), ("d", {"attempt": 0})],
+    ids=["too few are left", "the program cannot hand over", "the program has not begun"],
+)
+def test_a_program_that_cannot_be_asked_to_continue_is_drained(going: str, more: dict[str, object]) -> None:
+    made = on_a_cluster(job(9), **more)
+    pods = [noticed(name, made.now + 60) if name in going else worker(name) for name in "abcd"]
+    decision = made.see(seen(*pods, size=4, surplus=0), after=1)
+    assert made.state.stage is Stage.DRAINING
+    assert any(isinstance(action, Drain) for action in decision.actions or made.see_again(after=0).actions)
+
+
+def test_a_second_notice_while_the_program_hands_over_asks_it_to_continue_without_both() -> None:
+    made = on_a_cluster(job())
+    made.see(seen(*workers("a", "b", "c"), noticed("d"), size=4, surplus=0), after=1)
+    made.see(seen(*workers("a", "b"), noticed("c"), noticed("d"), size=4, surplus=0), after=1)
+    made.see_again(after=0)
+    assert (made.state.stage, made.state.failures) == (Stage.REPLACING, 2)
+    assert asked(made) == [(("d", "c"), True, False)]
+
+
+def test_a_program_that_does_not_hand_over_is_drained_after_the_grace() -> None:
+    made = on_a_cluster(job(grace=20.0))
+    pods = [*workers("a", "b", "c"), noticed("d", made.now + 99)]
+    for seconds in (1.0, 0.0, 21.0):
+        made.see(seen(*pods, size=4, surplus=0), after=seconds)
+    assert (made.state.stage, made.reasons[-1]) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
 
 
 def test_each_size_is_paid_for_its_nodes() -> None:

@@ -138,8 +138,9 @@ def elastic_world(seed: int, **fixed: object) -> RandomWorld:
     dice = Random(seed)
     workers = dice.randint(2, 4)
     job = specs(dice, workers=workers, min_workers=dice.randint(1, workers - 1), handover=Handover.FENCED, **fixed)
-    tiers = tuple(replace(entry, surge=False) for entry in job.tiers)
-    return RandomWorld(replace(job, tiers=tiers), dice, silences=dice.choice([0.0, 30.0]))
+    surge, begins_whole = dice.random() < 0.5, dice.random() < 0.5
+    tiers = tuple(replace(entry, surge=surge) for entry in job.tiers)
+    return RandomWorld(replace(job, tiers=tiers), dice, silences=dice.choice([0.0, 30.0]), begins_whole=begins_whole)
 
 
 @many

@@ -61,6 +61,7 @@ class Program:
     workers: int = 0  # spec.workers at launch
     wanted: int = 0  # workers asked for
     least: int = 0  # workers with which it can train
+    begins_whole: bool = False  # it begins only when all workers are ready
     size: int = 0  # workers with which an elastic program trains
     hands_over: bool = False
     stands_by: bool = False
@@ -76,7 +77,8 @@ class Program:
         works = [pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead]
         workers = sum(pod.role is PodRole.WORKER for pod in works)
         heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
-        return bool(self.pods) and heads and workers >= self.least
+        needed = self.workers if self.begins_whole and not self.started else self.least
+        return bool(self.pods) and heads and workers >= needed
 
     @property
     def elastic(self) -> bool:
@@ -95,6 +97,7 @@ class RandomWorld:
     calm: bool = False
     notices_only: bool = False
     silences: float = 0.0
+    begins_whole: bool = False  # programs begin only when all of their workers are ready
     suspicions: float = 0.0  # the probability that a worker's node is suspected, where nodes are only reclaimed
     crashing: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
@@ -132,6 +135,7 @@ class RandomWorld:
             workers=self.spec.workers,
             wanted=self.spec.workers,
             least=self.spec.min_workers or self.spec.workers,
+            begins_whole=self.begins_whole,
             hands_over=self.random.random() < 0.8,
             stands_by=self.spec.overlap is not None and self.random.random() < 0.8,
             held=action.standby,
@@ -224,7 +228,10 @@ class RandomWorld:
         surplus = program.wanted - program.workers if program.hands_over else None
         held = program.all_ready if program.held else None
         size = program.size if program.elastic and program.size else None
-        return AttemptSeen(program.number, pods, program.exit, surplus=surplus, held=held, size=size)
+        whole = program.begins_whole and not program.started
+        return AttemptSeen(
+            program.number, pods, program.exit, surplus=surplus, held=held, size=size, starts_whole=whole
+        )
 
     def _unheard(self, program: Program) -> AttemptSeen:
         """All nodes of the attempt are silent; their pods keep running."""

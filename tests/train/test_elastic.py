@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from spotladder.train import rayelastic, rayworkers
 from spotladder.train.interruption import RESIZED, HandedOver, interrupted
 from spotladder.train.membership import leaving_of
 from spotladder.train.ranks import ProcessRank
-from spotladder.train.rayelastic import HEAD, AllowedSizes, largest, places
+from spotladder.train.rayelastic import HEAD, AllowedSizes, all_answer, largest, places
 from spotladder.train.session import Job
 from tests.train.builders import Ranks, log_of, member
 
@@ -62,6 +63,20 @@ def test_only_live_worker_nodes_with_room_that_are_not_drained_count() -> None:
     assert places(nodes, {"CPU": 2.0, "GPU": 1.0}, {}) == 0
 
 
+def test_only_live_worker_nodes_must_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # It does not listen, so that it refuses connections.
+
+        def at(listener: socket.socket, name: str, **more: Any) -> dict[str, Any]:
+            address, port = listener.getsockname()
+            return {**node(name, **more), "NodeManagerAddress": address, "NodeManagerPort": port}
+
+        answers = at(server, "a")
+        assert all_answer([answers, at(silent, "dead", alive=False), at(silent, "head", **{HEAD: 1.0})])
+        assert not all_answer([answers, at(silent, "silent")])
+        assert all_answer([])
+
+
 class Controller:
     """The scaling policy with a stepped clock and a changing number of nodes."""
 
@@ -74,6 +89,8 @@ class Controller:
         monkeypatch.setattr(rayelastic, "time_monotonic", lambda: self.now)
         monkeypatch.setattr(rayelastic, "ask_to_resize", self._ask)
         monkeypatch.setattr(rayelastic, "_get_draining_nodes", dict)
+        self.all_answer = True
+        monkeypatch.setattr(rayelastic, "all_answer", lambda _nodes: self.all_answer)
         monkeypatch.setattr(rayelastic.ray, "nodes", lambda: [node(f"n{index}") for index in range(self.nodes)])
 
     def _ask(self) -> None:
@@ -99,6 +116,14 @@ def test_a_group_starts_with_the_largest_allowed_size_and_waits_below_the_smalle
 ) -> None:
     controller = Controller(monkeypatch)
     assert [controller.begin(nodes) for nodes in (5, 4, 3, 2, 1, 0)] == [4, 4, 2, 2, None, None]
+
+
+def test_no_group_starts_while_a_live_node_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = Controller(monkeypatch)
+    controller.all_answer = False
+    assert controller.begin(4) is None
+    controller.all_answer = True
+    assert controller.begin(4) == 4
 
 
 def test_a_group_is_asked_once_to_grow_after_the_time_and_only_to_an_allowed_size(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.checkpoints.progress import progress
 from tests.train.builders import log_of
 from tests.train.machine import Machine
 from tests.waiting import until
@@ -49,6 +50,7 @@ def test_a_raytrain_job_continues_with_fewer_workers_and_grows_again_without_rep
     driver = machine.driver("elastic_loop", tmp_path, config, heartbeat=tmp_path / "heartbeat", **ELASTIC)
     until(lambda: newest_step(tmp_path) >= 20)
     assert (starts(tmp_path), beat(tmp_path)["workers"]) == ([(2, 0)], 2)
+    assert progress(log_of(tmp_path)).workers == 2
     machine.lose_a_node(replaced=False)
     try:
         until(lambda: len(starts(tmp_path)) == 2)
@@ -56,7 +58,7 @@ def test_a_raytrain_job_continues_with_fewer_workers_and_grows_again_without_rep
         assert smaller == 1
         assert resumed >= 20
         until(lambda: newest_step(tmp_path) > resumed + 10)
-        assert beat(tmp_path)["workers"] == 1
+        assert beat(tmp_path)["workers"] == progress(log_of(tmp_path)).workers == 1
     finally:
         machine.add_a_node()
     until(lambda: len(starts(tmp_path)) == 3)

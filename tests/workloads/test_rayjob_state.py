@@ -47,6 +47,13 @@ def test_a_deleted_raycluster_is_one_loss_and_not_one_per_pod(
     assert seen(rayjob("Initializing", ""), clusters=clusters).exit is None
 
 
+@pytest.mark.parametrize(
+    ("deployment", "expected"), [("", True), ("New", True), ("Initializing", True), ("Running", False)]
+)
+def test_kuberay_submits_the_program_when_all_pods_are_ready(deployment: str, expected: bool) -> None:
+    assert seen(rayjob(deployment, "")).starts_whole is expected
+
+
 def failed(code: int) -> str:
     return f"Job entrypoint command failed with exit code {code}{LOGS}"
 

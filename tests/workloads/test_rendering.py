@@ -115,6 +115,16 @@ def test_the_pods_have_a_cache_only_if_the_job_asks_for_one(template: dict[str, 
     assert container["volumeMounts"][:-1] == without["containers"][0]["volumeMounts"]
 
 
+def test_the_pods_of_an_elastic_job_know_its_sizes() -> None:
+    elastic = env_of(workers(job(elastic={"min": 1, "growAfter": "5m"}))["containers"][0])
+    assert {name: value for name, value in elastic.items() if name not in env_of(workers(job())["containers"][0])} == {
+        "SPOTLADDER_SIZES": "1,2",
+        "SPOTLADDER_GROW_AFTER": "300s",
+        "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "1",
+        "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": "0.5",
+    }
+
+
 def test_a_template_may_name_its_own_volume_as_the_cache() -> None:
     template = ray_template()
     own = {"name": "SPOTLADDER_CACHE", "value": "/nvme"}

@@ -10,6 +10,7 @@ from spotladder.api.fields import Duration, Finding, WholeNumber
 from spotladder.api.ray_workload import RayWorkload, workers_of
 from spotladder.api.record import Record
 from spotladder.api.workload import Workload
+from spotladder.core.contract import Variable
 from spotladder.core.model import Handover
 
 MOST_SIZES = 100
@@ -35,6 +36,21 @@ class Elastic(Record):
         default=GROW_AFTER,
         description="How long the job trains with its current workers before it restarts with more.",
     )
+
+
+NOTICES_BY_RAY = {"RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "1", "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": "0.5"}
+"""The ranks of an elastic job learn from Ray which nodes are being drained, so that they continue without these."""
+
+
+def elastic_environment(elastic: Elastic | None, sizes: tuple[int, ...]) -> dict[str, str]:
+    """The environment variables of the program of an elastic job with these sizes; none for another job."""
+    if elastic is None:
+        return {}
+    return {
+        Variable.SIZES: ",".join(map(str, sizes)),
+        Variable.GROW_AFTER: f"{elastic.grow_after:g}s",
+        **NOTICES_BY_RAY,
+    }
 
 
 def sizes_of(elastic: Elastic, workers: int) -> tuple[int, ...]:

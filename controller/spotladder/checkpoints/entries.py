@@ -61,7 +61,8 @@ class Owner:
 class Start:
     """The start of a writer. `restart` counts the starts of the attempt from 0, so that each start has its own
     folders. `hands_over`: the program can continue inside the attempt without workers that leave. `stands_by`: its
-    library can hold the program of a standby attempt."""
+    library can hold the program of a standby attempt. `workers`: the number of ranks of an elastic job, 0 of another
+    job."""
 
     seq: int
     nonce: str
@@ -72,6 +73,7 @@ class Start:
     restart: int = 0
     hands_over: bool = False
     stands_by: bool = False
+    workers: int = 0
     kind: Literal["start"] = "start"
 
 
@@ -256,6 +258,7 @@ def _start(raw: Mapping[str, Any]) -> Start:
         restart=_int(raw["restart"]),
         hands_over=raw.get("hands_over") is True,
         stands_by=raw.get("stands_by") is True,
+        workers=_int(raw.get("workers", 0)),
     )
 
 

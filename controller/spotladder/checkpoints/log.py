@@ -38,13 +38,14 @@ class CommitLog(EntryLog):
         tried: set[str] | None = None,
         hands_over: bool = False,
         stands_by: bool = False,
+        workers: int = 0,
     ) -> Writer:
         """Append a start entry as rank 0 of `attempt`, which fences every older writer, and return the new writer.
 
         An in-place restart within an attempt appends a start entry too. A caller that gets no response repeats the
         call with the same set `tried`, so that a start entry of an earlier call is reused. `hands_over`: the program
         can continue inside the attempt without workers that leave. `stands_by`: its library can hold the program of a
-        standby attempt. Raises Fenced if a newer attempt has started
+        standby attempt. `workers`: the number of ranks of an elastic job. Raises Fenced if a newer attempt has started
         already.
         """
         mine = nonce or self.new_nonce()
@@ -67,6 +68,7 @@ class CommitLog(EntryLog):
                 restart=last.restart + 1 if last and last.attempt == attempt else 0,
                 hands_over=hands_over,
                 stands_by=stands_by,
+                workers=workers,
             )
 
         history = self.read()

@@ -29,11 +29,14 @@ def progress_of(history: History) -> Progress:
     """The part of a history that the decision core uses."""
     newest, start = history.newest, history.start
     hands_over, stands_by = (start.hands_over, start.stands_by) if start is not None else (False, False)
+    workers = start.workers if start is not None else 0
     if newest is None:
-        return Progress(attempt=history.attempt, hands_over=hands_over, stands_by=stands_by)
+        return Progress(attempt=history.attempt, hands_over=hands_over, stands_by=stands_by, workers=workers)
     skipped = [str(one) for commit in history.commits if commit.attempt == newest.attempt for one in commit.skipped]
     words = "; ".join(skipped)
-    return Progress(newest.step, newest.total, newest.at, history.attempt, words, hands_over, stands_by, newest.seconds)
+    return Progress(
+        newest.step, newest.total, newest.at, history.attempt, words, hands_over, stands_by, newest.seconds, workers
+    )
 
 
 def went_back(known: Progress, read: Progress) -> str:

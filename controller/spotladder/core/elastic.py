@@ -1,9 +1,12 @@
 """Elastic attempts, which train with fewer workers than they were launched with.
 
 1. The attempt is ready with `min_workers`. provisionTimeout runs only below that.
+   Where the program begins only with all workers, the attempt needs all of them until then.
 2. After a loss, or a notice, that leaves enough workers, the program restarts with fewer inside the attempt, which
    recovers until the program trains with workers that stay. Each loss counts as usual.
-3. The program decides when it grows.
+3. Where the program does not learn of a notice by itself, it is asked to continue without the noticed pods
+   (`replacing.py`).
+4. The program decides when it grows.
 """
 
 from __future__ import annotations
@@ -27,6 +30,12 @@ def continues_smaller(here: Situation) -> bool:
     if not here.elastic or limits.over_tier_limit(here) or limits.over_backoff_limit(here):
         return False
     return staying_workers(here) >= here.needed
+
+
+def learns_of_notices(here: Situation) -> bool:
+    """Whether the program learns of a notice by itself, and not from the controller."""
+    seen = here.attempt_seen
+    return seen is None or seen.surplus is None
 
 
 def fits(here: Situation) -> bool:

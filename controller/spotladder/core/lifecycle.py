@@ -38,7 +38,7 @@ from spotladder.core.copying import replace
 from spotladder.core.crashes import corrected, forgotten
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
-from spotladder.core.elastic import continues_smaller, fits, how_many, why_smaller
+from spotladder.core.elastic import continues_smaller, fits, how_many, learns_of_notices, why_smaller
 from spotladder.core.endings import (
     ended_by_itself,
     log_owner,
@@ -70,7 +70,7 @@ from spotladder.core.policies import Policy
 from spotladder.core.queueing import queue_timed_out
 from spotladder.core.reasons import Reason
 from spotladder.core.relieving import trains_until_relieved
-from spotladder.core.replacing import advance, started
+from spotladder.core.replacing import advance, continues_without, started
 from spotladder.core.standing_by import adopted
 from spotladder.errors import InvalidSpec
 
@@ -181,7 +181,9 @@ def _running(draft: Draft) -> None:
         if draft.here.attempt.leave_by is None and started(draft, notices):
             return draft.move(Reason.REPLACING, _pods(notices))
         draft.exhaust_if_exceeded()
-        if not continues_smaller(draft.here):
+        if continues_without(draft, notices):
+            return draft.move(Reason.REPLACING, why_smaller(draft.here, draft.losses))
+        if not (learns_of_notices(draft.here) and continues_smaller(draft.here)):
             return None if trains_until_relieved(draft, notices) else draft.move(Reason.EVICTION_NOTICE, _pods(notices))
     if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
@@ -200,7 +202,8 @@ def _replacing(draft: Draft) -> None:
         draft.count(notices)
         if draft.here.attempt.handing_over_since is not None or not started(draft, notices):
             draft.exhaust_if_exceeded()
-            return draft.move(Reason.EVICTION_NOTICE, _pods(notices))
+            if not continues_without(draft, notices):
+                return draft.move(Reason.EVICTION_NOTICE, _pods(notices))
     if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     advance(draft)
@@ -215,7 +218,8 @@ def _recovering(draft: Draft) -> None:
         return None
     if notices:
         draft.count(notices)
-        if not continues_smaller(draft.here):
+        continues = continues_without(draft, notices)
+        if not continues and not (learns_of_notices(draft.here) and continues_smaller(draft.here)):
             return draft.end(Reason.EVICTION_NOTICE, _pods(notices))
     if draft.here.all_pods_ready and fits(draft.here) and draft.here.moves_again:
         return draft.move(Reason.WHOLE, how_many(draft.here))

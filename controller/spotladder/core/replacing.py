@@ -3,7 +3,9 @@
 1. A notice with time left starts a replacement beside each noticed pod. Training continues.
 2. When the replacements are ready, or in the last moment when they are at least placed, the program is asked to commit
    and to continue without the noticed pods, which are removed.
-3. Without capacity in time, or for a program that cannot hand over, the attempt is drained as for any notice.
+3. Without capacity in time, an elastic program that has enough workers left continues with fewer. It does so at once
+   if there is no time for a replacement, or the tier wants none.
+4. Otherwise, and for a program that cannot hand over, the attempt is drained as for any notice.
 
 The notice is counted as a failure in either case, once.
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 from spotladder.core import limits
 from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
+from spotladder.core.elastic import continues_smaller, how_many
 from spotladder.core.losses import suspect_pods
 from spotladder.core.model import (
     Attempt,
@@ -47,6 +50,19 @@ def started(draft: Draft, notices: list[PodSeen]) -> bool:
     attempt = replace(attempt, leaving=known, replace_by=by, handing_over_since=None)
     draft.state = replace(draft.state, attempt=attempt)
     draft.replanned = True
+    return True
+
+
+def continues_without(draft: Draft, notices: list[PodSeen]) -> bool:
+    """Ask an elastic program to continue without these pods now, if enough workers are left and it can. Returns
+    whether it is asked."""
+    here = draft.here
+    if not continues_smaller(here) or not _can_hand_over(here, notices):
+        return False
+    fresh = (pod.uid for pod in notices if pod.uid not in here.attempt.leaving)
+    attempt = replace(here.attempt, leaving=(*here.attempt.leaving, *fresh))
+    draft.state = replace(draft.state, attempt=attempt)
+    hand_over(draft)
     return True
 
 
@@ -85,14 +101,20 @@ def advance(draft: Draft) -> None:
     here = draft.here
     attempt = here.attempt
     if not here.leaving:
-        draft.move(Reason.HANDED_OVER, f"{here.workers} workers are ready without {_count(attempt.leaving)}")
+        ready = how_many(here) or f"{here.workers} workers"
+        draft.move(Reason.HANDED_OVER, f"{ready} are ready without {_count(attempt.leaving)}")
     elif attempt.handing_over_since is not None:
         if here.passed(here.handing_over_deadline):
             draft.move(Reason.EVICTION_NOTICE, "the program did not continue without the noticed pods")
-    elif here.replacements_ready or (here.passed(attempt.replace_by) and here.replacements_placed):
+    elif here.replacements_ready or (here.passed(attempt.replace_by) and _continues_before(here)):
         hand_over(draft)
     elif here.passed(attempt.replace_by):
         draft.move(Reason.EVICTION_NOTICE, "no capacity for a replacement before the node is reclaimed")
+
+
+def _continues_before(here: Situation) -> bool:
+    """Whether the program continues although the replacements are not ready."""
+    return here.replacements_placed or continues_smaller(here)
 
 
 def hand_over(draft: Draft) -> None:
@@ -127,21 +149,22 @@ def commit_due(here: Situation, notices: list[PodSeen]) -> Instant:
 
 def _possible(here: Situation, pods: list[PodSeen]) -> bool:
     """Whether these pods can be replaced inside the attempt."""
-    seen, tier, attempt, progress = here.attempt_seen, here.tier, here.attempt, here.seen.progress
-    if tier is None or not tier.surge or here.spec.handover is not Handover.FENCED:
+    if here.tier is None or not here.tier.surge or not _can_hand_over(here, pods):
         return False
-    if seen is None or seen.surplus is None or here.finished:
-        return False
-    if not progress.hands_over or progress.attempt != attempt.number:
-        return False
-    if (
-        limits.over_tier_limit(here)
-        or limits.over_backoff_limit(here)
-        or any(pod.role is not PodRole.WORKER for pod in pods)
-    ):
+    if limits.over_tier_limit(here) or limits.over_backoff_limit(here):
         return False
     going = {pod.uid for pod in (*here.leaving, *pods)}
     return here.seen.surge_room is None or len(going) <= here.seen.surge_room
+
+
+def _can_hand_over(here: Situation, pods: list[PodSeen]) -> bool:
+    """Whether the program can continue inside the attempt without these pods."""
+    seen, progress = here.attempt_seen, here.seen.progress
+    if seen is None or seen.surplus is None or here.finished or here.spec.handover is not Handover.FENCED:
+        return False
+    if not progress.hands_over or progress.attempt != here.attempt.number:
+        return False
+    return all(pod.role is PodRole.WORKER for pod in pods)
 
 
 def _count(pods: tuple[str, ...]) -> str:

@@ -73,7 +73,11 @@ class Situation:
 
     @property
     def needed(self) -> int:
-        """The number of workers with which the live attempt can train."""
+        """The number of workers that the live attempt needs: to begin if its program begins only with all, to train
+        otherwise."""
+        seen = self.attempt_seen
+        if seen is not None and seen.starts_whole:
+            return self.workers
         return needed_workers(self.state.attempt, self.spec)
 
     @property

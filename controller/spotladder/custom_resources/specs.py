@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from spotladder.api.check import checked
 from spotladder.api.document import Document
-from spotladder.api.resolve import Capacity, job_spec
+from spotladder.api.resolve import Capacity, job_spec, sizes
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import CapacityType, JobSpec, Price
 from spotladder.custom_resources.records import JobRecord
@@ -62,4 +62,4 @@ def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, ResolvedTie
         for entry in job.spec.tiers
     }
     spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload_of(job).workers(job))
-    return replace(spec, suspend=spec.suspend or record.deleting)
+    return replace(spec, suspend=spec.suspend or record.deleting, min_workers=min(sizes(job), default=None))

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 HEADS = 2
 """The number of heads at once: the attempt's and the next attempt's."""
 
-NOTICES_BY_RAY = {"RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "1", "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": "0.5"}
-"""For an elastic job: its ranks learn from Ray which nodes are being drained, so that they continue without these."""
-
 ATTRIBUTION_WINDOW = 1.5
 """Seconds after a program's failure in which the loss of a node may still explain it: Ray checks its nodes once a
 second."""
@@ -216,6 +213,7 @@ def _spec(request: Request, began: float) -> JobSpec:
 
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:
     from spotladder.api.checkpoint_fields import disk_bytes
+    from spotladder.api.elastic import elastic_environment
     from spotladder.api.resolve import local_program, sizes
 
     job, cwd = request.job, request.file.resolve().parent
@@ -232,11 +230,8 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
         Variable.GRACE: f"{spec.grace:g}s",
         Variable.KEEP: str(checkpoints.keep),
         Variable.HANG_TIMEOUT: format_duration(job.spec.hang_timeout),
+        **elastic_environment(job.spec.elastic, sizes(job)),
     }
-    if (elastic := job.spec.elastic) is not None:
-        environment[Variable.SIZES] = ",".join(map(str, sizes(job)))
-        environment[Variable.GROW_AFTER] = f"{elastic.grow_after:g}s"
-        environment |= NOTICES_BY_RAY
     size = disk_bytes(checkpoints.cache.size_limit) if checkpoints.cache else None
     meta = job.metadata
     return LocalJob(meta.name, meta.namespace, spec.workers, cwd, tiers, environment, size, spec.min_workers)

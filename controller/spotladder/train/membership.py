@@ -124,12 +124,14 @@ def join(
     agreement = Agreement()
     warned: list[dict[str, object]] = []
     heartbeat = _heartbeat(environment, log) if world.rank == 0 else Heartbeat(None)
-    heartbeat.workers = world.size if environment.sizes else 0
     retry = StoreRetry(log.store, on_change=heartbeat.report_outage)
-    start = partial(_started, environment, log, retry, hands_over=bool(node))
+    heartbeat.workers = workers = world.size if environment.sizes else 0
+    start = partial(_started, environment, log, retry, hands_over=bool(node), workers=workers)
     later = False
     if world.rank == 0 and must_wait(environment, log, retry):
-        start = partial(_started_in_turn, environment, log, retry, heartbeat=heartbeat, hands_over=bool(node))
+        start = partial(
+            _started_in_turn, environment, log, retry, heartbeat=heartbeat, hands_over=bool(node), workers=workers
+        )
         later = holds_later
     writer, channel, started = _meet(
         environment, world, log, agreement, warned.append, retry=retry, start=start, later=later
@@ -229,22 +231,35 @@ def _meet(
     return writer, hub, started
 
 
-def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, hands_over: bool) -> Writer:
+def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, hands_over: bool, workers: int) -> Writer:
     """Start to write as soon as the store answers."""
     tried: set[str] = set()
 
     def start() -> Writer:
-        return log.start(environment.attempt, environment.tier, tried=tried, hands_over=hands_over, stands_by=True)
+        return log.start(
+            environment.attempt,
+            environment.tier,
+            tried=tried,
+            hands_over=hands_over,
+            stands_by=True,
+            workers=workers,
+        )
 
     return retry.until_answered(start, starting=True)
 
 
 def _started_in_turn(
-    environment: Environment, log: CommitLog, retry: StoreRetry, *, heartbeat: Heartbeat, hands_over: bool
+    environment: Environment,
+    log: CommitLog,
+    retry: StoreRetry,
+    *,
+    heartbeat: Heartbeat,
+    hands_over: bool,
+    workers: int,
 ) -> Writer:
     """Start to write when the standby attempt takes over."""
     wait_for_turn(environment, log, retry, heartbeat)
-    return _started(environment, log, retry, hands_over=hands_over)
+    return _started(environment, log, retry, hands_over=hands_over, workers=workers)
 
 
 def leaving_of(going: list[str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The size of the worker group of an elastic job, decided in Ray Train's controller.
 
 1. A worker group starts with the largest allowed size for which worker nodes live, one rank on each, and never below
-   the smallest: then it waits.
+   the smallest: then it waits. It also waits for Ray to mark a node that does not answer as dead, because a group that
+   is placed on such a node does not start before Ray Train's timeout.
 2. A group that runs never shrinks by decision: its ranks end when they lose a peer, and the next group is smaller.
 3. It grows once it has trained for `grow_after` and more nodes live. The program commits first and hands over, so that
    the larger group repeats no step.
@@ -13,7 +14,9 @@ group for which no node lives.
 from __future__ import annotations
 
 import math
+import socket
 from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ray
@@ -29,6 +32,11 @@ HEAD = "node:__internal_head__"
 LOOK_INTERVAL = 1.0
 """Seconds between two looks for more nodes while a worker group runs."""
 
+CONNECT_TIMEOUT = 1.0
+"""Seconds in which a node accepts a connection."""
+
+MOST_CONNECTIONS = 64
+
 
 class AllowedSizes(ElasticScalingPolicy):  # type: ignore[misc]
     """Chooses among the allowed sizes. `sizes` is ascending, `grow_after` is in seconds."""
@@ -41,7 +49,7 @@ class AllowedSizes(ElasticScalingPolicy):  # type: ignore[misc]
         self._asked: float | None = None  # the start of the group that was asked to hand over
 
     def make_decision_for_non_running_worker_group(self) -> Any:
-        size = self._possible()
+        size = self._possible() if all_answer(ray.nodes()) else None
         return NoopDecision() if size is None else self._get_resize_decision(size)
 
     def make_decision_for_running_worker_group(self, worker_group_state: Any, worker_group_status: Any) -> Any:  # noqa: ARG002 – Ray's protocol
@@ -58,6 +66,23 @@ class AllowedSizes(ElasticScalingPolicy):  # type: ignore[misc]
     def _possible(self) -> int | None:
         needs = self.scaling_config._resources_per_worker_not_none  # noqa: SLF001 – Ray's own policy uses it too
         return largest(self._sizes, places(ray.nodes(), needs, _get_draining_nodes() or {}))
+
+
+def all_answer(nodes: Iterable[dict[str, Any]]) -> bool:
+    """Whether the Ray process of every live worker node accepts a connection. A node that is only busy does."""
+    alive = [node for node in nodes if node["Alive"] and HEAD not in node["Resources"]]
+    if not alive:
+        return True
+    with ThreadPoolExecutor(min(len(alive), MOST_CONNECTIONS)) as pool:
+        return all(pool.map(_answers, alive))
+
+
+def _answers(node: dict[str, Any]) -> bool:
+    try:
+        with socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), CONNECT_TIMEOUT):
+            return True
+    except OSError:
+        return False
 
 
 def places(nodes: Iterable[dict[str, Any]], needs: dict[str, float], draining: Collection[str]) -> int:

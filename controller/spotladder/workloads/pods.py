@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from spotladder.api.checkpoint_fields import disk_bytes
+from spotladder.api.elastic import elastic_environment
 from spotladder.api.problems import Path, dotted
+from spotladder.api.resolve import sizes
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
@@ -66,6 +68,7 @@ def environment(job: TieredJob, tier: ResolvedTier, attempt: int) -> dict[str, s
         Variable.GRACE: format_duration(job.spec.grace),
         Variable.KEEP: str(checkpoints.keep),
         Variable.NOTICE: NOTICE_FILE,
+        **elastic_environment(job.spec.elastic, sizes(job)),
     }
     if checkpoints.cache:
         variables[Variable.CACHE] = CACHE_FOLDER

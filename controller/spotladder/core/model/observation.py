@@ -150,7 +150,7 @@ class AttemptSeen:
     record of the steps. `hung` describes how long the program has made no step although all of its ranks are connected;
     "" if it makes steps, or the backend cannot observe it.
     `size` is the number of workers with which the program trains; None where it trains with all of them, or has not
-    begun.
+    begun. `starts_whole`: the program has not begun, and begins only when all workers are ready.
 
     `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
 
@@ -187,6 +187,7 @@ class AttemptSeen:
     hung: str = ""
     step: int = 0
     size: int | None = None
+    starts_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ class Progress:
     commits the attempt of the newest commit could not resume from, and why. `hands_over`: the program of the newest
     attempt can continue inside the attempt without pods that are leaving (`NoticeKind.HANDOVER`). `stands_by`: its
     library can hold the program of a standby attempt. `commit_seconds`: how long the newest commit took; 0 if
-    unknown."""
+    unknown. `workers`: the number of workers with which the program of an elastic job last started; 0 if unknown."""
 
     step: int = 0
     total: int = 0
@@ -205,6 +206,7 @@ class Progress:
     hands_over: bool = False
     stands_by: bool = False
     commit_seconds: Seconds = 0.0
+    workers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

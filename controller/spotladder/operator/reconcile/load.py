@@ -152,6 +152,8 @@ def observe(
                 seen = replace(seen, held=reading.held == number)
             if reading.heartbeat is not None and reading.progress.attempt == number:
                 seen = replace(seen, step=reading.heartbeat.step, hung=reading.hung)
+            if reading.progress.attempt == number and reading.progress.workers:
+                seen = replace(seen, size=reading.progress.workers)
             attempts.append(_with_store(_unobservable(seen) if hidden else seen, reading, outage(number)))
     unavailable = _unavailable(record, live, workload=workload, clusters=clusters, tiers=tiers, found=found)
     unanswered = blocked.message if blocked and blocked.reason is Reason.OPERATOR_SILENT else ""

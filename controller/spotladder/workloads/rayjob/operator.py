@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from spotladder.core.model import Instant
 from spotladder.workloads.operators import silence
-from spotladder.workloads.rayjob.records import rayclusters_of, rayjob_of
+from spotladder.workloads.rayjob.records import SETTING_UP, rayclusters_of, rayjob_of
 from spotladder.workloads.workload import AttemptObjects
-
-_SETTING_UP = ("", "New", "Initializing")
-"""`jobDeploymentStatus` of a RayJob before its RayCluster is ready."""
 
 
 def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
@@ -19,7 +16,7 @@ def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
     since = max(filter(None, (rayjob.created_at, rayjob.written_at)), default=None)
     if not rayjob.deployment_status:
         return silence(since, now, "KubeRay", f"RayJob {rayjob.name} has no status")
-    if rayjob.deployment_status not in _SETTING_UP:
+    if rayjob.deployment_status not in SETTING_UP:
         return ""
     if not rayclusters_of(objects):
         return silence(since, now, "KubeRay", f"RayJob {rayjob.name} has no RayCluster")

@@ -29,6 +29,9 @@ from spotladder.workloads.workload import AttemptObjects
 RAYJOBS = APIResource("ray.io", "v1", "rayjobs", "RayJob")
 RAYCLUSTERS = APIResource("ray.io", "v1", "rayclusters", "RayCluster")
 
+SETTING_UP = ("", "New", "Initializing")
+"""`jobDeploymentStatus` of a RayJob before its RayCluster is ready."""
+
 SUBMITTER = "ray-job-submitter"
 """KubeRay's container that submits the program and prints its output: in the head's pod (SidecarMode) or in its own
 pod (K8sJobMode). HTTPMode has no such container."""

@@ -6,7 +6,9 @@ KubeRay's status values are interpreted by their observed meaning, not by their 
  2. Success is Complete *and* SUCCEEDED. STOPPED is Complete too, but a client stopped the job.
  3. `jobStatus` may have values that are not a status ("Failure", if the head does not answer); they are ignored.
  4. The deletion of a RayCluster with a running program is one loss, not one for each of its pods.
- 5. A failure is the program's own only if Ray knows its exit code and no signal caused it. A job that KubeRay gives up
+ 5. KubeRay submits the program when all pods of the RayCluster are ready for the first time. From then on an elastic
+    program may train with fewer workers.
+ 6. A failure is the program's own only if Ray knows its exit code and no signal caused it. A job that KubeRay gives up
     may still train: it counts as lost, and the next attempt fences it.
 """
 
@@ -21,7 +23,14 @@ from spotladder.workloads import capacity
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.kueue import queue_seen
 from spotladder.workloads.pod_observation import pods_seen
-from spotladder.workloads.rayjob.records import LOGS, RayClusterRecord, RayJobRecord, rayclusters_of, rayjob_of
+from spotladder.workloads.rayjob.records import (
+    LOGS,
+    SETTING_UP,
+    RayClusterRecord,
+    RayJobRecord,
+    rayclusters_of,
+    rayjob_of,
+)
 from spotladder.workloads.rayjob.surge import surplus
 from spotladder.workloads.records import EventRecord, NodeRecord
 from spotladder.workloads.workload import AttemptObjects
@@ -66,6 +75,7 @@ def read(
         blocked_by=capacity.blocker(blocked),
         queue=queue_seen(rayjob, objects.admission, events),
         surplus=surplus(objects) if ended is None else None,
+        starts_whole=rayjob is not None and rayjob.deployment_status in SETTING_UP,
     )
 
 

@@ -83,6 +83,9 @@ _HEALTH_CHECKS = {
 """How Ray's head checks the other nodes: a node that does not answer five times in succession is dead. A machine that
 is only busy answers once within this time. Ray's own values are 3000, 10000 and 5."""
 
+_ELASTIC_HEALTH_CHECKS = {**_HEALTH_CHECKS, "RAY_health_check_failure_threshold": "3"}
+"""An elastic job waits only for this when it has lost a node, not for a new node: at most 21 s."""
+
 
 class RayJobKind:
     """Implements `WorkloadKind`."""
@@ -187,7 +190,7 @@ def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) 
     if role is PodRole.WORKER:
         settings["RAY_NUM_REDIS_GET_RETRIES"] = str(_HEAD_QUERIES)
     else:
-        settings |= _HEALTH_CHECKS
+        settings |= _ELASTIC_HEALTH_CHECKS if overlay.job.spec.elastic else _HEALTH_CHECKS
     with_env(ray, variables(settings), unless_set=True)
 
 
