@@ -8,8 +8,8 @@ from tests.api.builders import JOB, Case, changed, said_about
 
 RAY_CLUSTER = "spec.workload.ray.template.spec.rayClusterSpec"
 FIXED_SIZE = (
-    "an attempt trains with a fixed number of workers and is not ready without all of them, so a smaller cluster would "
-    "exhaust the tier; remove it"
+    "spotladder asks for all workers, and counts a smaller cluster as missing capacity; for fewer workers use "
+    "spec.elastic; remove it"
 )
 
 CASES = [

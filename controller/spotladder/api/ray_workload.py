@@ -47,8 +47,8 @@ _OWNED = {
 
 
 _FIXED_SIZE = (
-    "an attempt trains with a fixed number of workers and is not ready without all of them, so a smaller cluster would "
-    "exhaust the tier"
+    "spotladder asks for all workers, and counts a smaller cluster as missing capacity; for fewer workers use "
+    "spec.elastic"
 )
 
 

@@ -1,7 +1,7 @@
 """A training loop that shows every lost, repeated or foreign step: each step hashes the result of the previous one.
 
-Two workers of Ray Train wait for each other in every step, as with an all-reduce. The program reports each finished
-step to the test (STEPS=address:port), which can therefore count repeated steps.
+Two workers of Ray Train, or those of an elastic job, wait for each other in every step, as with an all-reduce. The
+program reports each finished step to the test (STEPS=address:port), which can therefore count repeated steps.
 """
 
 import argparse
@@ -35,7 +35,6 @@ def loop(config: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    from ray.train import ScalingConfig
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -45,7 +44,7 @@ if __name__ == "__main__":
     trainer = DataParallelTrainer(
         loop,
         train_loop_config=vars(options),
-        scaling_config=ScalingConfig(num_workers=2),
+        scaling_config=train.ray_scaling_config(2),
         run_config=train.ray_run_config(total=options.steps),
     )
     trainer.fit()

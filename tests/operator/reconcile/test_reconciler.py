@@ -172,6 +172,52 @@ async def is_noticed(here: World) -> bool:
     return bool(pods) and all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in pods)
 
 
+async def test_an_elastic_job_continues_without_a_lost_worker_and_grows_again() -> None:
+    async with memory() as here:
+        await here.submit(elastic={"min": 1})
+        await eventually(lambda: here.is_on("spot-a", 1))
+        assert variables_of(await here.rayjob(1))["SPOTLADDER_SIZES"] == "1,2"
+        await here.pod(1, "head", 0)
+        await here.pod(1, "worker", 0)
+        await here.report(1, jobDeploymentStatus="Initializing")
+        await here.pass_time(15)
+        assert await here.has_phase("Pending"), "KubeRay submits the program when all pods are ready"
+        await here.pod(1, "worker", 1)
+        await eventually(lambda: here.has_phase("Running"))
+        await here.report(1, jobDeploymentStatus="Running", jobStatus="RUNNING")
+        trains_with(here, 2)
+        await here.pass_time(15)
+
+        await here.kill_worker(1)
+        await eventually(lambda: stage_is(here, Stage.RECOVERING))
+        await here.pass_time(15)
+        assert await stage_is(here, Stage.RECOVERING), "its ranks have not started again"
+        trains_with(here, 1)
+        await eventually(lambda: stage_is(here, Stage.RUNNING))
+        assert load_state((await here.status())["state"]).message == "1 of 2 workers"
+
+        await here.pod(1, "worker", 2)
+        trains_with(here, 2)
+        await here.pass_time(15)
+        status = await here.status()
+        assert await stage_is(here, Stage.RUNNING)
+        assert (status["attempt"], status["failures"]) == (1, 1)
+
+
+async def stage_is(here: World, stage: Stage) -> bool:
+    return load_state((await here.status())["state"]).stage is stage
+
+
+def trains_with(here: World, workers: int) -> None:
+    """The program starts with this number of workers."""
+    CommitLog(here.bucket.store, "digits", namespace=NAMESPACE).start(1, "spot-a", hands_over=True, workers=workers)
+
+
+def variables_of(rayjob: dict[str, Any]) -> dict[str, str]:
+    (group,) = rayjob["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    return {entry["name"]: entry.get("value", "") for entry in group["template"]["spec"]["containers"][0]["env"]}
+
+
 @pytest.mark.parametrize("restarts", [False, True], ids=["one controller", "a new controller at every step"])
 async def test_a_worker_with_a_notice_is_replaced_within_the_attempt(restarts: bool) -> None:
     clock = SteppedClock()
