@@ -82,7 +82,7 @@ def test_a_loss_is_counted_and_the_attempt_recovers_with_fewer_workers() -> None
     assert made.state.message == "3 of 4 workers"
     made.see(seen(*workers("a", "b", "c", "e"), size=3, moved_at=made.now), after=60)
     made.see(seen(*workers("a", "b", "c", "e"), size=4, moved_at=made.now), after=10)
-    assert made.reasons == [Reason.STARTED, Reason.WHOLE, Reason.RECOVERING, Reason.WHOLE]
+    assert made.reasons == [Reason.STARTED, Reason.ALL_READY, Reason.RECOVERING, Reason.ALL_READY]
 
 
 def test_a_program_that_does_not_restart_with_fewer_workers_gets_a_new_attempt() -> None:

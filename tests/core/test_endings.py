@@ -306,7 +306,7 @@ def test_a_clock_that_steps_back_does_not_extend_timers_or_reduce_node_time(step
 def test_unknown_attempts_are_deleted_and_their_numbers_never_reused() -> None:
     job = Job().running()
     decision = job.see(all_ready(1), attempt(40, worker("x")), after=1)
-    assert decision.actions == (Delete(40, Reason.WHOLE),)
+    assert decision.actions == (Delete(40, Reason.ALL_READY),)
     job.see(attempt(40, worker("x")), after=1)
     assert job.number == 41
 
@@ -405,7 +405,7 @@ def test_an_illegal_transition_raises_and_changes_nothing() -> None:
     from spotladder.core.transitions import target
 
     with pytest.raises(IllegalTransition, match="Suspended cannot move because of Whole"):
-        target(Stage.SUSPENDED, Reason.WHOLE)
+        target(Stage.SUSPENDED, Reason.ALL_READY)
     assert broken == before
     assert isinstance(decide(spec(suspend=True), broken, Observation(0), START, Ordered()), Decision)
 

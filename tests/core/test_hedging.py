@@ -82,9 +82,9 @@ def test_the_next_tier_is_started_beside_a_tier_without_capacity() -> None:
 def test_the_hedge_runs_if_it_is_ready_first() -> None:
     job = hedged()
     job.see(WITHOUT_NODES, held(), after=60)
-    assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.WHOLE]
+    assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.ALL_READY]
     assert (job.number, job.state.stage, job.state.tier, job.state.standby) == (2, Stage.RUNNING, "on-demand", None)
-    assert job.last.actions == (Delete(1, Reason.WHOLE), TakeOver(2))
+    assert job.last.actions == (Delete(1, Reason.ALL_READY), TakeOver(2))
     spot = job.state.record("spot")
     assert (spot.exhausted_by, spot.failures, spot.last_reason) == (None, 0, Reason.HEDGED)
     assert (job.state.failures, job.state.unready, job.state.paused_until) == (0, 0, None)
@@ -96,9 +96,9 @@ def test_the_hedge_runs_if_it_is_ready_first() -> None:
 def test_the_hedge_is_given_back_if_the_live_attempt_is_ready_first(other: AttemptSeen) -> None:
     job = hedged()
     job.see(all_ready(1), other, after=60)
-    assert (job.reasons[-1], job.number, job.state.standby) == (Reason.WHOLE, 1, None)
+    assert (job.reasons[-1], job.number, job.state.standby) == (Reason.ALL_READY, 1, None)
     assert (job.state.stage, job.state.failures, job.state.standby_after) == (Stage.RUNNING, 0, None)
-    assert job.last.actions == (Delete(2, Reason.WHOLE),)
+    assert job.last.actions == (Delete(2, Reason.ALL_READY),)
     assert (job.state.record("on-demand").attempts, job.state.history) == (0, ())
 
 
@@ -124,7 +124,7 @@ def test_a_job_whose_nodes_are_lost_later_waits_again_before_the_next_hedge() ->
     job.see(without, after=1)
     assert (job.state.standby and job.state.standby.number, job.state.stage) == (3, Stage.RECOVERING)
     job.see(without, held(3), after=30)
-    assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.WHOLE]
+    assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.ALL_READY]
     assert (job.number, job.state.failures) == (3, len(job.losses))
 
 

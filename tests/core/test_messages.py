@@ -154,10 +154,10 @@ def test_a_refusal_of_the_provisioner_has_its_own_message() -> None:
 
 def test_a_move_names_its_tier_and_has_no_message_where_the_reason_suffices() -> None:
     job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
-    assert message(job, Reason.WHOLE) == ""
+    assert message(job, Reason.ALL_READY) == ""
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     tiers = [(move.reason, move.tier) for move in job.moves]
-    assert (Reason.WHOLE, "spot-a") in tiers
+    assert (Reason.ALL_READY, "spot-a") in tiers
     assert (Reason.MAX_FAILURES_EXCEEDED, "spot-a") in tiers
     assert (Reason.FELL_BACK, "on-demand") in tiers
 

@@ -102,7 +102,7 @@ def test_the_live_attempt_trains_until_the_standby_is_ready(standby: tuple[str, 
     job = standing_by() if standby[1] else training()
     for _ in range(5):
         job.see(*filter(None, (all_ready(1), standby[1])), after=5)
-    assert (job.state.stage, job.reasons[-1]) == (Stage.RUNNING, Reason.WHOLE)
+    assert (job.state.stage, job.reasons[-1]) == (Stage.RUNNING, Reason.ALL_READY)
     assert not any(isinstance(action, Drain | Delete) for action in job.last.actions)
 
 
@@ -114,9 +114,9 @@ def test_a_ready_standby_takes_over_when_the_live_attempt_has_committed_and_stop
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.POLICY)
     assert [type(action) for action in job.last.actions] == [Drain]
     job.see(all_ready(1, exit=Exit.INTERRUPTED), ready, after=3)
-    assert job.reasons[-4:] == [Reason.DRAINED, Reason.RELIEVED, Reason.MIGRATED_BACK, Reason.WHOLE]
+    assert job.reasons[-4:] == [Reason.DRAINED, Reason.RELIEVED, Reason.MIGRATED_BACK, Reason.ALL_READY]
     assert (job.number, job.state.tier, job.state.standby) == (2, "spot", None)
-    assert job.last.actions == (Delete(1, Reason.WHOLE), TakeOver(2))
+    assert job.last.actions == (Delete(1, Reason.ALL_READY), TakeOver(2))
     job.progress = replace(job.progress, attempt=2)
     assert job.see(ready, after=1).actions == ()
     assert (job.state.failures, job.state.history[-1].reason) == (0, Reason.POLICY)
@@ -471,4 +471,4 @@ def test_a_controller_that_crashes_between_any_two_steps_moves_once() -> None:
     assert [seen.number for seen in backend.observe().attempts] == [2]
     assert (state.stage, state.failures, state.last_number) == (Stage.RUNNING, 0, 2)
     assert backend.progress.attempt == 2
-    assert moves[-5:] == [Reason.POLICY, Reason.DRAINED, Reason.RELIEVED, Reason.MIGRATED_BACK, Reason.WHOLE]
+    assert moves[-5:] == [Reason.POLICY, Reason.DRAINED, Reason.RELIEVED, Reason.MIGRATED_BACK, Reason.ALL_READY]

@@ -121,7 +121,7 @@ def lost(at: float, cause: Cause = Cause.INTERRUPTION, *, noticed: bool = False)
     return Lost(at, Loss("pod", cause, 1, "spot", noticed), 1)
 
 
-START_IT, READY = moved(0, Stage.STARTING, Reason.STARTED), moved(100, Stage.RUNNING, Reason.WHOLE)
+START_IT, READY = moved(0, Stage.STARTING, Reason.STARTED), moved(100, Stage.RUNNING, Reason.ALL_READY)
 
 
 def capacity(*records: Record, state: JobState | None = None) -> TierCapacity:
@@ -129,7 +129,7 @@ def capacity(*records: Record, state: JobState | None = None) -> TierCapacity:
 
 
 def test_capacity_is_complete_until_a_loss_and_again_before_the_gang_is_ready() -> None:
-    found = capacity(START_IT, READY, lost(1000), lost(1000), moved(1500, Stage.RUNNING, Reason.WHOLE))
+    found = capacity(START_IT, READY, lost(1000), lost(1000), moved(1500, Stage.RUNNING, Reason.ALL_READY))
     assert found.changes == ((0, 4), (1000, 2), (1400, 4))
     assert found.ready_after == 100
     assert not found.uncertain
@@ -155,7 +155,7 @@ def test_a_later_attempt_that_waits_longer_than_the_first_got_capacity_late() ->
         READY,
         moved(500, Stage.IDLE, Reason.GONE),
         moved(1000, Stage.STARTING, Reason.STARTED, 2),
-        moved(1400, Stage.RUNNING, Reason.WHOLE, 2),
+        moved(1400, Stage.RUNNING, Reason.ALL_READY, 2),
     )
     assert capacity(*records).changes == ((0, 4), (500, None), (1000, 0), (1300, 4))
 

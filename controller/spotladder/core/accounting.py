@@ -90,7 +90,7 @@ def rewound(state: JobState, now: Instant) -> JobState:
             attempt,
             created_at=min(attempt.created_at, now),
             running_at=not_after(attempt.running_at),
-            whole_at=not_after(attempt.whole_at),
+            all_ready_at=not_after(attempt.all_ready_at),
             ending_since=not_after(attempt.ending_since),
             exited_at=not_after(attempt.exited_at),
             drain_since=not_after(attempt.drain_since),

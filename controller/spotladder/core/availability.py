@@ -61,7 +61,7 @@ def with_first_commit(state: JobState, progress: Progress) -> JobState:
     attempt = state.attempt
     if attempt is None or progress.step <= 0 or state.progress.step > 0 or attempt.start_step > 0:
         return state
-    if progress.attempt != attempt.number or attempt.failures or attempt.whole_at != attempt.running_at:
+    if progress.attempt != attempt.number or attempt.failures or attempt.all_ready_at != attempt.running_at:
         return state
     paid = state.node_seconds - attempt.node_seconds_before
     return replace(state, first_commit_step=progress.step, first_commit_node_seconds=paid)
@@ -69,8 +69,8 @@ def with_first_commit(state: JobState, progress: Progress) -> JobState:
 
 def _recovered_since(state: JobState, commit: Instant) -> bool:
     """Whether the live attempt has lost and regained pods since the last commit."""
-    whole_at = None if state.attempt is None else state.attempt.whole_at
-    return whole_at is not None and whole_at > commit
+    all_ready_at = None if state.attempt is None else state.attempt.all_ready_at
+    return all_ready_at is not None and all_ready_at > commit
 
 
 def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Seconds | None, Seconds | None]:

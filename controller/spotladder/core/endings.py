@@ -115,9 +115,9 @@ def _had_just_recovered(draft: Draft) -> bool:
     """Whether lost pods were replaced shortly before the program failed, so that the loss may have caused
     the failure."""
     attempt = draft.here.attempt
-    if attempt.exited_at is None or attempt.whole_at is None or attempt.whole_at == attempt.running_at:
+    if attempt.exited_at is None or attempt.all_ready_at is None or attempt.all_ready_at == attempt.running_at:
         return False
-    return attempt.exited_at - attempt.whole_at < draft.spec.attribution_window
+    return attempt.exited_at - attempt.all_ready_at < draft.spec.attribution_window
 
 
 # --- failed starts ---

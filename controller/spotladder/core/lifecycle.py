@@ -163,7 +163,7 @@ def _starting(draft: Draft) -> None:
     if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here) or hedge_takes_over(draft):
         return None
     if draft.here.all_pods_ready:
-        return draft.move(Reason.WHOLE, how_many(draft.here))
+        return draft.move(Reason.ALL_READY, how_many(draft.here))
     if moves_off(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
         return None
     provision_timed_out(draft)
@@ -222,7 +222,7 @@ def _recovering(draft: Draft) -> None:
         if not continues and not (learns_of_notices(draft.here) and continues_smaller(draft.here)):
             return draft.end(Reason.EVICTION_NOTICE, _pods(notices))
     if draft.here.all_pods_ready and fits(draft.here) and draft.here.moves_again:
-        return draft.move(Reason.WHOLE, how_many(draft.here))
+        return draft.move(Reason.ALL_READY, how_many(draft.here))
     if queue_timed_out(draft):
         return None
     provision_timed_out(draft)

@@ -28,7 +28,7 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
             state = ended_unready(state, attempt, here.spec, reason, now)
         if following is Stage.RUNNING:
             state = forgotten(state)
-            attempt = replace(attempt, running_at=attempt.running_at or now, whole_at=now)
+            attempt = replace(attempt, running_at=attempt.running_at or now, all_ready_at=now)
             state = replace(state, waiting_since=None, recovering_since=None, loss_counted=False)
         elif following is Stage.RECOVERING:
             state = replace(state, waiting_since=now, recovering_since=now)

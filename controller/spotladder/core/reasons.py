@@ -35,7 +35,7 @@ class Reason(StrEnum):
     STARTED = "Started"  # an attempt was planned: the first, or the next on the same tier
     FELL_BACK = "FellBack"  # an attempt was planned on a later tier
     MIGRATED_BACK = "MigratedBack"  # an attempt was planned on an earlier tier
-    WHOLE = "Whole"  # the head and every worker are ready and the job trains
+    ALL_READY = "Whole"  # the head and every worker are ready and the job trains
     RECOVERING = "Recovering"  # a pod was lost; recovery inside the attempt is expected
     REPLACING = "Replacing"  # nodes will be reclaimed: replacements for their pods start while training continues
     HANDED_OVER = "HandedOver"  # the program continues on the replacements; the noticed pods are gone

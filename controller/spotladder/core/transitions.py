@@ -62,7 +62,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
     {
         Stage.IDLE: _BEGINNING,
         Stage.STARTING: {
-            Reason.WHOLE: Stage.RUNNING,
+            Reason.ALL_READY: Stage.RUNNING,
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
             Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
@@ -92,7 +92,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
             **_DRAIN,
         },
         Stage.RECOVERING: {
-            Reason.WHOLE: Stage.RUNNING,
+            Reason.ALL_READY: Stage.RUNNING,
             Reason.EVICTION_NOTICE: Stage.ENDING,
             Reason.HEDGED: Stage.ENDING,
             Reason.RECOVERY_TIMEOUT: Stage.ENDING,

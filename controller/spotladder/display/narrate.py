@@ -181,7 +181,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.MIGRATED_BACK: (Tone.GOOD, lambda _: "migrates back"),
     Reason.WAITING_TO_BEGIN_AGAIN: (Tone.CAUTION, lambda _: "waits, then restarts at the first tier"),
     Reason.BEGIN_AGAIN: (Tone.CAUTION, lambda _: "restarts at the first tier"),
-    Reason.WHOLE: (Tone.GOOD, _ready),
+    Reason.ALL_READY: (Tone.GOOD, _ready),
     Reason.RECOVERING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} waits for lost workers"),
     Reason.REPLACING: (Tone.CAUTION, lambda move: f"attempt {move.attempt} continues while replacements start"),
     Reason.HANDED_OVER: (Tone.GOOD, lambda move: f"attempt {move.attempt} continues with the replacements"),

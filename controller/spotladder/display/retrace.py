@@ -99,7 +99,7 @@ def _moves(attempt: AttemptRecord, before: str, spec: JobSpec, state: JobState) 
     )
     stage = Stage.STARTING
     if attempt.running_at is not None:
-        yield Moved(attempt.running_at, Move(stage, Stage.RUNNING, Reason.WHOLE, number, tier))
+        yield Moved(attempt.running_at, Move(stage, Stage.RUNNING, Reason.ALL_READY, number, tier))
         stage = Stage.RUNNING
     live = state.attempt
     if live is None or live.number != number:

@@ -48,7 +48,7 @@ class Runs:
         with Timeline(self.folder.timeline) as lines:
             lines.append(Began(BEGAN, "digits", "default", SPEC))
             lines.append(Moved(BEGAN, Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "spot-a")))
-            lines.append(Moved(BEGAN + 2, Move(Stage.STARTING, Stage.RUNNING, Reason.WHOLE, 1, "spot-a")))
+            lines.append(Moved(BEGAN + 2, Move(Stage.STARTING, Stage.RUNNING, Reason.ALL_READY, 1, "spot-a")))
             lines.append(Beat(BEGAN + 19, 1, 24, 60))
             lines.append(Ended(BEGAN + 60, 0, Reason.COMPLETED))
         self.write(1, "one\ntwo\n")

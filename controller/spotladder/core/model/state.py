@@ -107,7 +107,7 @@ class Attempt:
     created_at: Instant
     seen: bool = False
     running_at: Instant | None = None
-    whole_at: Instant | None = None
+    all_ready_at: Instant | None = field(default=None, metadata={WIRE_NAME: "whole_at"})
     failures: int = 0
     known_pods: tuple[str, ...] = ()
     lost_pods: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ WRITTEN = APIResource("events.k8s.io", "v1", "events", "Event")
 
 _NORMAL = frozenset(
     {
-        Reason.STARTED, Reason.WHOLE, Reason.MIGRATED_BACK, Reason.DRAINED, Reason.GONE, Reason.SUSPEND_REQUESTED,
+        Reason.STARTED, Reason.ALL_READY, Reason.MIGRATED_BACK, Reason.DRAINED, Reason.GONE, Reason.SUSPEND_REQUESTED,
         Reason.RESUME_REQUESTED, Reason.COMPLETED, Reason.BEGIN_AGAIN,
         Reason.WAITING_TO_BEGIN_AGAIN, Reason.POLICY, Reason.SPEC_UPDATED,
         Reason.HANDED_OVER, Reason.RELIEVED, Reason.HEDGED,

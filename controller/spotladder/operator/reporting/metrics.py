@@ -140,7 +140,7 @@ class Metrics:
         self._paid(namespace, spec, before, decision.state)
 
     def _moved(self, before: JobState, reason: Reason, tier: str) -> None:
-        if reason is Reason.WHOLE:
+        if reason is Reason.ALL_READY:
             self.tier_available.labels(tier).set(1)
             if before.waiting_since is not None:
                 self.fallback_seconds.observe(max(0.0, self._clock.now() - before.waiting_since))

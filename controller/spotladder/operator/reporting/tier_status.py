@@ -86,7 +86,7 @@ class TierStatusWriter:
                 tally = self._tallies.setdefault(name, _Tally())
                 if move.reason in _ASKED:
                     tally.attempts += 1
-                elif move.reason is Reason.WHOLE:
+                elif move.reason is Reason.ALL_READY:
                     tally.had, tally.why = True, move.message
                 elif move.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED):
                     tally.refusals += 1

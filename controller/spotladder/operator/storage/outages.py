@@ -111,7 +111,7 @@ class Outages:
         found = loaded.found.attempts.get(live.number) if live else None
         if live is None or found is None or found.cluster.problem or seen is None or seen.exit is not None:
             return self.forget(key)
-        times = (live.created_at, live.whole_at, state.progress_at)
+        times = (live.created_at, live.all_ready_at, state.progress_at)
         quiet_at = max(time for time in times if time is not None) + interval_of(loaded.job) + QUIET_TIME
         watched = self._watched.get(key)
         if watched is None or watched.attempt != live.number:
