@@ -25,21 +25,25 @@ PAGE = 10
 WHEN = "2026-01-01T00:00:00.000Z"
 
 
-class _Server(ThreadingHTTPServer):
+class Server(ThreadingHTTPServer):
+    """The objects of one bucket, for the calls of either API."""
+
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Calls)
+    def __init__(self, calls: type[BaseHTTPRequestHandler] | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), calls or XmlCalls)
         self.objects: dict[str, bytes] = {}
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.lock = threading.Lock()
         self.numbers = count(1)
 
 
-class _Calls(BaseHTTPRequestHandler):
+class XmlCalls(BaseHTTPRequestHandler):
+    """The calls of the XML API."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Server
+    server: Server
 
     def log_message(self, *_: object) -> None:
         pass
@@ -147,7 +151,7 @@ class _Calls(BaseHTTPRequestHandler):
 @contextmanager
 def google(environment: pytest.MonkeyPatch) -> Iterator[str]:
     """The fake on a free port, with a bucket named `bucket`. Yields its address and sets the environment for it."""
-    server = _Server()
+    server = Server()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

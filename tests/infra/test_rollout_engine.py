@@ -11,7 +11,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from spotladder.local.reaper import marked
 from spotladder_infra.rollout.remove import OUR_NODEPOOLS, remove
 from spotladder_infra.topology.read import read_fleet
 from tests.absent import absent
+from tests.checkpoints.gcs import BUCKET as CLOUD_BUCKET
 from tests.docs.markdown import ROOT, blocks, commands
 from tests.e2e.bucket import NAME as BUCKET
 from tests.e2e.bucket import bucket
 from tests.infra.fakecluster import VARIABLE, FakeCluster, install
+from tests.infra.jsonstorage import storage
 from tests.kube.apiserver import tools
 from tests.topology.builders import TODAY
 from tests.waiting import until
@@ -325,15 +328,46 @@ def test_a_smoke_job_that_fails_stops_the_rollout(lab: Lab) -> None:
     assert lab.versions()["west"] == {}
 
 
-def test_state_in_a_bucket_is_shared(lab: Lab) -> None:
+@contextmanager
+def in_s3() -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """The state of a fleet in a bucket of S3, and the environment in which it is reached."""
+    with bucket("127.0.0.1") as found:
+        yield {"uri": f"s3://{BUCKET}/fleet", "region": "us-east-1"}, dict(found.environment)
+
+
+@contextmanager
+def in_cloud_storage() -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """The same in Cloud Storage."""
+    with storage() as environment:
+        yield {"uri": f"gs://{CLOUD_BUCKET}/fleet"}, environment
+
+
+def keep_state(lab: Lab, state: dict[str, str]) -> None:
+    """Writes the fleet file with another place for the state."""
     fleet = json.loads((lab.folder / "fleet.yaml").read_text())
-    fleet["spec"]["state"] = {"uri": f"s3://{BUCKET}/fleet", "region": "us-east-1"}
+    fleet["spec"]["state"] = state
     (lab.folder / "fleet.yaml").write_text(json.dumps(fleet))
-    with bucket("127.0.0.1") as made:
-        lab.environment |= made.environment
+
+
+@pytest.mark.parametrize("place", [in_s3, in_cloud_storage])
+def test_state_in_a_bucket_is_shared(
+    place: Callable[[], AbstractContextManager[tuple[dict[str, str], dict[str, str]]]], lab: Lab
+) -> None:
+    with place() as (state, environment):
+        keep_state(lab, state)
+        lab.environment |= environment
         lab.run("rollout", "--target", "east")
         shutil.rmtree(lab.folder / ".spotladder")
         assert "0 to change, 5 unchanged." in lab.run("preview", "--target", "east"), "another machine knows it"
+
+
+def test_state_in_cloud_storage_without_credentials(lab: Lab) -> None:
+    keep_state(lab, {"uri": "gs://acme-state/fleet"})
+    lab.environment["GOOGLE_APPLICATION_CREDENTIALS"] = str(lab.folder / "absent.json")
+    printed = lab.run("rollout", "--target", "east", code=5)
+    assert "state gs://acme-state/fleet/rollout cannot be opened: missing google credentials" in printed
+    assert "gcloud auth application-default login" in printed
+    assert lab.versions()["east"] == {}
 
 
 def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,9 +131,7 @@ class PulumiStack:
         try:
             return automation.create_or_select(self.name, PROJECT, program, environment, run.folder)
         except CommandError as error:
-            raise EnvironmentFailure(
-                f"state {self._environment['PULUMI_BACKEND_URL']} cannot be opened: {_reason(str(error))}"
-            ) from None
+            raise EnvironmentFailure(_closed(self._environment["PULUMI_BACKEND_URL"], str(error))) from None
 
     def release_lock(self, stack: Any, message: str, deadline: float) -> None:
         """Removes the lock of a process of this machine that is gone, or waits for one that is about to end.
@@ -170,6 +168,21 @@ def backend(fleet: Fleet, folder: Path) -> str:
     if state.uri.startswith("s3://"):
         return f"{state.uri}/rollout?region={state.region}"
     return f"{state.uri}/rollout"
+
+
+REMEDIES = {
+    "s3": "check the AWS credentials of this shell (aws sts get-caller-identity), s3:GetObject, s3:PutObject and "
+    "s3:DeleteObject on the bucket, and that it exists (spotladder infra state)",
+    "gs": "check the Google credentials of this shell (gcloud auth application-default login), the role "
+    "roles/storage.objectUser on the bucket, and that it exists (spotladder infra state)",
+}
+"""What to do about a state that cannot be opened, by the scheme of its URL."""
+
+
+def _closed(url: str, error: str) -> str:
+    """The message for a state that cannot be opened."""
+    remedy = REMEDIES.get(url.partition("://")[0], "check that this user may write there")
+    return f"state {url} cannot be opened: {_reason(error)}: {remedy}"
 
 
 def _forward(event: Any, watcher: Watcher, failures: list[str]) -> None:
