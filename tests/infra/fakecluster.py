@@ -81,7 +81,9 @@ def _helm(arguments: list[str]) -> int:
         return 1
     history = releases[name]
     if verb == "get":
-        print(history[-1]["manifest"] if rest[1] == "manifest" else json.dumps(history[-1]["values"] if rest[1] == "values" else history[-1]))  # fmt: skip  # noqa: E501
+        newest = history[-1]
+        line = "{revision} {status} {version}".format(**newest)
+        print(f"{line}\n{newest['manifest']}" if rest[1] == "all" else json.dumps(newest["values"]))
     elif verb == "rollback":
         old = next(entry for entry in history if entry["revision"] == int(rest[2]))
         history.append({**old, "revision": history[-1]["revision"] + 1})

@@ -1,7 +1,8 @@
 """Pulumi's Automation API without the calls of the program `pulumi` that a rollout does not need.
 
 The Automation API runs `pulumi` four more times for each update: for its version, twice for the outputs of the stack,
-and for the history. A rollout reads none of them, and each call takes up to half a second.
+and for the history. A rollout reads none of them, and each call takes up to half a second. A new stack costs two
+calls: one that does not find it, and one that creates it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,14 @@ from pulumi.automation.errors import InvalidVersionError
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout.tools import NEEDED
+
+
+class RolloutWorkspace(LocalWorkspace):
+    """A workspace that creates a stack with the same call that selects it."""
+
+    def select_stack(self, stack_name: str) -> None:
+        """Selects the stack, which is created if it does not exist. Raises CommandError."""
+        self._run_pulumi_cmd_sync(["stack", "select", "--create", "--stack", stack_name])
 
 
 class RolloutStack(Stack):
@@ -42,14 +51,14 @@ def create_or_select(
         CommandError: Pulumi cannot open the state.
         EnvironmentFailure: The program `pulumi` does not run or is too old.
     """
-    workspace = LocalWorkspace(
+    workspace = RolloutWorkspace(
         work_dir=str(folder),
         program=program,
         env_vars=dict(environment),
         project_settings=ProjectSettings(name=project, runtime="python", main=str(Path.cwd())),
         pulumi_command=command(),
     )
-    return RolloutStack(name, workspace, StackInitMode.CREATE_OR_SELECT)
+    return RolloutStack(name, workspace, StackInitMode.SELECT)
 
 
 @cache

@@ -160,6 +160,13 @@ class PulumiStack:
             time.sleep(POLL_INTERVAL)
 
 
+def require_engine() -> None:
+    """Asks `pulumi` for its version, which the stacks then know. Raises EnvironmentFailure."""
+    from spotladder_infra.rollout import automation  # noqa: PLC0415 – slow to import
+
+    automation.command()
+
+
 def backend(fleet: Fleet, folder: Path) -> str:
     """The URL of Pulumi's state: next to Terraform's state, or a local folder."""
     state = fleet.spec.state

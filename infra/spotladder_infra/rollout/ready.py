@@ -14,6 +14,10 @@ from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
 
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 POLL_INTERVAL = 1.0
+FAST_POLL_INTERVAL = 0.25
+FAST_POLL_PERIOD = 10.0
+"""Seconds in which a workload is looked at more often: most are ready by then."""
+
 IMAGE_GRACE_PERIOD = 20.0
 """Seconds in which a registry may recover before a pod without its image fails the release."""
 
@@ -118,7 +122,7 @@ def wait(
         if remaining and clock() - begun >= timeout:
             raise EnvironmentFailure(f"not ready after {timeout:g} s: {why}")
         if remaining:
-            sleep(POLL_INTERVAL)
+            sleep(FAST_POLL_INTERVAL if clock() - begun < FAST_POLL_PERIOD else POLL_INTERVAL)
 
 
 def _pods(tools: Tools, workload: Object, namespace: str) -> list[Object]:

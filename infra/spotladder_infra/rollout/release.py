@@ -23,6 +23,9 @@ HISTORY = 20
 PENDING = "another operation (install/upgrade/rollback) is in progress"
 """Helm's message when a revision of the release is pending."""
 
+_LIVE = "{{.Release.Version}} {{.Release.Info.Status}} {{.Release.Chart.Metadata.Version}}\n{{.Release.Manifest}}"
+"""Revision, status and version of a release in one line, then its manifest: one call of helm in place of two."""
+
 HOST_LABEL = "spotladder-host"
 PROCESS_LABEL = "spotladder-process"
 """Labels of the revisions that a rollout makes: which process on which machine does it."""
@@ -94,13 +97,14 @@ class Release:
     def live(self, *, compare: bool = True, expected: int = 0) -> LiveRelease:
         """The release as it is. `compare` looks for objects that differ from it; `expected` is the known revision."""
         try:
-            found = json.loads(self._helm("get", "metadata", self.name, "-o", "json"))
+            found = self._helm("get", "all", self.name, "--template", _LIVE)
         except CommandFailure as error:
             if "release: not found" in str(error):  # other things are not found too, such as a program for tokens
                 return LiveRelease()
             raise
-        manifest = self._helm("get", "manifest", self.name)
-        revision, status = int(found["revision"]), str(found["status"])
+        line, _, manifest = found.partition("\n")
+        number, status, version = line.split(" ", maxsplit=2)
+        revision = int(number)
         drift: list[str] = []
         if expected and revision != expected:
             drift.append(f"revision {revision} (expected {expected})")
@@ -108,7 +112,7 @@ class Release:
             drift.append(f"status {status}")
         if compare:
             drift += self.tools.changes(manifest, self.namespace)
-        return LiveRelease(revision, status, str(found["version"]), manifest, tuple(drift))
+        return LiveRelease(revision, status, version, manifest, tuple(drift))
 
     def installed_by_a_rollout(self) -> bool:
         """Whether a rollout has made one of the revisions that Helm keeps."""

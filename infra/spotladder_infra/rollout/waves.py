@@ -17,6 +17,7 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder_infra.rollout import link, record, smoke
 from spotladder_infra.rollout import upgrade as held
 from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
+from spotladder_infra.rollout.engine import require_engine
 from spotladder_infra.rollout.plan import plan, waves
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
@@ -69,8 +70,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
     platforms = {name: ClusterPlatform(place, place.fleet.cluster(name)) for wave in ordered for name in wave}
     home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     _home_first(place, ordered, home)
-    for platform in platforms.values():
-        platform.check()
+    _check(list(platforms.values()), options.concurrency)
     lock = threading.Lock()
 
     def serialized(cluster: str, component: str, state: str, details: str) -> None:
@@ -195,6 +195,21 @@ def _smoke(
         raise
     report(SMOKE, "ready", "succeeded")
     return True
+
+
+def _check(platforms: Sequence[ClusterPlatform], concurrency: int) -> None:
+    """Finds what keeps the rollout from succeeding, in all clusters at the same time.
+
+    Raises:
+        EnvironmentFailure: What the first of them lacks, or Pulumi does not run.
+    """
+    for platform in platforms:
+        platform.desired()  # one after the other, so that a chart is downloaded once
+    with ThreadPoolExecutor(max_workers=concurrency + 1, thread_name_prefix="check") as pool:
+        engine = pool.submit(require_engine)
+        for _ in pool.map(ClusterPlatform.check, platforms):
+            pass
+        engine.result()
 
 
 def _home_first(place: RolloutSite, ordered: list[list[str]], home: Tools) -> None:
