@@ -218,7 +218,7 @@ def _resource(urn: str) -> str:
 def _reason(text: str) -> str:
     """The message of an error of a provider, or the last line that says something."""
     plain = re.sub(r"<\{%.*?%\}>", "", text)
-    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    lines = [line.strip().removeprefix("stderr: ") for line in plain.splitlines() if line.strip()]
     for line in lines:
         found = re.search(r"(?:RuntimeError|Exception calling application|EnvironmentFailure): (.+)", line)
         if found:
