@@ -2,7 +2,7 @@
 
  1. Candidates combine the cheapest orders by the closed formulas with a few values of maxFailures on all spot tiers.
  2. Every candidate runs on a few seeds; the best ones, and the job as written, run on more seeds.
- 3. The best candidate is tried with the commit interval of `advice.interval`.
+ 3. The best candidate is tried with the commit interval of `advice.interval`, on more seeds if it is better on a few.
 
 A candidate is better if more of its runs succeed or, with equally many, if their mean cost is lower. All candidates run
 on the same seeds, so that a few runs show the difference.
@@ -87,9 +87,11 @@ def proposal(
     interval = None
     if commit_interval is not None and commit_interval != assumptions.commit_interval:
         other = _Candidate(best.question, replace(assumptions, commit_interval=commit_interval))
-        found = other.run(seed, runs)
-        if _rank(found) < _rank(results):
-            best, results, interval = other, found, commit_interval
+        found = other.run(seed, screened)
+        if _rank(found) < _rank(results[:screened]):
+            found += other.run(seed + screened, runs - screened)
+            if _rank(found) < _rank(results):
+                best, results, interval = other, found, commit_interval
     if best is written or not _worthwhile(own[:runs], results):
         return None
     return Proposal(best.question.tiers, interval, summed(question, own[:runs]), summed(best.question, results))

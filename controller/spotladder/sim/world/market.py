@@ -82,5 +82,5 @@ class Market:
         for zone in self.zones.values():
             staying = [node for node in self._held if node.zone is zone and node.gone_at is None]
             excess = len(staying) - zone.nodes(now)
-            for node in self.random.sample(staying, max(0, excess)):
+            for node in self.random.sample(staying, excess) if excess > 0 else ():
                 node.noticed_at, node.gone_at = now, now + zone.plan.notice
