@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from spotladder.core.model import Stage
+from spotladder.core.model import Overlap, Stage
 from spotladder.core.reasons import Reason
 from spotladder.policies import registry
 from spotladder.sim.world.market import Market
@@ -252,3 +252,21 @@ def changes(dice: Random) -> list[tuple[float, int]]:
     """Capacity that changes at random times and is constant at the end."""
     times = sorted(dice.sample(range(1, 20_000), 12))
     return [(0.0, dice.randint(0, 4)), *((float(time), dice.randint(0, 4)) for time in times), (20_000.0, 6)]
+
+
+HEDGES = {
+    "the next tier is ready first": (zone("spot", (0, 0)), 30.0, 60 + 30, 3.0),
+    "the first tier is ready first": (zone("spot", (0, 0), (300, 1)), 1000.0, 300, 1.0),
+    "the first tier is exhausted before the next one is ready": (zone("spot", (0, 0)), 1000.0, 60 + 1000, 3.0),
+}
+
+
+@pytest.mark.parametrize(("spot", "delay", "ready_at", "price"), HEDGES.values(), ids=HEDGES)
+def test_the_next_tier_is_started_beside_one_without_capacity(
+    spot: ZonePlan, delay: float, ready_at: float, price: float
+) -> None:
+    """With `hedgeAfter` of 60 s. Only the attempt that trains holds nodes, so nothing is paid twice."""
+    here = market(spot, zone("on-demand", price=3.0, provision_delay=delay))
+    found = outcome(runner(here, spec={"overlap": Overlap(budget=100.0, hedge_after=60.0)}))
+    assert (found.succeeded, found.evictions, found.finished) == (True, 0, ready_at + 60 + HOUR + 10)
+    assert found.cost == pytest.approx(price * (60 + HOUR + 10) / HOUR)
