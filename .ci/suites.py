@@ -52,6 +52,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "examples",
         "infra",
         "tests/charts",
+        "tests/checkpoints/gcs.py",
         "tests/cli",
         "tests/docs",
         "tests/e2e",
