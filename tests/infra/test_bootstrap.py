@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.terminal import Answer, call
 from tests.infra import tool
-from tests.infra.test_outputs import OUTPUTS
+from tests.infra.contract import east
 from tests.topology.builders import FLEET
 from tests.topology.google import google_cloud
 
@@ -80,7 +80,7 @@ def world(
 ) -> Iterator[BootstrapSite]:
     program = tmp_path / "terraform"
     log, fails = str(tmp_path / "log"), str(tmp_path / "fails.json")
-    program.write_text(PROGRAM.format(python=sys.executable, log=log, fails=fails, outputs=OUTPUTS))
+    program.write_text(PROGRAM.format(python=sys.executable, log=log, fails=fails, outputs=east()))
     program.chmod(0o755)
     before, _, after = FLEET.partition("  - name: laptop\n")  # tests/charts/test_kind_clusters.py has kind clusters
     (tmp_path / "fleet.yaml").write_text(f"{before}  platform:{after.partition('  platform:')[2]}")
