@@ -212,7 +212,7 @@ def test_outputs_are_read_without_terraform_after_a_bootstrap(world: BootstrapSi
     east, out, state = fleet.cluster("east"), Path("cdktf.out"), Path(".spotladder")
     assert terraform.outputs(fleet, east, out, state).cluster == "east"
     before = world.calls("east")
-    assert terraform.outputs(fleet, east, out, state).node_identity == "east-node"
+    assert terraform.outputs(fleet, east, out, state).node_identity == "node-profile-of-the-stack"
     assert world.calls("east") == before
     with pytest.raises(EnvironmentFailure, match="cluster lab: is not created here"):
         terraform.outputs(fleet, fleet.cluster("lab"), out, state)
