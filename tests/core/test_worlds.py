@@ -193,14 +193,10 @@ def world_with_overlap(seed: int, **fixed: object) -> RandomWorld:
     )
 
 
-@many
-@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
-def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: float) -> None:
-    """Only the live attempt is let go, no failure is counted twice, the bounds of the overlap hold, and after any
-    disturbance the job finishes by its own requeues."""
-    world = world_with_overlap(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
+def finishes_after_edits_and_suspensions(decider: Decider) -> None:
+    """Run the job while its spec changes, then let it finish in a calm world by its own requeues."""
+    world = decider.world
     dice = world.random
-    decider = Decider(world, crashes, Returning())
     for _ in range(15):
         decider.run(4)
         suspend(world, dice.random() < 0.1)
@@ -214,6 +210,15 @@ def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: f
     note(f"{decider.state}")
     assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
     assert decider.state.standby is None
+
+
+@many
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: float) -> None:
+    """Only the live attempt is let go, no failure is counted twice, the bounds of the overlap hold, and after any
+    disturbance the job finishes by its own requeues."""
+    world = world_with_overlap(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
+    finishes_after_edits_and_suspensions(Decider(world, crashes, Returning()))
 
 
 def test_many_worlds_with_overlap_contain_a_takeover() -> None:
@@ -256,21 +261,7 @@ def test_hedges_keep_the_invariants_in_any_world(seed: int, crashes: float) -> N
     """One writer, no failure counted twice, the budget holds (asserted by the decider), and after any disturbance the
     job finishes by its own requeues."""
     world = world_with_hedges(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
-    dice = world.random
-    decider = Decider(world, crashes)
-    for _ in range(15):
-        decider.run(4)
-        suspend(world, dice.random() < 0.1)
-        edit(world)
-    no_loss_is_counted_twice(decider)
-    suspend(world, False)
-    world.calm_down(dice.choice(world.spec.tiers).name)
-    decider.crashes = 0.0
-    decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now
-    decider.run_on_timers_only(600)
-    note(f"{decider.state}")
-    assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
-    assert decider.state.standby is None
+    finishes_after_edits_and_suspensions(Decider(world, crashes))
 
 
 def test_many_worlds_contain_a_hedge_that_is_ready_first() -> None:
