@@ -6,89 +6,26 @@ import errno
 import logging
 import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spotladder.checkpoints import cache as module
 from spotladder.checkpoints.cache import BLOCK, NodeCache
-from spotladder.checkpoints.entries import Commit, FileEntry
+from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.held_links import PREFIX, READ_ONLY
 from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
 from tests.checkpoints.builders import a_folder, a_log
-
-
-class CountingStore(MemoryStore):
-    """Records the downloads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.downloads: list[str] = []
-
-    def get_file(self, key: str, path: Path | None) -> FileEntry:
-        self.downloads.append(key.rpartition("/")[2])
-        return super().get_file(key, path)
-
-
-class Machine:
-    """A commit log and a machine with a cache, whose program commits and resumes."""
-
-    def __init__(self, folder: Path, limit: int | None = None) -> None:
-        self.folder = folder
-        self.store = CountingStore()
-        self.log = a_log(self.store)
-        self.cache = NodeCache(folder / "cache", self.log.uri, limit)
-        self.log.cache = self.cache
-        self.writer = self.log.start(1)
-
-    def upload(self, step: int, **files: bytes) -> tuple[str, tuple[FileEntry, ...]]:
-        path = self.writer.folder(step)
-        source = a_folder(self.folder / "program", **files)
-        try:
-            with self.cache.copying(source, path):
-                return path, upload_folder(self.log.store, source, path)
-        finally:
-            shutil.rmtree(source)
-
-    def commit(self, step: int, **files: bytes) -> Commit:
-        path, entries = self.upload(step, **files)
-        commit = self.writer.commit(step, entries)
-        self.cache.keep(path)
-        return commit
-
-    def cached(self) -> dict[str, bytes]:
-        """The files in the cache, by the last part of their path and of their commit's."""
-        files = (path for path in (self.folder / "cache").rglob("*") if path.is_file())
-        return {f"{path.parent.name.rpartition('%2F')[2]}/{path.name}": path.read_bytes() for path in files}
-
-    def file(self, name: str) -> Path:
-        (path,) = (self.folder / "cache").rglob(name)
-        return path
-
-    def resume(self) -> tuple[int, dict[str, bytes]]:
-        """The step of the resumed commit and its files."""
-        self.store.downloads.clear()
-        try:
-            with tempfile.TemporaryDirectory(dir=self.folder) as to:
-                found = self.log.resume(Path(to))
-                assert found
-                return found.step, {path.name: path.read_bytes() for path in found.path.iterdir()}
-        finally:
-            self.log.release()
+from tests.checkpoints.cached_machine import DAMAGE, Machine, blocks, overwrite
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_copy_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a copy takes longer than an upload into memory."""
     monkeypatch.setattr(module, "COPY_TIMEOUT", 20.0)
 
@@ -110,34 +47,6 @@ def test_another_machine_downloads_everything(machine: Machine) -> None:
     shutil.rmtree(machine.folder / "cache")
     assert machine.resume() == (1, {"w": b"weights 1", "o": b"optimizer"})
     assert sorted(machine.store.downloads) == ["o", "w"]
-
-
-def _directory(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _loop(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path)
-
-
-def overwrite(path: Path, content: bytes) -> None:
-    """As a program that runs as root can, although the file is read-only."""
-    path.chmod(0o600)
-    path.write_bytes(content)
-    path.chmod(READ_ONLY)
-
-
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "missing": Path.unlink,
-    "torn": lambda path: overwrite(path, path.read_bytes()[: path.stat().st_size // 2]),
-    "longer": lambda path: overwrite(path, path.read_bytes() + b"x"),
-    "empty": lambda path: overwrite(path, b""),
-    "other bytes": lambda path: overwrite(path, b"X" * path.stat().st_size),
-    "a folder": _directory,
-    "a loop": _loop,
-}
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
@@ -353,11 +262,6 @@ def test_the_newest_commit_stays_until_the_next_one_is_committed(machine: Machin
     assert set(machine.cached()) == {"ckpt-000001/w", "ckpt-000002/w"}
 
 
-def blocks(count: int) -> int:
-    """A limit for files of `count` blocks, with their folder and the margin."""
-    return round((count + 3) * BLOCK / (1 - module.MARGIN)) + 1
-
-
 def test_the_older_commit_makes_room(tmp_path: Path) -> None:
     machine = Machine(tmp_path, blocks(1))
     machine.commit(1, w=b"1" * BLOCK)
@@ -447,107 +351,3 @@ def test_a_cache_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
 def test_the_error_of_the_upload_ends_the_copy(machine: Machine) -> None:
     with pytest.raises(StoreUnavailable), machine.cache.copying(a_folder(machine.folder / "p", w=b"w"), "a"):
         raise StoreUnavailable("503")
-
-
-# --- random runs ------------------------------------------------------------------------------------------------------
-
-NAMES = ("a", "b")
-
-
-@dataclass
-class DamagedCache:
-    """A machine whose program commits, dies and resumes, while files in its cache and in the bucket are damaged."""
-
-    machine: Machine
-    limit: int
-    step: int = 0
-    made: dict[str, tuple[int, dict[str, bytes]]] = field(default_factory=dict)
-    ended: bool = False
-
-    def content(self) -> dict[str, bytes]:
-        self.step += 1
-        return {name: f"{name}{self.step}".encode() * (BLOCK // 4) for name in NAMES}
-
-    def commit(self, _: int) -> None:
-        files = self.content()
-        commit = self.machine.commit(self.step, **files)
-        self.made[commit.path] = (self.step, files)
-
-    def die(self, _: int) -> None:
-        """The program dies after the upload; its next start resumes."""
-        self.machine.upload(0, **self.content())
-        self.machine.writer = self.machine.log.start(1)
-        self.resume(0)
-
-    def damage_cache(self, choice: int) -> None:
-        files = sorted(path for path in (self.machine.folder / "cache").rglob("*") if path.is_file())
-        if files:
-            list(DAMAGE.values())[choice % len(DAMAGE)](files[choice // len(DAMAGE) % len(files)])
-
-    def damage_bucket(self, choice: int) -> None:
-        objects = self.machine.store.objects
-        keys = sorted(key for key in objects if key.startswith("digits/attempts/"))
-        if keys:
-            objects[keys[choice % len(keys)]] = b"damaged"
-
-    def resume(self, _: int) -> None:
-        commits = [commit for commit in self.machine.log.commits() if commit.path in self.made]
-        wanted = next((commit for commit in reversed(commits) if self.available(commit)), None)
-        if commits and wanted is None:
-            with pytest.raises(CheckpointCorrupt):
-                self.machine.resume()
-            self.ended = True  # The program cannot start.
-            return
-        if wanted is None:
-            self.machine.cache.keep("")
-            return
-        assert self.machine.resume() == self.made[wanted.path]
-        self.machine.cache.keep(wanted.path)
-
-    def scribble(self, choice: int) -> None:
-        """The program writes to a file that it resumed from, as root."""
-        with tempfile.TemporaryDirectory(dir=self.machine.folder) as to, suppress(CheckpointCorrupt):
-            if found := self.machine.log.resume(Path(to)):
-                overwrite(found.path / NAMES[choice % len(NAMES)], b"scribbles")
-        self.machine.log.release()
-
-    def available(self, commit: Commit) -> bool:
-        """Whether each file is intact in the cache or in the bucket."""
-        _, files = self.made[commit.path]
-        cached, last = self.machine.cached(), commit.path.rpartition("/")[2]
-        return all(
-            data in (cached.get(f"{last}/{name}"), self.machine.store.objects.get(f"digits/{commit.path}/{name}"))
-            for name, data in files.items()
-        )
-
-    def check_bounds(self) -> None:
-        folders = list((self.machine.folder / "cache").glob("*/*"))
-        assert len(folders) <= 2
-        assert sum(path.lstat().st_size for path in (self.machine.folder / "cache").rglob("*")) <= self.limit
-
-
-ACTS: tuple[Callable[[DamagedCache, int], None], ...] = (
-    DamagedCache.commit,
-    DamagedCache.commit,
-    DamagedCache.die,
-    DamagedCache.damage_cache,
-    DamagedCache.damage_bucket,
-    DamagedCache.resume,
-    DamagedCache.scribble,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    acts=st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 99)), max_size=20), room=st.sampled_from([1, 3, 100])
-)
-def test_a_resume_gives_the_newest_intact_commit_whatever_happens_to_the_cache(
-    acts: list[tuple[Callable[[DamagedCache, int], None], int]], room: int
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        cache = DamagedCache(Machine(Path(folder), blocks(room)), blocks(room))
-        for act, choice in acts:
-            if not cache.ended:
-                act(cache, choice)
-                cache.check_bounds()
-        cache.resume(0)

@@ -79,7 +79,7 @@ class _TierState:
         return changed
 
     def change(self) -> int:
-        """The first tick after the last recorded one with another availability; -1 if there is none."""
+        """The first tick after the last recorded one at which the availability changes; -1 if it never does."""
         if self._next is None:
             self._next = -1 if self.flags is None else self.flags.find(not self.has, self.tick + 1)
         return self._next
