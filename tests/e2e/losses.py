@@ -71,12 +71,14 @@ LOSSES = (
 @dataclass(frozen=True)
 class Seen:
     """Seconds from the loss until it is counted, until the next attempt is created (None: recovered in place), and
-    until the first new step. `again`: steps that were done again."""
+    until the first new step. `pause`: seconds from the last step before to the first new step. `again`: steps that were
+    done again."""
 
     name: str
     counted: float
     next_attempt: float | None
     first_step: float
+    pause: float
     again: int
 
 
@@ -108,7 +110,8 @@ def lose(here: E2eCluster, loss: Loss, name: str = "job", limit: float = 240.0) 
 
     first = here.until(f"{loss.name}: a new step", new_step, limit)
     again = [step for step in _others(here.done(name), newest, began) if step.step < first.step]
-    return Seen(loss.name, at["counted"], at.get("next"), first.at - began, len(again))
+    last = max(step.at for step in here.done(name) if step.step < first.step and step.process != first.process)
+    return Seen(loss.name, at["counted"], at.get("next"), first.at - began, first.at - last, len(again))
 
 
 def lose_alone(here: E2eCluster, loss: Loss, name: str = "job", limit: float = ALONE) -> float | None:
