@@ -12,7 +12,7 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.amazon import sdk
 from spotladder_infra.google import STORAGE, Google, RequestRefused
 from spotladder_infra.topology.cluster import Cloud
-from spotladder_infra.topology.fleet import Fleet, State
+from spotladder_infra.topology.fleet import Fleet, StateLocation
 
 VIRGINIA = "us-east-1"
 """The region in which S3 creates a bucket without a location constraint."""
@@ -32,7 +32,7 @@ def ensure(fleet: Fleet) -> str:
     return _ensure_s3(bucket, state) if state.uri.startswith("s3://") else _ensure_gcs(bucket, fleet, state)
 
 
-def _ensure_s3(bucket: str, state: State) -> str:
+def _ensure_s3(bucket: str, state: StateLocation) -> str:
     boto3 = sdk()
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for AWS
 
@@ -100,7 +100,7 @@ GCS_SETTINGS: dict[str, Any] = {
 """Access by IAM alone and never public; old versions are kept, deleted objects for 30 days."""
 
 
-def _ensure_gcs(bucket: str, fleet: Fleet, state: State) -> str:
+def _ensure_gcs(bucket: str, fleet: Fleet, state: StateLocation) -> str:
     cloud = Google()
     first = next((entry for entry in fleet.spec.clusters if entry.cloud is Cloud.GCP), None)
     region = state.region or (first.region if first is not None else None)

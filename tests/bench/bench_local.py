@@ -26,7 +26,7 @@ from spotladder.display.timeline import (
     Record,
     read,
 )
-from spotladder.local.nodes import Head, Machine, RayNode, Worker
+from spotladder.local.nodes import Head, NodeSettings, RayNode, Worker
 from spotladder.local.reaper import Reaper
 from spotladder.local.scratch import new_scratch
 from tests.bench import rows
@@ -69,7 +69,7 @@ def starts() -> tuple[float, float]:
         scratch = new_scratch(mark := uuid.uuid4().hex)
         reaper = Reaper(mark, scratch.path, scratch.lock)
         try:
-            machine = Machine(mark, scratch.path, Path(place), Path(place), reaper, 80 * 1024**2)
+            machine = NodeSettings(mark, scratch.path, Path(place), Path(place), reaper, 80 * 1024**2)
             head = Head("h1", machine)
             for_head = _until_up(head)
             labels = {"spotladder.io/tier": "spot"}

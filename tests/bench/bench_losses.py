@@ -13,7 +13,7 @@ from tests.bench import rows
 from tests.bench.rows import Row
 from tests.e2e import image, provider
 from tests.e2e.losses import ALONE, LOSSES, SPOT, Seen, handover, lose, lose_alone
-from tests.e2e.site import Site, installed
+from tests.e2e.site import E2eSite, installed
 from tests.e2e.world import HEADS
 
 GOAL = 90.0
@@ -81,7 +81,7 @@ def _pause(seen: Seen, timeouts: str = "") -> Row:
     return Row(what, seen.pause, "s", "-")
 
 
-def _with_a_free_node(site: Site) -> Row:
+def _with_a_free_node(site: E2eSite) -> Row:
     """The seconds without a step when a worker is replaced inside the attempt before its node is reclaimed."""
     loss = next(loss for loss in LOSSES if loss.name == "notice of 45 s")
     with site.world() as here:

@@ -15,8 +15,8 @@ from tests.bench.rows import Row
 from tests.e2e import image, provider
 from tests.e2e.kube import Object
 from tests.e2e.losses import SPOT
-from tests.e2e.site import Site, installed
-from tests.e2e.steps import Step
+from tests.e2e.site import E2eSite, installed
+from tests.e2e.steps import ReportedStep
 from tests.e2e.test_elastic import workload
 from tests.e2e.world import E2eCluster
 
@@ -53,7 +53,7 @@ def measure() -> Sequence[Row]:
         return list(_rows(site))
 
 
-def _rows(site: Site) -> Iterable[Row]:
+def _rows(site: E2eSite) -> Iterable[Row]:
     for name, move in MOVES.items():
         with_standby, without = _in_its_world(site, move, OVERLAP), _in_its_world(site, move, {})
         met = with_standby.seconds <= MOVE_GOAL
@@ -74,7 +74,7 @@ def _rows(site: Site) -> Iterable[Row]:
     yield Row(what, shrunk.seconds, "s", "a free node, not elastic", replaced.seconds, "≤ 20 s", met)
 
 
-def _in_its_world(site: Site, move: Callable[[E2eCluster, Object], None], spec: Object) -> Pause:
+def _in_its_world(site: E2eSite, move: Callable[[E2eCluster, Object], None], spec: Object) -> Pause:
     with site.world() as here:
         move(here, spec)
         return _pause(here, here.done()[-1].process)
@@ -128,7 +128,7 @@ def _loses_a_worker(here: E2eCluster, elastic: Object | None, machines: int) -> 
 def _pause(here: E2eCluster, before: str) -> Pause:
     """Wait for the first new step of a process other than `before`."""
 
-    def first_new() -> Step | None:
+    def first_new() -> ReportedStep | None:
         last = max(step.step for step in here.done() if step.process == before)
         return next((step for step in here.done() if step.process != before and step.step > last), None)
 

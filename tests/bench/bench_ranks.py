@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from tests.bench.rows import Row, main
-from tests.train.many_ranks import Group
+from tests.train.many_ranks import ManyRanks
 
 UNIT = 1 << 10 if sys.platform == "darwin" else 1
 """Size of the unit of `ru_maxrss` is 1 byte on macOS and 1 KiB on Linux."""
@@ -24,7 +24,7 @@ def rss() -> float:
 
 def measure(ranks: int) -> Sequence[Row]:
     before = rss()
-    group = Group(ranks)
+    group = ManyRanks(ranks)
     began = time.perf_counter()
     with group.joined():
         joined = time.perf_counter()

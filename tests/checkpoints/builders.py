@@ -14,7 +14,7 @@ AT = 1_800_000_000.0
 
 
 @dataclass
-class Clock:
+class PauseClock:
     """A stepped clock that advances only in `pause` and records the pauses."""
 
     now: float = AT
@@ -29,7 +29,7 @@ class Clock:
 
 
 def a_log(store: MemoryStore, job: str = "digits", *, namespace: str = "team-a", uid: str = "") -> CommitLog:
-    clock = Clock()
+    clock = PauseClock()
     return CommitLog(store, job, namespace=namespace, uid=uid, clock=clock, pause=clock.pause)
 
 

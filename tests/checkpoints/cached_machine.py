@@ -16,7 +16,7 @@ from spotladder.checkpoints.upload import upload_folder
 from tests.checkpoints.builders import a_folder, a_log
 
 
-class CountingStore(MemoryStore):
+class DownloadCountingStore(MemoryStore):
     """Records the downloads."""
 
     def __init__(self) -> None:
@@ -28,12 +28,12 @@ class CountingStore(MemoryStore):
         return super().get_file(key, path)
 
 
-class Machine:
+class CachedMachine:
     """A commit log and a machine with a cache, whose program commits and resumes."""
 
     def __init__(self, folder: Path, limit: int | None = None) -> None:
         self.folder = folder
-        self.store = CountingStore()
+        self.store = DownloadCountingStore()
         self.log = a_log(self.store)
         self.cache = NodeCache(folder / "cache", self.log.uri, limit)
         self.log.cache = self.cache

@@ -25,7 +25,7 @@ PAGE = 10
 WHEN = "2026-01-01T00:00:00.000Z"
 
 
-class Server(ThreadingHTTPServer):
+class GcsServer(ThreadingHTTPServer):
     """The objects of one bucket, for the calls of either API."""
 
     daemon_threads = True
@@ -43,7 +43,7 @@ class XmlCalls(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: Server
+    server: GcsServer
 
     def log_message(self, *_: object) -> None:
         pass
@@ -151,7 +151,7 @@ class XmlCalls(BaseHTTPRequestHandler):
 @contextmanager
 def google(environment: pytest.MonkeyPatch) -> Iterator[str]:
     """The fake on a free port, with a bucket named `bucket`. Yields its address and sets the environment for it."""
-    server = Server()
+    server = GcsServer()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 
-class Outage:
+class OutageProxy:
     """A proxy on 127.0.0.1. It forwards to a server, except during an outage of a `kind`:
 
     `refused`: connections are reset. `503`: every response is 503. `hanging`: there is no response.

@@ -21,7 +21,7 @@ from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import upload_folder
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
 from tests.checkpoints.builders import a_folder, a_log
-from tests.checkpoints.cached_machine import DAMAGE, Machine, blocks, overwrite
+from tests.checkpoints.cached_machine import DAMAGE, CachedMachine, blocks, overwrite
 
 
 @pytest.fixture(autouse=True)
@@ -31,18 +31,18 @@ def long_copy_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path) -> CachedMachine:
+    return CachedMachine(tmp_path)
 
 
-def test_a_restart_on_the_same_machine_downloads_nothing(machine: Machine) -> None:
+def test_a_restart_on_the_same_machine_downloads_nothing(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1", o=b"optimizer")
     machine.commit(2, w=b"weights 2", o=b"optimizer", empty=b"")
     assert machine.resume() == (2, {"w": b"weights 2", "o": b"optimizer", "empty": b""})
     assert machine.store.downloads == []
 
 
-def test_another_machine_downloads_everything(machine: Machine) -> None:
+def test_another_machine_downloads_everything(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1", o=b"optimizer")
     shutil.rmtree(machine.folder / "cache")
     assert machine.resume() == (1, {"w": b"weights 1", "o": b"optimizer"})
@@ -50,14 +50,16 @@ def test_another_machine_downloads_everything(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_file_is_downloaded_and_only_this_one(machine: Machine, damage: Callable[[Path], object]) -> None:
+def test_a_damaged_file_is_downloaded_and_only_this_one(
+    machine: CachedMachine, damage: Callable[[Path], object]
+) -> None:
     machine.commit(1, w=b"weights 1", o=b"optimizer")
     damage(machine.file("w"))
     assert machine.resume() == (1, {"w": b"weights 1", "o": b"optimizer"})
     assert machine.store.downloads == ["w"]
 
 
-def test_only_the_log_says_which_commit_is_the_newest(machine: Machine) -> None:
+def test_only_the_log_says_which_commit_is_the_newest(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1")
     machine.upload(2, w=b"never committed")
     assert set(machine.cached()) == {"ckpt-000001/w", "ckpt-000002/w"}
@@ -71,9 +73,9 @@ def test_only_the_log_says_which_commit_is_the_newest(machine: Machine) -> None:
 
 
 def test_a_new_run_with_the_same_name_does_not_get_the_files_of_the_old_one(tmp_path: Path) -> None:
-    old = Machine(tmp_path)
+    old = CachedMachine(tmp_path)
     old.commit(1, w=b"weights A")
-    new = Machine(tmp_path)
+    new = CachedMachine(tmp_path)
     files = upload_folder(new.log.store, a_folder(tmp_path / "new", w=b"weights B"), new.writer.folder(1))
     new.writer.commit(1, files)
     assert new.resume() == (1, {"w": b"weights B"})
@@ -93,7 +95,7 @@ def test_jobs_in_one_folder_do_not_share_files(tmp_path: Path) -> None:
 # --- links instead of copies ------------------------------------------------------------------------------------------
 
 
-def test_a_resume_in_place_copies_nothing(machine: Machine) -> None:
+def test_a_resume_in_place_copies_nothing(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1")
     found = machine.log.resume(machine.folder / "out")
     assert found
@@ -101,7 +103,7 @@ def test_a_resume_in_place_copies_nothing(machine: Machine) -> None:
     assert (found.path / "w").stat().st_mode & 0o777 == READ_ONLY
 
 
-def test_every_file_of_a_job_with_a_cache_is_read_only(machine: Machine) -> None:
+def test_every_file_of_a_job_with_a_cache_is_read_only(machine: CachedMachine) -> None:
     """A program that cannot write to its files learns it at its first resume, not at the first one in place."""
     machine.commit(1, w=b"weights 1")
     machine.file("w").unlink()
@@ -111,7 +113,7 @@ def test_every_file_of_a_job_with_a_cache_is_read_only(machine: Machine) -> None
 
 
 def test_a_program_that_writes_to_its_file_does_not_harm_the_next_resume(
-    machine: Machine, caplog: pytest.LogCaptureFixture
+    machine: CachedMachine, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.commit(1, w=b"weights 1", o=b"optimizer")
     found = machine.log.resume(machine.folder / "out")
@@ -124,7 +126,7 @@ def test_a_program_that_writes_to_its_file_does_not_harm_the_next_resume(
     assert len(caplog.messages) == 1
 
 
-def test_a_program_that_replaces_its_file_does_not_change_the_cache(machine: Machine) -> None:
+def test_a_program_that_replaces_its_file_does_not_change_the_cache(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1")
     found = machine.log.resume(machine.folder / "out")
     assert found
@@ -135,7 +137,7 @@ def test_a_program_that_replaces_its_file_does_not_change_the_cache(machine: Mac
     assert machine.store.downloads == []
 
 
-def test_a_second_process_gets_a_copy(machine: Machine) -> None:
+def test_a_second_process_gets_a_copy(machine: CachedMachine) -> None:
     """Otherwise one could change bytes that the other has verified."""
     machine.commit(1, w=b"weights 1")
     other = a_log(machine.store)
@@ -148,7 +150,7 @@ def test_a_second_process_gets_a_copy(machine: Machine) -> None:
     assert machine.store.downloads == []
 
 
-def test_a_second_try_in_the_same_folder_does_not_write_through_the_link(machine: Machine) -> None:
+def test_a_second_try_in_the_same_folder_does_not_write_through_the_link(machine: CachedMachine) -> None:
     commit = machine.commit(1, w=b"weights 1")
     machine.log.fetch(commit, machine.folder / "out")
     machine.file("w").unlink()
@@ -158,7 +160,7 @@ def test_a_second_try_in_the_same_folder_does_not_write_through_the_link(machine
     assert machine.store.downloads == ["w", "w"]
 
 
-def test_held_files_stay_readable_after_the_next_commit(machine: Machine) -> None:
+def test_held_files_stay_readable_after_the_next_commit(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1")
     found = machine.log.resume(machine.folder / "out")
     assert found
@@ -169,7 +171,7 @@ def test_held_files_stay_readable_after_the_next_commit(machine: Machine) -> Non
     assert machine.cached() == {"ckpt-000003/w": b"weights 3"}
 
 
-def test_links_of_a_dead_process_are_removed_and_those_of_a_live_one_stay(machine: Machine) -> None:
+def test_links_of_a_dead_process_are_removed_and_those_of_a_live_one_stay(machine: CachedMachine) -> None:
     commit = machine.commit(1, w=b"weights 1")
     machine.log.fetch(commit, machine.folder / "out")
     (held,) = (machine.folder / "cache").glob(f"*/{PREFIX}*")
@@ -181,7 +183,7 @@ def test_links_of_a_dead_process_are_removed_and_those_of_a_live_one_stay(machin
 
 
 def test_held_files_count_once_and_until_they_are_released(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, blocks(3))  # Room for the folder of the links, and two files.
+    machine = CachedMachine(tmp_path, blocks(3))  # Room for the folder of the links, and two files.
     commit = machine.commit(1, w=b"1" * BLOCK)
     machine.log.fetch(commit, tmp_path / "out")
     machine.commit(2, w=b"2" * BLOCK)
@@ -193,7 +195,7 @@ def test_held_files_count_once_and_until_they_are_released(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSPC], ids=errno.errorcode.get)
 def test_without_hard_links_the_program_gets_a_copy(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, number: int
+    machine: CachedMachine, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refused(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -207,7 +209,7 @@ def test_without_hard_links_the_program_gets_a_copy(
     assert machine.store.downloads == []
 
 
-def test_a_volume_that_is_gone_is_a_miss(machine: Machine) -> None:
+def test_a_volume_that_is_gone_is_a_miss(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1")
     shutil.rmtree(machine.folder / "cache")
     assert machine.resume() == (1, {"w": b"weights 1"})
@@ -216,14 +218,14 @@ def test_a_volume_that_is_gone_is_a_miss(machine: Machine) -> None:
     assert machine.cached() == {"ckpt-000002/w": b"weights 2"}
 
 
-def test_verification_reads_the_store(machine: Machine) -> None:
+def test_verification_reads_the_store(machine: CachedMachine) -> None:
     commit = machine.commit(1, w=b"weights 1")
     machine.log.store.delete([f"{commit.path}/w"])
     with pytest.raises(CheckpointCorrupt, match="missing"):
         machine.log.verify(commit)
 
 
-def test_each_rank_finds_the_files_that_it_wrote(machine: Machine) -> None:
+def test_each_rank_finds_the_files_that_it_wrote(machine: CachedMachine) -> None:
     path = machine.writer.folder(1)
     files: tuple[FileEntry, ...] = ()
     for rank in (0, 1):
@@ -239,7 +241,7 @@ def test_each_rank_finds_the_files_that_it_wrote(machine: Machine) -> None:
     assert [(machine.folder / "out" / rank_folder(rank) / "shard").read_bytes() for rank in (0, 1)] == [b"0", b"1"]
 
 
-def test_resume_logs_how_many_files_were_in_the_cache(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
+def test_resume_logs_how_many_files_were_in_the_cache(machine: CachedMachine, caplog: pytest.LogCaptureFixture) -> None:
     machine.commit(1, w=b"weights 1", o=b"optimizer")
     machine.file("o").unlink()
     with caplog.at_level(logging.INFO, "spotladder.checkpoints"):
@@ -250,27 +252,27 @@ def test_resume_logs_how_many_files_were_in_the_cache(machine: Machine, caplog: 
 # --- bounds ---------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_newest_commit_stays(machine: Machine) -> None:
+def test_only_the_newest_commit_stays(machine: CachedMachine) -> None:
     for step in (1, 2, 3):
         machine.commit(step, w=b"weights %d" % step)
     assert machine.cached() == {"ckpt-000003/w": b"weights 3"}
 
 
-def test_the_newest_commit_stays_until_the_next_one_is_committed(machine: Machine) -> None:
+def test_the_newest_commit_stays_until_the_next_one_is_committed(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1")
     machine.upload(2, w=b"weights 2")
     assert set(machine.cached()) == {"ckpt-000001/w", "ckpt-000002/w"}
 
 
 def test_the_older_commit_makes_room(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, blocks(1))
+    machine = CachedMachine(tmp_path, blocks(1))
     machine.commit(1, w=b"1" * BLOCK)
     machine.upload(2, w=b"2" * BLOCK)
     assert machine.cached() == {"ckpt-000002/w": b"2" * BLOCK}
 
 
 def test_what_does_not_fit_is_left_out(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, blocks(1))
+    machine = CachedMachine(tmp_path, blocks(1))
     machine.commit(1, a=b"a" * BLOCK, b=b"b" * BLOCK)
     assert machine.cached() == {"ckpt-000001/a": b"a" * BLOCK}
     assert machine.resume() == (1, {"a": b"a" * BLOCK, "b": b"b" * BLOCK})
@@ -303,7 +305,7 @@ def test_of_two_ranks_that_copy_at_once_neither_exceeds_the_limit(
 # --- faults of the cache do not reach the program ---------------------------------------------------------------------
 
 
-def test_a_slow_copy_does_not_delay_the_commit(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_copy_does_not_delay_the_commit(machine: CachedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     copies, committed = threading.Event(), threading.Event()
     put_file = machine.store.put_file
 
@@ -328,7 +330,7 @@ def test_a_slow_copy_does_not_delay_the_commit(machine: Machine, monkeypatch: py
 
 
 def test_a_full_disk_is_reported_once_and_nothing_else_happens(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    machine: CachedMachine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -342,12 +344,12 @@ def test_a_full_disk_is_reported_once_and_nothing_else_happens(
 
 
 def test_a_cache_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
+    machine = CachedMachine(tmp_path)
     (tmp_path / "cache").write_text("a file")
     machine.commit(1, w=b"weights 1")
     assert machine.resume() == (1, {"w": b"weights 1"})
 
 
-def test_the_error_of_the_upload_ends_the_copy(machine: Machine) -> None:
+def test_the_error_of_the_upload_ends_the_copy(machine: CachedMachine) -> None:
     with pytest.raises(StoreUnavailable), machine.cache.copying(a_folder(machine.folder / "p", w=b"w"), "a"):
         raise StoreUnavailable("503")

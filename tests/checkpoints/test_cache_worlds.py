@@ -16,7 +16,7 @@ from spotladder.checkpoints import cache as module
 from spotladder.checkpoints.cache import BLOCK
 from spotladder.checkpoints.entries import Commit
 from spotladder.errors import CheckpointCorrupt
-from tests.checkpoints.cached_machine import DAMAGE, Machine, blocks, overwrite
+from tests.checkpoints.cached_machine import DAMAGE, CachedMachine, blocks, overwrite
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ NAMES = ("a", "b")
 class DamagedCache:
     """A machine whose program commits, dies and resumes, while files in its cache and in the bucket are damaged."""
 
-    machine: Machine
+    machine: CachedMachine
     limit: int
     step: int = 0
     made: dict[str, tuple[int, dict[str, bytes]]] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def test_a_resume_gives_the_newest_intact_commit_whatever_happens_to_the_cache(
     acts: list[tuple[Callable[[DamagedCache, int], None], int]], room: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        cache = DamagedCache(Machine(Path(folder), blocks(room)), blocks(room))
+        cache = DamagedCache(CachedMachine(Path(folder), blocks(room)), blocks(room))
         for act, choice in acts:
             if not cache.ended:
                 act(cache, choice)

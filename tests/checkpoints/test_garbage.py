@@ -120,12 +120,12 @@ def test_a_long_log_is_compacted_to_a_snapshot(
     assert [entry.kind for entry in log.tail(after=3)] == ["snapshot", "start", "commit"]
 
 
-class Crash(BaseException):
+class StoreCrash(BaseException):
     pass
 
 
 class CrashingStore(MemoryStore):
-    """Raises `Crash` before a given number of changes."""
+    """Raises `StoreCrash` before a given number of changes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class CrashingStore(MemoryStore):
     def _change(self) -> None:
         self.changes_left -= 1
         if self.changes_left < 0:
-            raise Crash
+            raise StoreCrash
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         self._change()
@@ -159,7 +159,7 @@ def test_a_crash_at_any_change_loses_no_commit_and_leaves_no_garbage(
         store.changes_left = changes
         try:
             writer.collect(1)
-        except Crash:
+        except StoreCrash:
             store.changes_left = 10**9
             assert steps(log)[-1] == 3
             for commit in log.commits():

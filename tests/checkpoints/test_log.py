@@ -15,7 +15,7 @@ from spotladder.checkpoints.memory import MemoryStore
 from spotladder.checkpoints.progress import Follower, progress
 from spotladder.core.model import Progress
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
-from tests.checkpoints.builders import AT, Clock, a_log, committed, uploaded
+from tests.checkpoints.builders import AT, PauseClock, a_log, committed, uploaded
 
 
 def test_an_empty_log(log: CommitLog) -> None:
@@ -264,7 +264,7 @@ class UnresponsiveStore(MemoryStore):
 @pytest.mark.parametrize("executes", [True, False], ids=["lost response", "lost request"])
 def test_an_unanswered_append_is_retried_and_appended_once(executes: bool) -> None:
     store = UnresponsiveStore(executes)
-    clock = Clock()
+    clock = PauseClock()
     log = CommitLog(store, "digits", clock=clock, pause=clock.pause)
     writer = log.start(1)
     store.unanswered = TRIES - 1
@@ -312,7 +312,7 @@ def test_a_stale_listing_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- following ------------------------------------------------------------------------------------------------------
 
 
-class CountingStore(MemoryStore):
+class ReadCountingStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.gets = 0
@@ -323,7 +323,7 @@ class CountingStore(MemoryStore):
 
 
 def test_a_follower_reads_each_entry_once() -> None:
-    store = CountingStore()
+    store = ReadCountingStore()
     log = a_log(store)
     follower = Follower(log)
     writer = log.start(1)
@@ -335,7 +335,7 @@ def test_a_follower_reads_each_entry_once() -> None:
 
 
 def test_a_long_log_is_read_from_its_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = CountingStore()
+    store = ReadCountingStore()
     writer = a_log(store).start(1)
     committed(writer, *range(1, 101))
     writer.collect(2)

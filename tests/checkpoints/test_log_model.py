@@ -38,7 +38,7 @@ def compact_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class LogScenario:
     """`faulty` are the kinds of requests that may stay unanswered, `faults` their maximum number in one run. `tries` is
     how often the log itself tries; 1 makes outages longer than its retries."""
 
@@ -53,35 +53,37 @@ class Scenario:
 
 
 SCENARIOS = {
-    "two attempts": Scenario({"a": writer(1, 1, 2), "b": writer(2, 3)}, 1),
-    "two attempts, two requests unanswered": Scenario({"a": writer(1, 1), "b": writer(2, 2)}, 2),
-    "two starts inside one attempt": Scenario({"a": writer(1, 1, 2), "b": writer(1, 1)}, 1),
-    "two starts inside one attempt, two unanswered": Scenario({"a": writer(1, 1), "b": writer(1)}, 2),
-    "three attempts": Scenario({"a": writer(1, 1), "b": writer(2, 1), "c": writer(3)}),
-    "the controller ends the job": Scenario({"a": writer(1, 1, 2, end="Succeeded"), "c": controller("Failed")}, 1),
-    "collection during an older writer": Scenario({"a": writer(1, 1), "b": writer(2, 3, 4, keep=1, files=True)}),
-    "collection, an older start unanswered": Scenario(
+    "two attempts": LogScenario({"a": writer(1, 1, 2), "b": writer(2, 3)}, 1),
+    "two attempts, two requests unanswered": LogScenario({"a": writer(1, 1), "b": writer(2, 2)}, 2),
+    "two starts inside one attempt": LogScenario({"a": writer(1, 1, 2), "b": writer(1, 1)}, 1),
+    "two starts inside one attempt, two unanswered": LogScenario({"a": writer(1, 1), "b": writer(1)}, 2),
+    "three attempts": LogScenario({"a": writer(1, 1), "b": writer(2, 1), "c": writer(3)}),
+    "the controller ends the job": LogScenario({"a": writer(1, 1, 2, end="Succeeded"), "c": controller("Failed")}, 1),
+    "collection during an older writer": LogScenario({"a": writer(1, 1), "b": writer(2, 3, 4, keep=1, files=True)}),
+    "collection, an older start unanswered": LogScenario(
         {"a": writer(1, 1, keep=1), "b": writer(2)}, 1, ("put_if_absent",)
     ),
-    "collection, an older commit unanswered": Scenario(
+    "collection, an older commit unanswered": LogScenario(
         {"a": writer(1, 1), "b": writer(2, keep=1)}, 1, ("put_if_absent",)
     ),
-    "collection that stops half-way": Scenario({"a": writer(1, 1, 2, keep=1), "b": writer(2)}, 1, ("delete",)),
-    "two collections": Scenario({"a": writer(1, 1, keep=1), "b": writer(1, keep=1)}),
-    "a commit that outlasts an outage, and is fenced meanwhile": Scenario(
+    "collection that stops half-way": LogScenario({"a": writer(1, 1, 2, keep=1), "b": writer(2)}, 1, ("delete",)),
+    "two collections": LogScenario({"a": writer(1, 1, keep=1), "b": writer(1, keep=1)}),
+    "a commit that outlasts an outage, and is fenced meanwhile": LogScenario(
         {"a": patient_writer(1, 1), "b": writer(2, 2)}, 2, tries=1
     ),
-    "two attempts that outlast an outage": Scenario({"a": patient_writer(1, 1), "b": patient_writer(2, 2)}, 2, tries=1),
-    "two starts inside one attempt that outlast an outage": Scenario(
+    "two attempts that outlast an outage": LogScenario(
+        {"a": patient_writer(1, 1), "b": patient_writer(2, 2)}, 2, tries=1
+    ),
+    "two starts inside one attempt that outlast an outage": LogScenario(
         {"a": patient_writer(1, 1), "b": patient_writer(1)}, 2, tries=1
     ),
-    "a start that outlasts an outage during a collection": Scenario(
+    "a start that outlasts an outage during a collection": LogScenario(
         {"a": writer(1, 1, keep=1), "b": patient_writer(2)}, 1, ("put_if_absent",), tries=1
     ),
-    "the controller ends the job during an outage": Scenario(
+    "the controller ends the job during an outage": LogScenario(
         {"a": patient_writer(1, 1), "c": controller("Failed")}, 2, tries=1
     ),
-    "a reader during a collection": Scenario({"a": writer(1, 1, 2, 3, keep=1, files=True), "r": reader()}),
+    "a reader during a collection": LogScenario({"a": writer(1, 1, 2, 3, keep=1, files=True), "r": reader()}),
 }
 
 

@@ -20,7 +20,7 @@ JOB = {"metadata": {"name": "digits", "uid": "1", "generation": 2}, "status": {"
 STOPPED = {**JOB, "status": {"phase": "Suspended", "observedGeneration": 2}}
 
 
-class Server:
+class ScriptedServer:
     """A server that returns these responses in order, then repeats the last one."""
 
     def __init__(self, *answers: Any) -> None:
@@ -31,7 +31,7 @@ class Server:
         return refused(answer, **{"Retry-After": "60"}) if isinstance(answer, int) else answer
 
 
-def with_server(server: Server, work: Callable[[ConnectedCluster], Awaitable[Any]]) -> Any:
+def with_server(server: ScriptedServer, work: Callable[[ConnectedCluster], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         async with api(server) as client:
             cluster = ConnectedCluster(client, ClusterTarget("team-a"))
@@ -52,7 +52,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("status", [500, 503])
 def test_an_error_of_the_api_server_is_reported(status: int) -> None:
     with pytest.raises(EnvironmentFailure) as raised:
-        with_server(Server(status), lambda cluster: cluster.job("digits"))
+        with_server(ScriptedServer(status), lambda cluster: cluster.job("digits"))
     said = str(raised.value)
     assert f"fails (get tieredjobs/digits: the API server answers {status} Why: because of this)" in said
     assert said.endswith("; try again later")
@@ -61,7 +61,7 @@ def test_an_error_of_the_api_server_is_reported(status: int) -> None:
 
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_stop_tolerates_an_outage_and_reports_it_once(status: int, capsys: Capture) -> None:
-    server = Server(JOB, status, JOB, status, status, STOPPED)
+    server = ScriptedServer(JOB, status, JOB, status, status, STOPPED)
     job = with_server(server, lambda cluster: change._until_stopped(cluster, JOB, 60.0))
     assert job["status"]["phase"] == "Suspended"
     said = capsys.readouterr().err.splitlines()
@@ -72,21 +72,21 @@ def test_stop_tolerates_an_outage_and_reports_it_once(status: int, capsys: Captu
 
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_delete_tolerates_an_outage_and_reports_it_once(status: int, capsys: Capture) -> None:
-    with_server(Server(JOB, status, JOB, status, 404), lambda cluster: delete._until_gone(cluster, JOB))
+    with_server(ScriptedServer(JOB, status, JOB, status, 404), lambda cluster: delete._until_gone(cluster, JOB))
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_an_outage_beyond_the_tolerance_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(delete, "NO_ANSWER_TIMEOUT", 0.01)
     with pytest.raises(EnvironmentFailure, match="try again later"):
-        with_server(Server(503), lambda cluster: delete._until_gone(cluster, JOB))
+        with_server(ScriptedServer(503), lambda cluster: delete._until_gone(cluster, JOB))
     with pytest.raises(EnvironmentFailure, match="has not stopped within the timeout: its phase is Draining"):
-        with_server(Server(JOB), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
+        with_server(ScriptedServer(JOB), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
     with pytest.raises(EnvironmentFailure, match="try again later"):
-        with_server(Server(503), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
+        with_server(ScriptedServer(503), lambda cluster: change._until_stopped(cluster, JOB, 0.01))
     assert len(capsys.readouterr().err.splitlines()) == 2
 
 
 def test_a_refusal_ends_the_waiting() -> None:
     with pytest.raises(EnvironmentFailure, match="ask an administrator of the cluster for this permission"):
-        with_server(Server(JOB, 403), lambda cluster: delete._until_gone(cluster, JOB))
+        with_server(ScriptedServer(JOB, 403), lambda cluster: delete._until_gone(cluster, JOB))

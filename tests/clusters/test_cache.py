@@ -16,14 +16,14 @@ from spotladder.resources import PODS
 
 
 @dataclass(frozen=True)
-class Thing:
+class CachedThing:
     name: str
     uid: str
     resource_version: str = field(compare=False)
     value: str = ""
 
     @classmethod
-    def of(cls, thing: dict[str, Any]) -> Thing:
+    def of(cls, thing: dict[str, Any]) -> CachedThing:
         meta = thing["metadata"]
         return cls(meta["name"], meta["uid"], meta["resourceVersion"], thing.get("value", ""))
 
@@ -32,7 +32,7 @@ def thing(name: str, version: int, value: str = "", uid: str = "") -> dict[str, 
     return {"metadata": {"name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}, "value": value}
 
 
-class Server:
+class WatchServer:
     """A fake server: lists return `things` at `version`; a watch returns the events in `stream`, and an exception
     ends it."""
 
@@ -66,10 +66,10 @@ class Server:
 
 
 @asynccontextmanager
-async def cached(server: Server) -> AsyncIterator[tuple[Cache[Thing], SteppedClock, list[tuple[str, str]]]]:
+async def cached(server: WatchServer) -> AsyncIterator[tuple[Cache[CachedThing], SteppedClock, list[tuple[str, str]]]]:
     clock, seen = SteppedClock(), list[tuple[str, str]]()
-    cache: Cache[Thing] = Cache(
-        cast("Client", server), PODS, Thing.of, clock=clock, group=lambda found: found.value, jitter=lambda: 0.5,
+    cache: Cache[CachedThing] = Cache(
+        cast("Client", server), PODS, CachedThing.of, clock=clock, group=lambda found: found.value, jitter=lambda: 0.5,
         changed=lambda before, after: seen.append((before.value if before else "–", after.value if after else "–")),
     )  # fmt: skip
     task = asyncio.create_task(cache.run())
@@ -81,7 +81,7 @@ async def cached(server: Server) -> AsyncIterator[tuple[Cache[Thing], SteppedClo
 
 
 async def test_the_cache_lists_all_pages_and_then_watches() -> None:
-    server = Server()
+    server = WatchServer()
     server.things = {name: thing(name, 1, "x") for name in "abc"}
     async with cached(server) as (cache, clock, seen):
         assert len(cache) == 3
@@ -96,7 +96,7 @@ async def test_the_cache_lists_all_pages_and_then_watches() -> None:
 
 
 async def test_an_update_without_a_relevant_change_triggers_no_callback() -> None:
-    server = Server()
+    server = WatchServer()
     server.things = {"a": thing("a", 1, "x")}
     async with cached(server) as (cache, clock, seen):
         server.send("MODIFIED", thing("a", 9, "x"))
@@ -108,7 +108,7 @@ async def test_an_update_without_a_relevant_change_triggers_no_callback() -> Non
 
 
 async def test_an_interrupted_watch_resumes_from_its_last_event_or_bookmark() -> None:
-    server = Server()
+    server = WatchServer()
     async with cached(server) as (cache, clock, _):
         server.send("ADDED", thing("a", 5))
         server.send("BOOKMARK", thing("", 40))
@@ -122,7 +122,7 @@ async def test_an_interrupted_watch_resumes_from_its_last_event_or_bookmark() ->
 
 @pytest.mark.parametrize(("tries", "restored"), [(1, False), (8, True)])
 async def test_watch_retries_without_an_answer_for_some_seconds_are_an_interruption(tries: int, restored: bool) -> None:
-    server = Server()
+    server = WatchServer()
     async with cached(server) as (cache, clock, _):
         for _ in range(tries):
             server.stream.put_nowait(ClusterUnreachable("cut"))
@@ -134,7 +134,7 @@ async def test_watch_retries_without_an_answer_for_some_seconds_are_an_interrupt
 
 
 async def test_a_410_response_relists_and_reports_deleted_objects() -> None:
-    server = Server()
+    server = WatchServer()
     server.things = {"a": thing("a", 1, "x"), "b": thing("b", 1, "x")}
     async with cached(server) as (cache, clock, seen):
         server.things = {"b": thing("b", 20, "y")}
@@ -148,7 +148,7 @@ async def test_a_410_response_relists_and_reports_deleted_objects() -> None:
 
 
 async def test_an_expired_first_list_is_restarted_and_the_cache_has_not_synced_before() -> None:
-    server = Server()
+    server = WatchServer()
     server.things = {"a": thing("a", 1)}
     server.refuse = Expired(410, "Expired", "the continue token is too old")
     async with cached(server) as (cache, clock, _):
@@ -162,7 +162,7 @@ async def test_an_expired_first_list_is_restarted_and_the_cache_has_not_synced_b
 
 
 async def test_an_internal_error_is_reported_and_the_cache_relists() -> None:
-    server = Server()
+    server = WatchServer()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
         server.send("MODIFIED", {"metadata": {"name": "a", "resourceVersion": "2"}})  # has no uid
@@ -177,7 +177,7 @@ async def test_an_internal_error_is_reported_and_the_cache_relists() -> None:
 
 
 async def test_an_own_write_is_visible_at_once_and_not_reverted_by_older_events() -> None:
-    server = Server()
+    server = WatchServer()
     server.things = {"a": thing("a", 1, "old")}
     async with cached(server) as (cache, clock, _):
         cache.put(thing("a", 8, "ours"))
@@ -196,11 +196,11 @@ async def test_an_own_write_is_visible_at_once_and_not_reverted_by_older_events(
 def test_the_event_of_an_own_write_is_not_processed_again() -> None:
     trimmed: list[str] = []
 
-    def trim(found: dict[str, Any]) -> Thing:
+    def trim(found: dict[str, Any]) -> CachedThing:
         trimmed.append(found["metadata"]["resourceVersion"])
-        return Thing.of(found)
+        return CachedThing.of(found)
 
-    cache: Cache[Thing] = Cache(cast("Client", None), PODS, trim, clock=SteppedClock())
+    cache: Cache[CachedThing] = Cache(cast("Client", None), PODS, trim, clock=SteppedClock())
     for version in (7, 7, 8, 7):
         cache.put(thing("a", version, str(version)))
     assert trimmed == ["7", "8", "7"]
@@ -208,7 +208,7 @@ def test_the_event_of_an_own_write_is_not_processed_again() -> None:
 
 
 async def test_a_list_older_than_an_own_write_does_not_remove_it() -> None:
-    server = Server()
+    server = WatchServer()
     async with cached(server) as (cache, clock, _):
         cache.put(thing("mine", 50))
         server.version = 40
@@ -218,7 +218,7 @@ async def test_a_list_older_than_an_own_write_does_not_remove_it() -> None:
 
 
 async def test_the_response_to_a_write_does_not_restore_a_deleted_object() -> None:
-    server = Server()
+    server = WatchServer()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
         server.send("DELETED", thing("a", 5))
@@ -230,7 +230,7 @@ async def test_the_response_to_a_write_does_not_restore_a_deleted_object() -> No
 
 
 async def test_an_object_newer_than_the_cache_is_not_reported_as_gone() -> None:
-    server = Server()
+    server = WatchServer()
     server.things = {"a": thing("a", 1)}
     async with cached(server) as (cache, clock, _):
         assert not cache.is_gone("new", "", at="7")  # a pod of version 7 names it; this cache is at 1
@@ -245,7 +245,7 @@ async def test_an_object_newer_than_the_cache_is_not_reported_as_gone() -> None:
 
 
 async def test_a_missing_crd_is_reported_and_found_once_installed() -> None:
-    server = Server()
+    server = WatchServer()
     server.refuse = NotFound(404, "NotFound", "the server could not find the requested resource")
     async with cached(server) as (cache, clock, _):
         await cache.wait_for_sync()
@@ -257,7 +257,7 @@ async def test_a_missing_crd_is_reported_and_found_once_installed() -> None:
 
 
 async def test_revoked_permissions_are_reported() -> None:
-    server = Server()
+    server = WatchServer()
     async with cached(server) as (cache, clock, _):
         server.refuse = Forbidden(403, "Forbidden", "no")
         server.stream.put_nowait(Expired(410, "Expired", ""))
@@ -269,7 +269,7 @@ async def test_revoked_permissions_are_reported() -> None:
 
 
 async def test_a_server_that_ends_every_watch_at_once_is_polled_with_backoff() -> None:
-    server = Server()
+    server = WatchServer()
     async with cached(server) as (_, clock, _):
         for _ in range(1000):
             server.stream.put_nowait(None)
@@ -278,7 +278,9 @@ async def test_a_server_that_ends_every_watch_at_once_is_polled_with_backoff() -
 
 
 def test_a_scoped_cache_returns_its_empty_cache_of_a_namespace() -> None:
-    cache: Cache[Thing] = Cache(cast("Client", Server()), PODS, Thing.of, clock=SteppedClock(), namespace="team-a")
+    cache: Cache[CachedThing] = Cache(
+        cast("Client", WatchServer()), PODS, CachedThing.of, clock=SteppedClock(), namespace="team-a"
+    )
     scoped = Scoped([cache])
     assert scoped.within("team-a") is cache
     assert scoped.within("team-b") is None

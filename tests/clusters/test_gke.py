@@ -22,7 +22,7 @@ CLUSTER = "/v1/projects/ml/locations/europe-west4/clusters/training"
 AUTHORITY = base64.b64encode(Path(certifi.where()).read_bytes()).decode()
 
 
-class Cloud:
+class ContainerApi:
     """A fake of Google's container API and token endpoint. `cluster` is the response of the API."""
 
     def __init__(self) -> None:
@@ -56,12 +56,12 @@ class Cloud:
 
 
 @asynccontextmanager
-async def cloud(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cloud]:
+async def cloud(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ContainerApi]:
     """The fake, and the key of a service account that refers to it."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
-    made, app = Cloud(), web.Application()
+    made, app = ContainerApi(), web.Application()
     app.add_routes([web.post("/token", made.token), web.get("/v1/{path:.*}", made.describe)])
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
@@ -80,7 +80,7 @@ async def cloud(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         await runner.cleanup()
 
 
-def training(made: Cloud, clock: SteppedClock, name: str = "training") -> Gke:
+def training(made: ContainerApi, clock: SteppedClock, name: str = "training") -> Gke:
     return Gke("ml", "europe-west4", name, clock=clock, manager=made.manager)
 
 
@@ -123,7 +123,7 @@ async def test_errors_of_gke_and_of_the_token_endpoint_have_their_cause(
         made.cluster = {"status": "PROVISIONING"}
         with pytest.raises(EnvironmentFailure, match=f"{where}/training has no endpoint .* PROVISIONING"):
             await training(made, SteppedClock()).connection()
-        made.cluster = Cloud().cluster
+        made.cluster = ContainerApi().cluster
         found = await training(made, SteppedClock()).connection()
         made.refuses = True
         with pytest.raises(EnvironmentFailure, match=r"no token for GKE cluster .*no such key"):

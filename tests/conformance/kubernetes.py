@@ -40,7 +40,7 @@ from spotladder.operator.storage.logs import LogAddress
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
-from tests.kube.world import WORKERS, World
+from tests.kube.world import WORKERS, KubeWorld
 
 T = TypeVar("T")
 NAMESPACE, JOB = "team-a", "digits"
@@ -131,7 +131,7 @@ class KubernetesRig:
         self._stack = AsyncExitStack()
         self._started: set[str] = set()
         clock = SteppedClock()
-        self._here = World(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
+        self._here = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
         self._here.clock = clock
         self._session = self._loop.run_until_complete(self._enter(clock))
         self.backend = KubernetesBackend(self._session, self._run)

@@ -43,7 +43,7 @@ from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.local.backend import LocalBackend
 from spotladder.local.local_job import LocalJob, LocalTier
-from spotladder.local.nodes import Machine
+from spotladder.local.nodes import NodeSettings
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.reaper import Reaper, members
 from spotladder.local.scratch import new_scratch
@@ -125,7 +125,7 @@ class LocalRig:
         self.scratch = new_scratch(self.mark)
         self.reaper = Reaper(self.mark, self.scratch.path, self.scratch.lock)
         self.folder = folder
-        machine = Machine(self.mark, self.scratch.path, folder / "state", folder, self.reaper, 80 * 1024**2)
+        machine = NodeSettings(self.mark, self.scratch.path, folder / "state", folder, self.reaper, 80 * 1024**2)
         tier = LocalTier("pool", "python program.py", {})
         job = LocalJob("conforms", "tests", WORKERS, folder, {"spot-a": tier, "spot-b": tier}, {})
         now = time.time()

@@ -158,11 +158,11 @@ def test_the_ordered_policy_exhausts_a_tier_without_capacity() -> None:
     assert (job.state.record("spot-a").exhausted_by, job.state.tier) == (Reason.INSUFFICIENT_CAPACITY, "on-demand")
 
 
-class Reviewed:
+class ReviewInThePast:
     def choose(self, seen: TierView) -> TierChoice:
         return TierChoice("spot-a", review_at=START - 5)
 
 
 def test_a_review_time_in_the_past_does_not_cause_a_busy_loop() -> None:
-    job = Job(policy=Reviewed()).running()
+    job = Job(policy=ReviewInThePast()).running()
     assert job.last.wake_at == job.now + 1.0

@@ -76,7 +76,7 @@ def crash(job: Job) -> None:
 
 
 @dataclass(frozen=True)
-class Row:
+class Shows:
     """How the facts of the rule are produced, and the message for the user; `ends` is the reason at the timer's end."""
 
     shown_by: Callable[[Job], None]
@@ -87,61 +87,61 @@ class Row:
 
 
 ROWS = {
-    Reason.PROGRAM_ENDED: Row(
+    Reason.PROGRAM_ENDED: Shows(
         trains(exit=Exit.FAILED, message="exit code 1"), "has ended (exit code 1)",
         Reason.APPLICATION_FAILED, LIMITS["attribution_window"], running,
     ),
-    Reason.CLUSTER_UNREACHABLE: Row(
+    Reason.CLUSTER_UNREACHABLE: Shows(
         lambda job: job.see(unavailable={"spot-a": "cluster b does not answer"}, after=1) and None,
         "cluster b does not answer", Reason.MAX_FAILURES_EXCEEDED, PROVISION, running,
     ),
-    Reason.CONTACT_LOST: Row(
+    Reason.CONTACT_LOST: Shows(
         lambda job: job.see(
             attempt(1, silent("head", PodRole.HEAD), silent("w1-0"), silent("w1-1"), nodes=3, silent_nodes=3), after=1
         ) and None,
         "nodes of the job are silent", Reason.MAX_FAILURES_EXCEEDED, LIMITS["contact_timeout"], running,
     ),
-    Reason.OPERATOR_SILENT: Row(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
-    Reason.ACCESS_DENIED: Row(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),
-    Reason.WAITING_FOR_QUOTA: Row(
+    Reason.OPERATOR_SILENT: Shows(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
+    Reason.ACCESS_DENIED: Shows(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),
+    Reason.WAITING_FOR_QUOTA: Shows(
         held(QueueSeen("team", held=True, message="1 more needed")), "1 more needed",
         Reason.QUEUE_TIMEOUT, QUEUE, queued,
     ),
-    Reason.INADMISSIBLE: Row(
+    Reason.INADMISSIBLE: Shows(
         held(QueueSeen("team", held=True, message="no such queue", inadmissible=True)), "no such queue",
         Reason.QUEUE_TIMEOUT, QUEUE, queued,
     ),
-    Reason.QUOTA_EXCEEDED: Row(waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"),
-    Reason.LIMIT_REACHED: Row(
+    Reason.QUOTA_EXCEEDED: Shows(waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"),
+    Reason.LIMIT_REACHED: Shows(
         lambda job: job.see(unavailable={"spot-a": "8 of 8 nodes are in use"}, limited=frozenset({"spot-a"}), after=1)
         and None,
         "8 of 8 nodes are in use", Reason.LIMIT_REACHED, PROVISION,
         lambda: Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
-    Reason.IMAGE_UNAVAILABLE: Row(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
-    Reason.BLOCKED: Row(waits(blocked='secret "key" not found'), 'secret "key" not found'),
-    Reason.MAINTENANCE: Row(
+    Reason.IMAGE_UNAVAILABLE: Shows(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
+    Reason.BLOCKED: Shows(waits(blocked='secret "key" not found'), 'secret "key" not found'),
+    Reason.MAINTENANCE: Shows(
         lambda job: job.see(
             attempt(1, head(), PodSeen("w1-1", noticed=True, cause=Cause.MAINTENANCE, node="n1"), worker("w1-0")),
             after=1,
         ) and None,
         "node n1 is cordoned or drained: the job commits and moves off it (w1-1)", begin=running,
     ),
-    Reason.STORE_UNAVAILABLE: Row(
+    Reason.STORE_UNAVAILABLE: Shows(
         trains(store_unavailable_since=1.0, store_message="connection refused"), "(connection refused)",
         Reason.MAX_FAILURES_EXCEEDED, LIMITS["stall_timeout"], running,
     ),
-    Reason.CRASH_LOOP: Row(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
-    Reason.WAITING_FOR_PODS: Row(
+    Reason.CRASH_LOOP: Shows(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
+    Reason.WAITING_FOR_PODS: Shows(
         lambda job: job.see(attempt(1, placed("w-0"), worker("w-1", ready=False)), after=1) and None,
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
         lambda: Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
-    Reason.WAITING_FOR_RAY: Row(
+    Reason.WAITING_FOR_RAY: Shows(
         lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1) and None,
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
     ),
-    Reason.WAITING_FOR_CAPACITY: Row(
+    Reason.WAITING_FOR_CAPACITY: Shows(
         waits(), "waiting for a node or an image: w-0, w-1", Reason.INSUFFICIENT_CAPACITY, PROVISION
     ),
 }  # fmt: skip

@@ -29,7 +29,7 @@ from tests.core.worlds import RandomWorld
 
 
 @dataclass
-class Crash(Exception):
+class DeciderCrash(Exception):
     """The decider crashes here."""
 
 
@@ -73,7 +73,7 @@ class Decider:
                 self._maybe_die()
                 self._apply(action)
             self._maybe_die()
-        except Crash:
+        except DeciderCrash:
             self.wake_at = world.now  # another decider starts at once
             return
         self.state = codec.load_state(codec.dump(decision.state))
@@ -116,7 +116,7 @@ class Decider:
 
     def _maybe_die(self) -> None:
         if self.world.random.random() < self.crashes:
-            raise Crash
+            raise DeciderCrash
 
     def run(self, passes: int) -> None:
         """Advance the world; the decider reconciles at its `wake_at` or after an event."""

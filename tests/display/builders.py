@@ -1,6 +1,6 @@
 """A whole run: a scripted world, decisions by the real core, and records as the runner writes them.
 
-`Run` steps a clock second by second. Its timeline and its state belong together, because both come from `decide`.
+`PlayedRun` steps a clock second by second. Its timeline and its state belong together, because both come from `decide`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class CloudEvents:
     suspended: frozenset[int] = frozenset()  # seconds in which the job is suspended
 
 
-class Run:
+class PlayedRun:
     """One job in one world. `play` runs it until it ends or `until` seconds have passed."""
 
     def __init__(self, spec: JobSpec = SPEC, world: CloudEvents | None = None, name: str = "digits") -> None:
@@ -95,7 +95,7 @@ class Run:
         self.draining = False
         self.exit: Exit | None = None
 
-    def play(self, until: int = 10_000) -> Run:
+    def play(self, until: int = 10_000) -> PlayedRun:
         second = 0
         while self.job.state.stage not in (Stage.SUCCEEDED, Stage.FAILED) and second < until:
             self._world(second)

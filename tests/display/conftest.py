@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.display.builders import Run
+from tests.display.builders import PlayedRun
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
-    return Run().play()
+def run() -> PlayedRun:
+    return PlayedRun().play()

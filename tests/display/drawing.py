@@ -9,10 +9,10 @@ from rich.console import Console
 from spotladder.display.picture import draw
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 from tests.core.builders import START
-from tests.display.builders import Run
+from tests.display.builders import PlayedRun
 
 
-def at(run: Run, second: int) -> tuple[ViewSnapshot, RunSummary]:
+def at(run: PlayedRun, second: int) -> tuple[ViewSnapshot, RunSummary]:
     snapshot = next(shot for shot in run.shots if shot.now == START + second)
     summary = RunSummary()
     for record in run.records:

@@ -29,7 +29,7 @@ from spotladder.display.timeline import (
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 from tests.core.builders import START
 from tests.display import golden
-from tests.display.builders import LIVE, SPEC, Run
+from tests.display.builders import LIVE, SPEC, PlayedRun
 from tests.display.drawing import WAITS, at, drawn
 
 
@@ -43,7 +43,7 @@ from tests.display.drawing import WAITS, at, drawn
         ("narrow", 64, 44, 18),
     ],
 )
-def test_the_picture_matches_the_golden_file(run: Run, name: str, second: int, width: int, height: int) -> None:
+def test_the_picture_matches_the_golden_file(run: PlayedRun, name: str, second: int, width: int, height: int) -> None:
     lines = [line.rstrip() for line in drawn(*at(run, second), width, height)]
     golden.check(f"view-{name}.txt", "\n".join(lines) + "\n")
 
@@ -59,16 +59,16 @@ def test_the_picture_fits_the_terminal(second: int, width: int, height: int) -> 
         assert any("spot-a" in line for line in lines), "the tiers are omitted last"
 
 
-STORY = Run().play()
+STORY = PlayedRun().play()
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (60, 20)])
-def test_the_picture_has_the_same_height_throughout_the_run(run: Run, width: int, height: int) -> None:
+def test_the_picture_has_the_same_height_throughout_the_run(run: PlayedRun, width: int, height: int) -> None:
     heights = {len(drawn(*at(run, second), width, height)) for second in range(124)}
     assert len(heights) == 1
 
 
-def test_the_picture_shows_phase_progress_cost_commits_and_nodes(run: Run) -> None:
+def test_the_picture_shows_phase_progress_cost_commits_and_nodes(run: PlayedRun) -> None:
     text = "\n".join(drawn(*at(run, 20)))
     for wanted in ("team-a/digits", "Running", "0:00:20", "70/400", "18\u202f%", "5.0 steps/s", "1m 06s left"):
         assert wanted in text
@@ -228,7 +228,7 @@ def test_the_picture_shows_the_phase_of_the_start() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_picture_shows_why_a_job_on_a_cluster_waits(run: Run, width: int) -> None:
+def test_the_picture_shows_why_a_job_on_a_cluster_waits(run: PlayedRun, width: int) -> None:
     snapshot, summary = at(run, 1)
     lines = drawn(replace(snapshot, waits=WAITS), summary, width, 30)
     assert WAITS.replace(" ", "") in "".join(line.strip() for line in lines).replace(" ", "")

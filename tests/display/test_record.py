@@ -11,7 +11,7 @@ import pytest
 
 from spotladder.core.reasons import Reason
 from tests.core.builders import START
-from tests.display.builders import Run
+from tests.display.builders import PlayedRun
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "images" / "record.py"
 
@@ -27,7 +27,7 @@ def record() -> ModuleType:
 
 
 def test_a_replayed_snapshot_equals_the_live_snapshot(record: ModuleType) -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     for shot in run.shots:
         past = [each for each in run.records if each.at <= shot.now]
         replayed = record.snapshot(past, shot.now)
@@ -45,7 +45,7 @@ def test_a_replayed_snapshot_equals_the_live_snapshot(record: ModuleType) -> Non
 
 
 def test_the_picture_shows_the_wait_for_capacity_and_loads_no_resources(record: ModuleType) -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     at = record.telling_moment(tuple(run.records))
     assert START + 59 < at < START + 72, "attempt 3 waits on spot-b"
     drawing = record.live_view(tuple(run.records), at)

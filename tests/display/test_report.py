@@ -31,12 +31,12 @@ from spotladder.display.timeline import Beat, Began, Committed, Ended, Lost, Mov
 from spotladder.errors import EnvironmentFailure
 from tests.core.builders import START
 from tests.display import golden
-from tests.display.builders import PACE, SPEC, TOTAL, CloudEvents, Run
+from tests.display.builders import PACE, SPEC, TOTAL, CloudEvents, PlayedRun
 
 SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
 
 
-def facts_of(run: Run) -> Facts:
+def facts_of(run: PlayedRun) -> Facts:
     return gather(Recorded(tuple(run.records)), run.state)
 
 
@@ -71,7 +71,7 @@ def test_the_printed_table_fits_the_terminal(digits: Facts, width: int) -> None:
     "world", [CloudEvents(), CloudEvents(suspended=frozenset(range(40, 50)))], ids=["plain", "suspended"]
 )
 def test_the_attempts_of_the_report_agree_with_the_history_in_the_state(world: CloudEvents) -> None:
-    run = Run(world=world).play()
+    run = PlayedRun(world=world).play()
     told = [
         (each.number, each.tier, each.start, each.end, each.reason, each.failures, each.start_step)
         for each in facts_of(run).attempts
@@ -85,7 +85,7 @@ def test_the_attempts_of_the_report_agree_with_the_history_in_the_state(world: C
 
 
 def test_the_costs_of_attempts_add_up_to_those_of_tiers_and_the_total() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     facts = facts_of(run)
     assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent)
     assert math.isclose(sum(each.on_demand_cost for each in facts.attempts), facts.on_demand)
@@ -95,7 +95,7 @@ def test_the_costs_of_attempts_add_up_to_those_of_tiers_and_the_total() -> None:
 
 
 def test_only_work_since_the_last_commit_counts_as_recomputed() -> None:
-    facts = facts_of(Run().play())
+    facts = facts_of(PlayedRun().play())
     lost = facts.attempts[1].end_step - facts.attempts[1].committed_step
     assert lost > 0
     assert [each.recomputed for each in facts.attempts] == [0, 0, 0, lost]
@@ -104,7 +104,7 @@ def test_only_work_since_the_last_commit_counts_as_recomputed() -> None:
 
 
 def test_the_parts_of_the_time_add_up_to_the_length_of_the_run() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     facts = facts_of(run)
     assert facts.steps == TOTAL
     assert facts.time.new == pytest.approx(TOTAL / PACE)
@@ -113,7 +113,7 @@ def test_the_parts_of_the_time_add_up_to_the_length_of_the_run() -> None:
 
 
 def test_an_uninterrupted_run_has_one_attempt_and_recomputes_no_step() -> None:
-    facts = facts_of(Run(world=CloudEvents(notices={}, kills=frozenset())).play())
+    facts = facts_of(PlayedRun(world=CloudEvents(notices={}, kills=frozenset())).play())
     assert len(facts.attempts) == 1
     assert facts.recomputed == 0
     assert facts.evictions == ()
@@ -125,7 +125,7 @@ def test_an_uninterrupted_run_has_one_attempt_and_recomputes_no_step() -> None:
 
 
 def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
-    facts = facts_of(Run().play())
+    facts = facts_of(PlayedRun().play())
     symbols = measured(facts)
     assert symbols is not None
     scenario = symbols.scenario
@@ -147,7 +147,7 @@ def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
     "world", [CloudEvents(), CloudEvents(notices={}, kills=frozenset())], ids=["interrupted", "uninterrupted"]
 )
 def test_the_report_has_the_savings_that_the_live_view_and_status_show(world: CloudEvents) -> None:
-    run = Run(world=world).play()
+    run = PlayedRun(world=world).play()
     shown = savings(run.spec, run.state)
     assert shown is not None
     assert as_data(facts_of(run))["cost"]["savedAgainstUninterrupted"] == pytest.approx(shown)
@@ -155,7 +155,7 @@ def test_the_report_has_the_savings_that_the_live_view_and_status_show(world: Cl
 
 def test_no_savings_are_reported_without_prices() -> None:
     free = tuple(replace(tier, price=Price()) for tier in SPEC.tiers)
-    facts = facts_of(Run(replace(SPEC, tiers=free)).play())
+    facts = facts_of(PlayedRun(replace(SPEC, tiers=free)).play())
     assert not yardsticks(facts)
     assert as_data(facts)["cost"]["predicted"] is None
     assert "formula" not in page(facts)
@@ -164,13 +164,13 @@ def test_no_savings_are_reported_without_prices() -> None:
 
 def test_spot_prices_above_on_demand_are_reported_as_extra_cost() -> None:
     dear = tuple(replace(tier, price=Price(2.0, 1.0)) for tier in SPEC.tiers)
-    facts = facts_of(Run(replace(SPEC, tiers=dear)).play())
+    facts = facts_of(PlayedRun(replace(SPEC, tiers=dear)).play())
     assert measured(facts) is None
     assert "extra cost" in page(facts)
     assert as_data(facts)["cost"]["savedAgainstSameNodes"] == pytest.approx(-1.0)
 
 
-def interrupted_and_resumed(run: Run, at: int, away: float) -> Recorded:
+def interrupted_and_resumed(run: PlayedRun, at: int, away: float) -> Recorded:
     """The run with Ctrl-C at the second `at`, resumed `away` seconds later."""
     cut = START + at
     early = [record for record in run.records if record.at <= cut]
@@ -181,7 +181,7 @@ def interrupted_and_resumed(run: Run, at: int, away: float) -> Recorded:
 
 
 def test_the_time_between_a_stop_and_the_resume_is_not_counted() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     facts = gather(interrupted_and_resumed(run, 45, 86_400.0), run.state)
     straight = facts_of(run)
     assert facts.sessions == 2
@@ -194,7 +194,7 @@ def test_the_time_between_a_stop_and_the_resume_is_not_counted() -> None:
 
 
 def test_an_unfinished_run_is_reported_up_to_its_last_record() -> None:
-    run = Run().play(until=50)
+    run = PlayedRun().play(until=50)
     facts = facts_of(run)
     assert facts.exit_code is None
     assert facts.attempts[-1].end == facts.length == 49.0
@@ -205,7 +205,7 @@ def test_an_unfinished_run_is_reported_up_to_its_last_record() -> None:
 
 
 def test_progress_of_a_program_without_heartbeats_is_taken_from_its_commits() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     silent = Recorded(tuple(record for record in run.records if not isinstance(record, Beat)))
     facts = gather(silent, run.state)
     assert facts.steps == TOTAL
@@ -271,7 +271,7 @@ worlds = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(world=worlds, until=st.integers(1, 400))
 def test_the_numbers_of_any_run_are_consistent(world: CloudEvents, until: int) -> None:
-    facts = facts_of(Run(world=world).play(until))
+    facts = facts_of(PlayedRun(world=world).play(until))
     time = facts.time
     assert all(part >= 0 for part in (time.new, time.recomputed, time.waiting, time.starting, time.handover, time.idle))
     assert time.total <= facts.length + 1e-6
@@ -298,7 +298,7 @@ def test_all_three_files_are_written_and_the_json_matches_its_schema(tmp_path: P
 
 def test_names_that_look_like_matplotlib_formulas_are_drawn(tmp_path: Path) -> None:
     spec = replace(SPEC, tiers=(replace(SPEC.tiers[0], name="$a_b$"), *SPEC.tiers[1:]))
-    run = Run(spec, name="x$\\frac{$").play()
+    run = PlayedRun(spec, name="x$\\frac{$").play()
     write_report(tmp_path, Recorded(tuple(run.records)), run.state)
 
 
@@ -317,7 +317,7 @@ def test_a_run_without_attempts_has_a_report(tmp_path: Path) -> None:
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
-class Page(HTMLParser):
+class StrictPage(HTMLParser):
     """A strict parser: every element is closed in order, and no resource is loaded and no script is run."""
 
     VOID = frozenset({"meta", "br", "hr"})
@@ -348,8 +348,8 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-def check_page(text: str) -> Page:
-    parsed = Page()
+def check_page(text: str) -> StrictPage:
+    parsed = StrictPage()
     parsed.feed(text)
     parsed.close()
     assert parsed.open == []
@@ -375,7 +375,7 @@ EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>\x00\u202e"
 
 def test_names_and_messages_are_escaped_in_the_page() -> None:
     tiers = (replace(SPEC.tiers[0], name=EVIL), *SPEC.tiers[1:])
-    run = Run(replace(SPEC, tiers=tiers), name=EVIL).play()
+    run = PlayedRun(replace(SPEC, tiers=tiers), name=EVIL).play()
     run.records.append(Noted(run.now, EVIL))
     run.records.append(Ended(run.now, 1, Reason.APPLICATION_FAILED, EVIL))
     run.records[0] = replace(run.records[0], namespace=EVIL)
@@ -390,7 +390,7 @@ def test_names_and_messages_are_escaped_in_the_page() -> None:
 
 @given(text=st.text(), value=st.text())
 def test_text_and_attributes_of_elements_are_escaped(text: str, value: str) -> None:
-    parsed = Page()
+    parsed = StrictPage()
     parsed.feed(element("p", text, title=value))
     parsed.close()
     assert parsed.names == {"p"}
@@ -407,7 +407,7 @@ def test_markup_is_kept_and_text_is_escaped() -> None:
 def test_the_page_stays_small_with_many_tiers_attempts_and_steps() -> None:
     tiers = tuple(Tier(f"spot-{index}", 40, 30.0, CapacityType.SPOT, Price(0.4, 1.4)) for index in range(12))
     world = CloudEvents(notices={}, kills=frozenset(range(20, 2000, 30)), dry=frozenset(), total=3000)
-    run = Run(replace(SPEC, tiers=tiers, recovery_timeout=2.0), world).play(2000)
+    run = PlayedRun(replace(SPEC, tiers=tiers, recovery_timeout=2.0), world).play(2000)
     text = page(facts_of(run))
     check_page(text)
     assert len(facts_of(run).attempts) > 20

@@ -19,29 +19,29 @@ from spotladder.display.retrace import retraced
 from spotladder.display.timeline import Beat, Committed, Looked, Lost, Noted, Recorded
 from tests.core.builders import START
 from tests.display import golden
-from tests.display.builders import TOTAL, CloudEvents, Run
+from tests.display.builders import TOTAL, CloudEvents, PlayedRun
 
 
-def recorded_of(run: Run, **more: Any) -> Recorded:
+def recorded_of(run: PlayedRun, **more: Any) -> Recorded:
     commits = [record for record in run.records if isinstance(record, Committed)]
     known = {"commits": commits, "now": run.now, **more}
     return retraced("digits", "team-a", run.spec, run.state, **known)
 
 
-def facts_of(run: Run, **more: Any) -> Facts:
+def facts_of(run: PlayedRun, **more: Any) -> Facts:
     return gather(recorded_of(run, **more), run.state)
 
 
-def whole_timeline(run: Run) -> Facts:
+def whole_timeline(run: PlayedRun) -> Facts:
     return gather(Recorded(tuple(run.records)), run.state)
 
 
 def test_the_numbers_match_the_golden_file() -> None:
-    golden.check("digits.retraced.json", as_json(facts_of(Run().play())))
+    golden.check("digits.retraced.json", as_json(facts_of(PlayedRun().play())))
 
 
 def test_the_report_from_the_stored_state_agrees_with_the_timeline() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     facts, true = facts_of(run), whole_timeline(run)
 
     def kept(of: Facts) -> list[tuple[object, ...]]:
@@ -65,7 +65,7 @@ def test_the_report_from_the_stored_state_agrees_with_the_timeline() -> None:
 
 
 def test_the_cost_of_a_tier_is_divided_among_its_attempts() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     facts = facts_of(run)
     assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent)
     assert math.isclose(sum(each.on_demand_cost for each in facts.attempts), facts.on_demand)
@@ -77,7 +77,7 @@ def test_the_cost_of_a_tier_is_divided_among_its_attempts() -> None:
 
 
 def test_without_the_commit_log_the_last_step_of_each_attempt_is_known() -> None:
-    facts = facts_of(Run().play(), commits=None)
+    facts = facts_of(PlayedRun().play(), commits=None)
     assert facts.commits == ()
     assert facts.losses == {}
     assert (facts.steps, facts.total, facts.committed) == (TOTAL, TOTAL, TOTAL)
@@ -85,7 +85,7 @@ def test_without_the_commit_log_the_last_step_of_each_attempt_is_known() -> None
     assert facts.gaps[0].startswith("Without the commit log")
 
 
-def with_heartbeats(run: Run, every: int = 1) -> JobState:
+def with_heartbeats(run: PlayedRun, every: int = 1) -> JobState:
     """The state of the run, as if the controller had read every `every`-th heartbeat of each attempt."""
 
     def steps(number: int) -> tuple[Steps, ...]:
@@ -101,7 +101,7 @@ def with_heartbeats(run: Run, every: int = 1) -> JobState:
 
 
 def test_with_heartbeats_repeated_steps_are_known_and_are_not_idle_time() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     true, commits = whole_timeline(run), [record for record in run.records if isinstance(record, Committed)]
     state = with_heartbeats(run)
     facts = gather(retraced("digits", "team-a", run.spec, state, commits=commits, now=run.now), state)
@@ -115,7 +115,7 @@ def test_with_heartbeats_repeated_steps_are_known_and_are_not_idle_time() -> Non
 
 
 def test_a_restart_inside_an_attempt_repeats_the_steps_after_its_last_commit() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     first = run.state.history[0]
     begun = first.running_at or first.started_at
     groups = (Steps(1, begun + 1, 57, begun + 10), Steps(51, begun + 12, 80, begun + 20))
@@ -130,7 +130,7 @@ def test_a_restart_inside_an_attempt_repeats_the_steps_after_its_last_commit() -
 
 
 def test_one_attempt_without_heartbeats_leaves_repeated_steps_unknown() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     state = with_heartbeats(run)
     state = replace(state, history=(replace(state.history[0], steps=()), *state.history[1:]))
     commits = [record for record in run.records if isinstance(record, Committed)]
@@ -140,7 +140,7 @@ def test_one_attempt_without_heartbeats_leaves_repeated_steps_unknown() -> None:
 
 
 def test_a_running_job_is_reported_up_to_now() -> None:
-    run = Run().play(until=50)
+    run = PlayedRun().play(until=50)
     assert run.state.stage is Stage.RUNNING
     facts = facts_of(run, now=run.now + 30)
     assert (facts.going_on, facts.exit_code) == (True, None)
@@ -153,7 +153,7 @@ def test_a_running_job_is_reported_up_to_now() -> None:
 
 
 def test_the_time_with_all_workers_ready_ends_when_a_recovery_starts() -> None:
-    run = Run(world=CloudEvents(kills=frozenset({45}), notices={})).play(until=50)
+    run = PlayedRun(world=CloudEvents(kills=frozenset({45}), notices={})).play(until=50)
     assert run.state.stage is Stage.RECOVERING
     facts = facts_of(run)
     assert facts.attempts[-1].all_ready[-1].end == run.state.recovering_since - START == 45
@@ -161,7 +161,7 @@ def test_the_time_with_all_workers_ready_ends_when_a_recovery_starts() -> None:
 
 
 def test_the_report_covers_only_the_newest_attempts_of_the_stored_state() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     state = replace(run.state, history=run.state.history[1:])
     commits = [record for record in run.records if isinstance(record, Committed)]
     facts = gather(retraced("digits", "team-a", run.spec, state, commits=commits, now=run.now), state)
@@ -173,7 +173,7 @@ def test_the_report_covers_only_the_newest_attempts_of_the_stored_state() -> Non
 
 
 def test_events_are_added_to_the_report_at_their_time() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     lost = Lost(START + 58, Loss("spot-a-2-1", Cause.NODE_LOST, 2, "spot-a"), 0)
     noted = Noted(START + 70, "ClusterUnreachable: no answer")
     facts = facts_of(run, noted=[noted, lost])
@@ -185,7 +185,7 @@ def test_events_are_added_to_the_report_at_their_time() -> None:
 
 
 def test_commits_with_a_wrong_clock_stay_within_their_attempt() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     commits = [replace(record, at=record.at + 3600) for record in run.records if isinstance(record, Committed)]
     facts = facts_of(run, commits=commits)
     bounds = {each.number: each for each in facts.attempts}
@@ -195,7 +195,7 @@ def test_commits_with_a_wrong_clock_stay_within_their_attempt() -> None:
 
 
 def test_a_job_without_attempts_has_a_report() -> None:
-    run = Run()
+    run = PlayedRun()
     facts = facts_of(run, now=START + 60)
     assert (facts.attempts, facts.steps, facts.length) == ((), 0, 60)
     assert '<span class="badge caution">Pending</span>' in page(facts)
@@ -203,7 +203,7 @@ def test_a_job_without_attempts_has_a_report() -> None:
 
 def test_a_job_that_fails_without_a_live_attempt_ends_at_its_failure() -> None:
     dry = CloudEvents(notices={}, kills=frozenset(), dry=frozenset({"spot-a", "spot-b", "on-demand"}))
-    run = Run(world=dry).play()
+    run = PlayedRun(world=dry).play()
     assert run.state.reason is Reason.TIERS_EXHAUSTED
     facts = facts_of(run)
     assert (facts.exit_code, facts.reason) == (3, Reason.TIERS_EXHAUSTED)
@@ -212,7 +212,7 @@ def test_a_job_that_fails_without_a_live_attempt_ends_at_its_failure() -> None:
 
 
 def test_no_savings_are_reported_for_tiers_without_a_price() -> None:
-    run = Run().play()
+    run = PlayedRun().play()
     tiers = tuple(replace(tier, unpriced=tier.node_seconds) for tier in run.state.tiers if tier.name == "spot-a")
     state = replace(run.state, tiers=(*tiers, *(tier for tier in run.state.tiers if tier.name != "spot-a")))
     facts = gather(recorded_of(run), state)

@@ -16,11 +16,11 @@ from spotladder.display.timeline import (
 )
 from spotladder.display.view import LiveView, PlainView, view_on
 from tests.display import golden
-from tests.display.builders import Run
+from tests.display.builders import PlayedRun
 from tests.display.drawing import WAITS, at
 
 
-def plainly(run: Run, history: int = 0) -> list[str]:
+def plainly(run: PlayedRun, history: int = 0) -> list[str]:
     out = io.StringIO()
     with PlainView(Console(file=out, width=40), run.records[:history]) as view:
         shots = iter(run.shots)
@@ -31,23 +31,23 @@ def plainly(run: Run, history: int = 0) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_plain_lines_match_the_golden_file(run: Run) -> None:
+def test_plain_lines_match_the_golden_file(run: PlayedRun) -> None:
     golden.check("view-plain.txt", "\n".join(plainly(run)) + "\n")
 
 
-def test_plain_lines_have_no_colour_and_no_wrapping(run: Run) -> None:
+def test_plain_lines_have_no_colour_and_no_wrapping(run: PlayedRun) -> None:
     lines = plainly(run)
     assert not any("\x1b" in line for line in lines)
     assert all(line[:7].count(":") == 2 for line in lines), "each line is one event with its time"
 
 
-def test_plain_lines_report_progress_at_intervals(run: Run) -> None:
+def test_plain_lines_report_progress_at_intervals(run: PlayedRun) -> None:
     progress = [line for line in plainly(run) if "cost $" in line]
     assert 10 <= len(progress) <= 14
     assert "Running on spot-a, step 70/400" in "".join(progress)
 
 
-def test_events_before_a_resume_are_not_printed_again(run: Run) -> None:
+def test_events_before_a_resume_are_not_printed_again(run: PlayedRun) -> None:
     assert len(plainly(run, history=60)) < len(plainly(run))
     assert not any("begins" in line for line in plainly(run, history=60))
 
@@ -76,7 +76,7 @@ class Closed(io.StringIO):
 
 @pytest.mark.parametrize("writes", [0, 1, 5, 20])
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_run_continues_after_its_terminal_was_closed(run: Run, writes: int, terminal: bool) -> None:
+def test_a_run_continues_after_its_terminal_was_closed(run: PlayedRun, writes: int, terminal: bool) -> None:
     out = Closed(writes)
     with view_on(Console(file=out, force_terminal=terminal, width=80, height=24)) as view:
         for record, shot in zip(run.records, run.shots, strict=False):
@@ -111,7 +111,7 @@ def test_a_run_continues_after_the_reader_of_its_pipe_ended() -> None:
         piped.stderr.close()
 
 
-def test_the_live_view_leaves_its_last_picture_on_the_screen(run: Run) -> None:
+def test_the_live_view_leaves_its_last_picture_on_the_screen(run: PlayedRun) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80, height=24, color_system=None)
     with LiveView(console) as view:
@@ -126,7 +126,7 @@ def test_the_live_view_leaves_its_last_picture_on_the_screen(run: Run) -> None:
     assert written.rstrip("\n").endswith("\x1b[?25h"), "the cursor is shown again"
 
 
-def test_after_a_resize_the_screen_is_cleared_and_the_picture_fits(run: Run) -> None:
+def test_after_a_resize_the_screen_is_cleared_and_the_picture_fits(run: PlayedRun) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80, height=24, color_system=None)
     with LiveView(console) as view:
@@ -141,7 +141,7 @@ def test_after_a_resize_the_screen_is_cleared_and_the_picture_fits(run: Run) -> 
     assert max(cell_len(line) for line in after.split("\x1b[2J")[1].splitlines() if "\x1b" not in line) <= 50
 
 
-def test_plain_lines_report_changes_of_the_phase_of_the_start(run: Run) -> None:
+def test_plain_lines_report_changes_of_the_phase_of_the_start(run: PlayedRun) -> None:
     console = Console(file=io.StringIO(), width=100)
     view = PlainView(console)
     shown = run.shots[0]
@@ -151,7 +151,7 @@ def test_plain_lines_report_changes_of_the_phase_of_the_start(run: Run) -> None:
     assert [line for line in said if "cost" not in line] == ["Ray starts", "the first step runs"]
 
 
-def test_plain_lines_report_why_a_job_on_a_cluster_waits(run: Run) -> None:
+def test_plain_lines_report_why_a_job_on_a_cluster_waits(run: PlayedRun) -> None:
     out = io.StringIO()
     view = PlainView(Console(file=out, width=80))
     snapshot, _ = at(run, 1)

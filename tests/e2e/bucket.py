@@ -29,7 +29,7 @@ server.stop()
 
 
 @dataclass(frozen=True)
-class Bucket:
+class BucketServer:
     """One bucket. `environment` has the variables with which a program reaches it."""
 
     endpoint: str
@@ -50,7 +50,7 @@ class Bucket:
 
 
 @contextmanager
-def bucket(address: str) -> Iterator[Bucket]:
+def bucket(address: str) -> Iterator[BucketServer]:
     """A bucket at this address of this machine, inside the block."""
     import boto3
 
@@ -61,14 +61,14 @@ def bucket(address: str) -> Iterator[Bucket]:
         assert process.stdout
         endpoint = f"http://{address}:{process.stdout.readline().strip()}"
         _answers(endpoint)
-        found = Bucket(endpoint, process)
+        found = BucketServer(endpoint, process)
         boto3.client(
             "s3",
             endpoint_url=endpoint,
             region_name="us-east-1",
             aws_access_key_id="test",
             aws_secret_access_key="test",  # noqa: S106 – moto takes any
-        ).create_bucket(Bucket=NAME)
+        ).create_bucket(BucketServer=NAME)
         yield found
     finally:
         process.kill()

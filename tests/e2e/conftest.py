@@ -18,7 +18,7 @@ from tests.absent import absent
 from tests.e2e import image as images
 from tests.e2e import provider
 from tests.e2e.kube import Kube
-from tests.e2e.site import SYSTEM, Site, installed
+from tests.e2e.site import SYSTEM, E2eSite, installed
 from tests.e2e.world import E2eCluster
 
 
@@ -48,7 +48,7 @@ def tag() -> str:
 
 
 @pytest.fixture(scope="session")
-def site(tag: str) -> Iterator[Site]:
+def site(tag: str) -> Iterator[E2eSite]:
     """The cluster that most tests share, with the controller in it."""
     with installed("e2e", tag, "kuberay", "jobset") as made:
         yield made
@@ -56,7 +56,7 @@ def site(tag: str) -> Iterator[Site]:
 
 
 @pytest.fixture
-def here(site: Site) -> Iterator[E2eCluster]:
+def here(site: E2eSite) -> Iterator[E2eCluster]:
     """A namespace in the shared cluster."""
     with site.world() as made:
         yield made
@@ -64,7 +64,7 @@ def here(site: Site) -> Iterator[E2eCluster]:
 
 
 @pytest.fixture
-def alone(here: E2eCluster, site: Site) -> Iterator[E2eCluster]:
+def alone(here: E2eCluster, site: E2eSite) -> Iterator[E2eCluster]:
     """Scale the installed controller down inside the block."""
     site.listen()
     system = Kube(here.cluster.kubeconfig, SYSTEM)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.e2e.kube import Object
-from tests.e2e.steps import Step
+from tests.e2e.steps import ReportedStep
 from tests.e2e.world import HEADS, E2eCluster
 
 SPOT = "spot"
@@ -25,7 +25,7 @@ ALONE = 120.0
 
 
 @dataclass(frozen=True)
-class Loss:
+class MachineLoss:
     """One way to lose machines. `act` applies it to the job's machines: one in each of these pools. `again` is the
     maximum number of steps that are lost by it: an interval, and the step in progress. `notice` is the time in seconds
     that the tier promises."""
@@ -51,15 +51,15 @@ def _notice(grace: float) -> Callable[[E2eCluster, Sequence[str]], None]:
 
 
 LOSSES = (
-    Loss("node killed, its Node object stays", lambda here, nodes: here.cluster.kill(*nodes)),
-    Loss("node removed", lambda here, nodes: here.cluster.remove(*nodes)),
-    Loss("power cut", lambda here, nodes: here.cluster.kill(*nodes, silent=True)),
-    Loss("notice of 45 s", _notice(45), again=1),
-    Loss("notice of 8 s", _notice(8), again=1, notice=8.0),
-    Loss("head's node removed", lambda here, nodes: here.cluster.remove(*nodes), (HEADS,)),
+    MachineLoss("node killed, its Node object stays", lambda here, nodes: here.cluster.kill(*nodes)),
+    MachineLoss("node removed", lambda here, nodes: here.cluster.remove(*nodes)),
+    MachineLoss("power cut", lambda here, nodes: here.cluster.kill(*nodes, silent=True)),
+    MachineLoss("notice of 45 s", _notice(45), again=1),
+    MachineLoss("notice of 8 s", _notice(8), again=1, notice=8.0),
+    MachineLoss("head's node removed", lambda here, nodes: here.cluster.remove(*nodes), (HEADS,)),
     # Last: the cut-off process continues to report its steps for some time. It learns that it is fenced when a commit
     # is refused, and commits run beside the steps.
-    Loss(
+    MachineLoss(
         "all its nodes cut off",
         lambda here, nodes: here.cluster.partition(*nodes),
         (HEADS, SPOT, SPOT),
@@ -82,14 +82,14 @@ class Seen:
     again: int
 
 
-def _in_its_work(here: E2eCluster, name: str) -> Step:
+def _in_its_work(here: E2eCluster, name: str) -> ReportedStep:
     """A step of the process that runs now."""
     newest = here.done(name)[-1]
     here.until("it is in the middle of its work", lambda: here.done(name)[-1].step > newest.step + 2, 60)
     return newest
 
 
-def lose(here: E2eCluster, loss: Loss, name: str = "job", limit: float = 240.0) -> Seen:
+def lose(here: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = 240.0) -> Seen:
     """Lose the machines; returns when the job has done a new step."""
     status = here.status(name)
     failures, attempt = status["failures"], status["attempt"]
@@ -99,7 +99,7 @@ def lose(here: E2eCluster, loss: Loss, name: str = "job", limit: float = 240.0) 
     loss.act(here, nodes)
     at: dict[str, float] = {}
 
-    def new_step() -> Step | None:
+    def new_step() -> ReportedStep | None:
         status = here.status(name)
         assert status.get("phase") not in ("Failed", "Succeeded"), here.picture()
         if status["failures"] > failures:
@@ -114,7 +114,7 @@ def lose(here: E2eCluster, loss: Loss, name: str = "job", limit: float = 240.0) 
     return Seen(loss.name, at["counted"], at.get("next"), first.at - began, first.at - last, len(again))
 
 
-def lose_alone(here: E2eCluster, loss: Loss, name: str = "job", limit: float = ALONE) -> float | None:
+def lose_alone(here: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = ALONE) -> float | None:
     """The same for a RayJob without spotladder; None if it does no new step in time."""
     here.until("it works", lambda: here.done(name), 180)
     newest = _in_its_work(here, name)
@@ -129,17 +129,17 @@ def lose_alone(here: E2eCluster, loss: Loss, name: str = "job", limit: float = A
     return None
 
 
-def _nodes(loss: Loss, heads: list[Object], workers: list[Object]) -> list[str]:
+def _nodes(loss: MachineLoss, heads: list[Object], workers: list[Object]) -> list[str]:
     pods = [*heads[: loss.pools.count(HEADS)], *workers[: loss.pools.count(SPOT)]]
     return [str(pod["spec"]["nodeName"]) for pod in pods]
 
 
-def _others(done: list[Step], lost: Step, began: float) -> list[Step]:
+def _others(done: list[ReportedStep], lost: ReportedStep, began: float) -> list[ReportedStep]:
     """The steps of other processes since then."""
     return [step for step in done if step.process != lost.process and step.at > began]
 
 
-def _new_step(done: list[Step], lost: Step, began: float) -> Step | None:
+def _new_step(done: list[ReportedStep], lost: ReportedStep, began: float) -> ReportedStep | None:
     """The first new step of another process: a process that is only cut off continues until then."""
     others = _others(done, lost, began)
     if not others:
@@ -148,7 +148,7 @@ def _new_step(done: list[Step], lost: Step, began: float) -> Step | None:
     return next((step for step in others if step.step > old), None)
 
 
-def handover(done: list[Step]) -> float:
+def handover(done: list[ReportedStep]) -> float:
     """Seconds from the last step of the process before the newest one to the first step of the newest."""
     newest = next(step for step in done if step.process == done[-1].process)
     before = max(step.at for step in done if step.at < newest.at and step.process != newest.process)

@@ -42,7 +42,7 @@ def program(name: str) -> Path:
     return tools() / "bin" / name
 
 
-class Cluster:
+class ProvidedCluster:
     """One cluster. `host` is this machine's address as its pods see it."""
 
     def __init__(self, name: str) -> None:

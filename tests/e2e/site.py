@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from tests.e2e import image as images
-from tests.e2e.bucket import Bucket, bucket
+from tests.e2e.bucket import BucketServer, bucket
 from tests.e2e.kube import Kube
-from tests.e2e.provider import Cluster
-from tests.e2e.steps import Steps, steps
+from tests.e2e.provider import ProvidedCluster
+from tests.e2e.steps import StepCollector, steps
 from tests.e2e.world import HEADS, SECRET, SHARED, E2eCluster, world
 
 SYSTEM = "spotladder-system"
@@ -27,12 +27,12 @@ Call = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Site:
+class E2eSite:
     """A cluster, its bucket, and the image that its nodes have."""
 
-    cluster: Cluster
-    bucket: Bucket
-    reported: Steps
+    cluster: ProvidedCluster
+    bucket: BucketServer
+    reported: StepCollector
     tag: str
     calls: set[Call] = field(default_factory=set)
 
@@ -59,16 +59,16 @@ class Site:
 
 
 @contextmanager
-def installed(name: str, tag: str, *operators: str, stock_timeouts: bool = False) -> Iterator[Site]:
+def installed(name: str, tag: str, *operators: str, stock_timeouts: bool = False) -> Iterator[E2eSite]:
     """An installation inside the block. `name` is the prefix of the cluster's name; `operators` start before the
     controller. Nodes count as lost after 10 s of silence, or with `stock_timeouts` after Kubernetes' own timeout."""
-    cluster = Cluster(f"{name}{os.getpid()}")
+    cluster = ProvidedCluster(f"{name}{os.getpid()}")
     try:
         cluster.up(tag, {SHARED: f"pool={HEADS}"}, *(["--timeouts=stock"] if stock_timeouts else []))
         cluster.addons(*operators)
         with bucket(cluster.host) as made, steps(cluster.host) as reported:
             install(Kube(cluster.kubeconfig, SYSTEM), tag)
-            yield Site(cluster, made, reported, tag)
+            yield E2eSite(cluster, made, reported, tag)
     finally:
         cluster.down()
 

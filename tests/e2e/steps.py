@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Step:
+class ReportedStep:
     """One step of a job (`namespace/name`). `process` differs after every restart. `at` is this machine's clock."""
 
     at: float
@@ -21,19 +21,19 @@ class Step:
     step: int
 
 
-class Steps:
+class StepCollector:
     """Collects steps. Programs get its `address`."""
 
     def __init__(self, host: str) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((host, 0))
         self.address = f"{host}:{self._socket.getsockname()[1]}"
-        self._seen: list[Step] = []
+        self._seen: list[ReportedStep] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
-    def of(self, job: str) -> list[Step]:
+    def of(self, job: str) -> list[ReportedStep]:
         """A job's steps in the order of arrival."""
         return [step for step in list(self._seen) if step.job == job]
 
@@ -51,13 +51,13 @@ class Steps:
             except TimeoutError:
                 continue
             job, attempt, process, step = text.split()
-            self._seen.append(Step(time.time(), job, int(attempt), process, int(step)))
+            self._seen.append(ReportedStep(time.time(), job, int(attempt), process, int(step)))
 
 
 @contextmanager
-def steps(host: str) -> Iterator[Steps]:
+def steps(host: str) -> Iterator[StepCollector]:
     """A listener inside the block."""
-    made = Steps(host)
+    made = StepCollector(host)
     try:
         yield made
     finally:

@@ -11,17 +11,17 @@ import pytest
 
 from tests.e2e.conftest import controller
 from tests.e2e.kube import Kube
-from tests.e2e.provider import Cluster
-from tests.e2e.site import Site
+from tests.e2e.provider import ProvidedCluster
+from tests.e2e.site import E2eSite
 from tests.e2e.world import HEADS, SHARED, E2eCluster
 
 SECRET = "cluster-west"
 
 
 @pytest.fixture
-def west(site: Site) -> Iterator[Cluster]:
+def west(site: E2eSite) -> Iterator[ProvidedCluster]:
     """A second cluster."""
-    cluster = Cluster(f"e2ew{os.getpid()}")
+    cluster = ProvidedCluster(f"e2ew{os.getpid()}")
     try:
         cluster.up(site.tag, {SHARED: f"pool={HEADS}"})
         cluster.addons("kuberay")
@@ -30,7 +30,9 @@ def west(site: Site) -> Iterator[Cluster]:
         cluster.down()
 
 
-def test_a_cluster_is_cut_off_and_swept_when_it_is_back(alone: E2eCluster, west: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_is_cut_off_and_swept_when_it_is_back(
+    alone: E2eCluster, west: ProvidedCluster, tmp_path: Path
+) -> None:
     """The controller is on this machine, which reaches both clusters; pods of one do not reach the other."""
     here = alone
     there = E2eCluster(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.reported, here.image)

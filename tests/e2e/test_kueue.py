@@ -10,7 +10,7 @@ import pytest
 
 from tests.absent import absent
 from tests.e2e.provider import program
-from tests.e2e.site import Site, installed
+from tests.e2e.site import E2eSite, installed
 from tests.e2e.world import E2eCluster
 
 QUEUE_API = "kueue.x-k8s.io/v1beta2"
@@ -18,7 +18,7 @@ RESOURCES = ("cpu", "memory")
 
 
 @pytest.fixture(scope="module")
-def with_kueue(tag: str) -> Iterator[Site]:
+def with_kueue(tag: str) -> Iterator[E2eSite]:
     """A cluster of its own: in a cluster with Kueue, JobSets and RayJobs need Kueue's webhooks. It takes some minutes,
     so the test runs only where it is asked for."""
     if "kueue" not in os.environ.get("SPOTLADDER_REQUIRE", "").split(","):
@@ -65,7 +65,7 @@ def submit(here: E2eCluster, name: str, *, steps: int, priority: str = "") -> No
     here.submit(tier, name=name, workload={"jobSet": {"template": template}})
 
 
-def test_a_preempted_job_waits_in_the_queue_and_goes_on_from_its_newest_commit(with_kueue: Site) -> None:
+def test_a_preempted_job_waits_in_the_queue_and_goes_on_from_its_newest_commit(with_kueue: E2eSite) -> None:
     with with_kueue.world() as here:
         quota(here, 1)
         here.pool("spot", 2)

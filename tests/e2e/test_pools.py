@@ -23,7 +23,7 @@ from tests.absent import absent
 from tests.e2e import image as images
 from tests.e2e.kube import Kube, Object
 from tests.e2e.provider import program
-from tests.e2e.site import CHARTS, SYSTEM, Site, installed
+from tests.e2e.site import CHARTS, SYSTEM, E2eSite, installed
 from tests.e2e.world import E2eCluster
 from tests.kube.apiserver import tools
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
-def site(tag: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tag: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eSite]:
     """A cluster whose nodes Karpenter buys, except the head's node."""
     if not program("karpenter").exists():
         absent("not installed: karpenter (`cluster install karpenter`)", "e2e")
@@ -51,7 +51,7 @@ def site(tag: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def kube(site: Site) -> Iterator[Kube]:
+def kube(site: E2eSite) -> Iterator[Kube]:
     """The team's namespace; its pods and their nodes are deleted after the test."""
     kube = Kube(site.cluster.kubeconfig, TEAM)
     yield kube
@@ -129,7 +129,7 @@ def test_what_the_grace_period_of_a_node_does_to_its_pods(kube: Kube) -> None:
 
 
 def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: E2eSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A TieredJob of a team, whose namespace, quota, service account and NodePools come from the fleet file.
 
@@ -172,7 +172,7 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed
         here.close()
 
 
-def removed(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def removed(site: E2eSite, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Removes the platform, and returns what was reported. Karpenter and KubeRay are no releases of a rollout here."""
     kubeconfig = folder / "kubeconfig"
     shutil.copy(site.cluster.kubeconfig, kubeconfig)

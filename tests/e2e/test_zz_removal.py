@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.e2e.kube import Kube
-from tests.e2e.site import CALLS, SYSTEM, Site, install
+from tests.e2e.site import CALLS, SYSTEM, E2eSite, install
 from tests.e2e.world import E2eCluster
 from tests.kube.test_chart import granted
 
@@ -23,7 +23,7 @@ UNUSED = {
 """Permissions that no test here uses, and the reasons."""
 
 
-def test_the_rights_are_what_was_called(site: Site) -> None:
+def test_the_rights_are_what_was_called(site: E2eSite) -> None:
     """Compare the chart's permissions with the calls of all end-to-end tests.
 
     tests/kube compares each call on a bare API server; here the calls are those that real operators cause."""
@@ -44,7 +44,7 @@ def verbs(called: str, status: str) -> tuple[str, ...]:
     return ("patch", "create") if status == "201" else ("patch",)
 
 
-def test_upgrade_and_uninstall_leave_nothing(here: E2eCluster, site: Site) -> None:
+def test_upgrade_and_uninstall_leave_nothing(here: E2eCluster, site: E2eSite) -> None:
     system = Kube(site.cluster.kubeconfig, SYSTEM)
     here.pool("spot", 0)
     here.submit("spot")

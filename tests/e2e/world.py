@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.entries import Commit
-from tests.e2e.bucket import NAME, Bucket
+from tests.e2e.bucket import NAME, BucketServer
 from tests.e2e.kube import Kube, Object
-from tests.e2e.provider import Cluster
-from tests.e2e.steps import Step, Steps
+from tests.e2e.provider import ProvidedCluster
+from tests.e2e.steps import ReportedStep, StepCollector
 
 T = TypeVar("T")
 
@@ -39,10 +39,10 @@ _numbers = itertools.count(1)
 class E2eCluster:
     """Use through the fixture `world`."""
 
-    cluster: Cluster
+    cluster: ProvidedCluster
     kube: Kube
-    bucket: Bucket
-    reported: Steps
+    bucket: BucketServer
+    reported: StepCollector
     image: str
     own_heads: str = HEADS
     nodes: dict[str, list[str]] = field(default_factory=dict)
@@ -224,7 +224,7 @@ class E2eCluster:
         found = outputs.kept(store, attempt)
         return {output.source: text for output, text in zip(found, outputs.read(store, found), strict=True)}
 
-    def done(self, name: str = "job") -> list[Step]:
+    def done(self, name: str = "job") -> list[ReportedStep]:
         """Every step of the job's program, including repeated ones."""
         return self.reported.of(f"{self.namespace}/{name}")
 
@@ -347,7 +347,7 @@ def chain(steps: int) -> str:
 
 
 @contextmanager
-def world(cluster: Cluster, bucket: Bucket, reported: Steps, image: str) -> Iterator[E2eCluster]:
+def world(cluster: ProvidedCluster, bucket: BucketServer, reported: StepCollector, image: str) -> Iterator[E2eCluster]:
     """A namespace for one test."""
     made = E2eCluster(cluster, Kube(cluster.kubeconfig, f"t{next(_numbers)}"), bucket, reported, image)
     made.prepare()

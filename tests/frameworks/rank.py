@@ -21,7 +21,7 @@ FOLDERS = {"tensorflow": "digits-tensorflow", "torch": "digits-pytorch", "jax": 
 
 
 @dataclass(frozen=True)
-class Rank:
+class FrameworkRank:
     """One of `size` processes. `config` is the configuration of the example's loop; `output` collects its output."""
 
     framework: str
@@ -65,7 +65,7 @@ def lose_at(step: int) -> None:
     job.steps = steps  # type: ignore[method-assign]
 
 
-def main(rank: Rank) -> None:
+def main(rank: FrameworkRank) -> None:
     """Run this rank. Call it in a new process, because it changes the environment."""
     os.environ |= {**rank.variables, "SPOTLADDER_RANK": str(rank.number)}
     connect(rank.framework, rank.number, rank.size, rank.port)

@@ -20,7 +20,7 @@ import pytest
 from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
-from tests.frameworks.rank import Rank, main
+from tests.frameworks.rank import FrameworkRank, main
 
 STEPS, LOST_AT = 30, 17
 SMALL = {"steps": STEPS, "batch": 16, "width": 64, "pace": 0.0}
@@ -66,7 +66,7 @@ def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) 
     ranks = [
         processes(framework).Process(
             target=main,
-            args=(Rank(framework, rank, size, port, config, variables, folder / f"rank-{rank}.log"),),
+            args=(FrameworkRank(framework, rank, size, port, config, variables, folder / f"rank-{rank}.log"),),
         )
         for rank in range(size)
     ]

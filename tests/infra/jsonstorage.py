@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.checkpoints.gcs import BUCKET, WHEN, Server, XmlCalls
+from tests.checkpoints.gcs import BUCKET, WHEN, GcsServer, XmlCalls
 from tests.docs.markdown import ROOT
 
 _OBJECTS = re.compile(rf"/(?:upload/)?storage/v1/b/{BUCKET}/o(?:/([^/]+))?(?:/rewriteTo/b/{BUCKET}/o/([^/]+))?")
@@ -123,6 +123,6 @@ def storage() -> Iterator[dict[str, str]]:
 
 
 if __name__ == "__main__":
-    server = Server(JsonCalls)
+    server = GcsServer(JsonCalls)
     print(f"127.0.0.1:{server.server_address[1]}", flush=True)
     server.serve_forever()

@@ -23,9 +23,9 @@ from tests.absent import absent
 from tests.e2e import image as images
 from tests.e2e import provider
 from tests.e2e.bucket import NAME as BUCKET
-from tests.e2e.bucket import Bucket, bucket
+from tests.e2e.bucket import BucketServer, bucket
 from tests.e2e.kube import Kube
-from tests.e2e.provider import Cluster
+from tests.e2e.provider import ProvidedCluster
 from tests.kube.apiserver import tools
 
 ROOT = Path(__file__).parents[2]
@@ -41,8 +41,8 @@ class Sites:
     """`folder` has the fleet file, the charts and the state of the rollout."""
 
     folder: Path
-    clusters: Mapping[str, Cluster]
-    bucket: Bucket
+    clusters: Mapping[str, ProvidedCluster]
+    bucket: BucketServer
     image: str
 
     def kube(self, cluster: str, namespace: str = "spotladder-system") -> Kube:
@@ -136,7 +136,7 @@ def sites(folder: Path) -> Iterator[Sites]:
         absent(why, "infra", in_all=False)
     tag = images.build()
     build_kuberay()
-    clusters = {name: Cluster(f"{name}{os.getpid()}") for name in NAMES}
+    clusters = {name: ProvidedCluster(f"{name}{os.getpid()}") for name in NAMES}
     with ExitStack() as stack:
         for cluster in clusters.values():
             stack.callback(cluster.down)

@@ -27,7 +27,7 @@ NODE_CLASS = "karpenter.k8s.aws_ec2nodeclasses.yaml"
 pytestmark = pytest.mark.timeout(180)
 
 
-class Site:
+class HelmSite:
     """helm and kubectl on one API server."""
 
     def __init__(self, server: ApiServer, folder: Path) -> None:
@@ -84,7 +84,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelmSite]:
     """An API server that has no CRDs."""
     why = missing() or ", ".join(name for name in ("helm", "kubectl") if find(name) is None)
     if why:
@@ -92,11 +92,11 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     if not (tools() / "crds" / "karpenter").is_dir():
         absent("no CRDs of Karpenter in SPOTLADDER_TOOLS (`cluster install karpenter`)", "infra")
     with ApiServer() as server:
-        yield Site(server, tmp_path_factory.mktemp("helm"))
+        yield HelmSite(server, tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(scope="module")
-def ready(bare: Site) -> Site:
+def ready(bare: HelmSite) -> HelmSite:
     """The same, after what comes before the pools."""
     bare.kubectl("apply", "--server-side", "-f", tools() / "crds" / "karpenter")
     bare.run("helm", "upgrade", "--install", "spotladder-crds", CHARTS / "spotladder-crds")
@@ -105,7 +105,7 @@ def ready(bare: Site) -> Site:
 
 
 @pytest.fixture
-def site(ready: Site) -> Iterator[Site]:
+def site(ready: HelmSite) -> Iterator[HelmSite]:
     yield ready
     ready.uninstall()
 
@@ -123,7 +123,7 @@ def lab(folder: Path, *changes: tuple[str, str]) -> dict[str, Any]:
     return found
 
 
-def test_what_is_missing_is_named_with_its_chart(bare: Site, tmp_path: Path) -> None:
+def test_what_is_missing_is_named_with_its_chart(bare: HelmSite, tmp_path: Path) -> None:
     """Runs first: it needs a server without CRDs."""
     given = lab(tmp_path)
     said = bare.install(given, fails=True)
@@ -132,7 +132,7 @@ def test_what_is_missing_is_named_with_its_chart(bare: Site, tmp_path: Path) -> 
     assert "(spotladder.io/v1alpha1): install the chart spotladder-crds first" in said
 
 
-def test_every_option_is_valid_for_the_crds(site: Site, tmp_path: Path) -> None:
+def test_every_option_is_valid_for_the_crds(site: HelmSite, tmp_path: Path) -> None:
     given = lab(tmp_path)
     site.install(given)
     for key in ("nodePools", "capacityTiers"):
@@ -146,7 +146,7 @@ def test_every_option_is_valid_for_the_crds(site: Site, tmp_path: Path) -> None:
     assert len(site.get("nodepool", "lab-gpu")["spec"]["disruption"]["budgets"]) == 2
 
 
-def test_a_pool_that_is_gone_from_the_file_is_removed(site: Site, tmp_path: Path) -> None:
+def test_a_pool_that_is_gone_from_the_file_is_removed(site: HelmSite, tmp_path: Path) -> None:
     given = lab(tmp_path)
     site.install(given)
     site.install({**given, "nodePools": [], "capacityTiers": given["capacityTiers"][1:]})
@@ -155,7 +155,7 @@ def test_a_pool_that_is_gone_from_the_file_is_removed(site: Site, tmp_path: Path
     assert site.get("capacitytier", given["capacityTiers"][1]["metadata"]["name"])
 
 
-def test_namespaces_and_service_accounts_outlive_the_release(site: Site, tmp_path: Path) -> None:
+def test_namespaces_and_service_accounts_outlive_the_release(site: HelmSite, tmp_path: Path) -> None:
     given = lab(tmp_path)
     site.install(given)
     labels = site.get("namespace", "team-a")["metadata"]["labels"]
@@ -170,7 +170,7 @@ def test_namespaces_and_service_accounts_outlive_the_release(site: Site, tmp_pat
     assert site.get("resourcequota", "spotladder", "team-a")
 
 
-def test_a_namespace_of_another_owner_is_used_as_it_is(site: Site) -> None:
+def test_a_namespace_of_another_owner_is_used_as_it_is(site: HelmSite) -> None:
     site.kubectl("create", "namespace", "shared")
     team = {"namespace": "shared", "serviceAccount": {"name": "training"}, "groups": ["shared"]}
     said = site.install({"teams": [team]})
@@ -183,7 +183,7 @@ def test_a_namespace_of_another_owner_is_used_as_it_is(site: Site) -> None:
     assert site.get("namespace", "shared")
 
 
-def test_a_team_may_run_jobs_in_its_namespace_and_nowhere_else(site: Site) -> None:
+def test_a_team_may_run_jobs_in_its_namespace_and_nowhere_else(site: HelmSite) -> None:
     teams = [
         {"namespace": name, "serviceAccount": {"name": "training"}, "groups": [f"{name}-people"]}
         for name in ("vision", "speech")
@@ -209,7 +209,7 @@ def test_a_team_may_run_jobs_in_its_namespace_and_nowhere_else(site: Site) -> No
     assert not site.may("get", "secrets", "speech", "vision-people")
 
 
-def test_node_classes_of_aws_are_valid_for_their_crd(ready: Site, tmp_path: Path) -> None:
+def test_node_classes_of_aws_are_valid_for_their_crd(ready: HelmSite, tmp_path: Path) -> None:
     ready.kubectl("apply", "--server-side", "-f", _crd_of_aws())
     ready.kubectl("wait", "--for=condition=Established", "crd", "ec2nodeclasses.karpenter.k8s.aws", "--timeout=60s")
     bottlerocket = ("      limits: {nodes: 16}", "      image: bottlerocket@v1.50.0\n      diskThroughput: 1000")

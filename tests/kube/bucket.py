@@ -17,7 +17,7 @@ from spotladder.errors import SpotladderError
 from spotladder.operator.storage.logs import LogAddress, keep_outputs
 
 
-class Bucket:
+class MemoryBucket:
     """The commit logs of all jobs of a test, in memory. `broken` is the error that every access raises."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Bucket:
 
 
 class _TestLog:
-    def __init__(self, bucket: Bucket, address: LogAddress) -> None:
+    def __init__(self, bucket: MemoryBucket, address: LogAddress) -> None:
         self._bucket = bucket
         self._log = CommitLog(bucket.store, address.job, namespace=address.namespace, uid=address.uid)
         self._follower = Follower(self._log)

@@ -11,7 +11,7 @@ import pytest
 from spotladder.cli.main import main
 from spotladder.resources import TIEREDJOBS
 from tests.cli.terminal import Answer
-from tests.kube.world import World
+from tests.kube.world import KubeWorld
 
 Cli = Callable[..., Awaitable[Answer]]
 
@@ -27,6 +27,6 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Cli:
     return run
 
 
-async def set_status(here: World, **status: Any) -> None:
+async def set_status(here: KubeWorld, **status: Any) -> None:
     """Write the status of a TieredJob, as a controller would."""
     await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"status": status}, subresource="status")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.kube.world import World, eventually
+from tests.kube.world import KubeWorld, eventually
 
 
-async def message_of(here: World, kind: str, status: str, reason: str, name: str = "digits") -> str:
+async def message_of(here: KubeWorld, kind: str, status: str, reason: str, name: str = "digits") -> str:
     """Wait until the condition has this status and reason, and its Event exists. Returns the condition's message."""
 
     async def condition() -> Any:

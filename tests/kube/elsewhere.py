@@ -13,10 +13,10 @@ from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.proxy import Proxy
-from tests.kube.world import World, quietly
+from tests.kube.world import KubeWorld, quietly
 
 
-class Elsewhere(World):
+class Elsewhere(KubeWorld):
     """The same namespace in another cluster. Tests act on it directly; the controller reaches it through `proxy`."""
 
     def __init__(self, client: Client, server: ApiServer, namespace: str, proxy: Proxy) -> None:
@@ -25,7 +25,7 @@ class Elsewhere(World):
 
     @property
     def source(self) -> ConnectionSource:
-        return Fixed(self.proxy.of(self.client.connection))
+        return ControlledConnection(self.proxy.of(self.client.connection))
 
     async def clean(self) -> None:
         for kind in (RAYJOBS, RAYCLUSTERS, PODS, DISRUPTION_BUDGETS):
@@ -34,7 +34,7 @@ class Elsewhere(World):
             await quietly(self.client.delete(NODES, node))
 
 
-class Fixed:
+class ControlledConnection:
     """A `ConnectionSource` that a test controls. `broken` is the error that it raises."""
 
     def __init__(self, connection: Connection) -> None:
@@ -48,7 +48,7 @@ class Fixed:
 
 
 @asynccontextmanager
-async def elsewhere(server: ApiServer, here: World, *, namespace: bool = True) -> AsyncIterator[Elsewhere]:
+async def elsewhere(server: ApiServer, here: KubeWorld, *, namespace: bool = True) -> AsyncIterator[Elsewhere]:
     """A second cluster for the test's jobs; cleaned up afterwards."""
     proxy = Proxy(server.url)
     await proxy.start()

@@ -8,10 +8,10 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from spotladder.resources import TIEREDJOBS
-from tests.kube.world import World, ray_spec
+from tests.kube.world import KubeWorld, ray_spec
 
 
-def job_file(folder: Path, here: World, *, name: str = "digits", **metadata: str) -> Path:
+def job_file(folder: Path, here: KubeWorld, *, name: str = "digits", **metadata: str) -> Path:
     job = {
         "apiVersion": TIEREDJOBS.api_version,
         "kind": "TieredJob",

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
-from tests.kube.world import World
+from tests.kube.world import KubeWorld
 
 
 class Kubelet:
@@ -43,7 +43,7 @@ class Kubelet:
 
 
 @asynccontextmanager
-async def kubelet(world: World) -> AsyncIterator[tuple[Kubelet, str]]:
+async def kubelet(world: KubeWorld) -> AsyncIterator[tuple[Kubelet, str]]:
     """A kubelet, and the name of its node."""
     made = Kubelet()
     app = web.Application()
@@ -66,7 +66,7 @@ async def kubelet(world: World) -> AsyncIterator[tuple[Kubelet, str]]:
 
 
 async def ray_pod(
-    here: World,
+    here: KubeWorld,
     node: str,
     name: str,
     *,

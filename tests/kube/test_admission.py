@@ -15,7 +15,7 @@ from spotladder.resources import TIEREDJOBS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_chart import KINDS
-from tests.kube.world import World, eventually, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, ray_spec, world
 
 WHOLE = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "GOOGLE_SERVICE_ACCOUNT_KEY": "{}"}
 URIS = [
@@ -26,7 +26,7 @@ URIS = [
 ]  # fmt: skip
 
 
-def body_of(here: World, uri: str, *, secret: bool) -> dict[str, Any]:
+def body_of(here: KubeWorld, uri: str, *, secret: bool) -> dict[str, Any]:
     credentials = {"credentials": {"secretName": "bucket"}} if secret else {}
     return {
         "apiVersion": TIEREDJOBS.api_version,
@@ -84,7 +84,7 @@ async def test_existing_objects_can_be_suspended_changed_and_deleted(api_server:
             await remove(here, found)
 
 
-async def install(here: World, folder: Path, rule: AccessRule) -> list[dict[str, Any]]:
+async def install(here: KubeWorld, folder: Path, rule: AccessRule) -> list[dict[str, Any]]:
     values = ["--set", f"admissionPolicy.enabled=true,namespaces={{{here.namespace}}}"]
     for key, entries in (("namespaces", rule.namespaces), ("uris", rule.uris)):
         values += ["--set", f"checkpointAccess[0].{key}={{{','.join(entries)}}}"]
@@ -96,12 +96,12 @@ async def install(here: World, folder: Path, rule: AccessRule) -> list[dict[str,
     return found
 
 
-async def remove(here: World, found: list[dict[str, Any]]) -> None:
+async def remove(here: KubeWorld, found: list[dict[str, Any]]) -> None:
     for body in found:
         await here.client.delete(KINDS[body["kind"]], body["metadata"]["name"])
 
 
-async def refused(here: World, uri: str, *, secret: bool) -> str:
+async def refused(here: KubeWorld, uri: str, *, secret: bool) -> str:
     """Why the API server rejects such a job; empty if it does not."""
     try:
         await here.client.create(TIEREDJOBS, body_of(here, uri, secret=secret), dry_run=True)
@@ -110,5 +110,5 @@ async def refused(here: World, uri: str, *, secret: bool) -> str:
     return ""
 
 
-async def gone(here: World) -> bool:
+async def gone(here: KubeWorld) -> bool:
     return not [job async for page in here.client.pages(TIEREDJOBS, here.namespace) for job in page.items]

@@ -10,13 +10,13 @@ from spotladder.core.model import Price
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import World, eventually, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, ray_spec, world
 
 NONE = "Failed to schedule pod, no instance type had enough resources or had a required offering, requirements=…"
 ICE = "NodeClaim spot-x event: creating instance, insufficient capacity, with fleet error(s), …"
 
 
-def tiers(here: World, *, asks: str = "fallback") -> list[Object]:
+def tiers(here: KubeWorld, *, asks: str = "fallback") -> list[Object]:
     limits = {"maxFailures": 1, "provisionTimeout": "10m", "onInsufficientCapacity": asks}
     return [{"name": name, "capacityTier": f"{here.namespace}-{name}", **limits} for name in ("spot-a", "on-demand")]
 
@@ -104,12 +104,12 @@ async def test_a_lack_of_capacity_does_not_affect_the_next_attempt(api_server: A
         assert await here.is_on("on-demand", 2)
 
 
-async def tier_status(here: World, tier: str) -> Object:
+async def tier_status(here: KubeWorld, tier: str) -> Object:
     """The status of a CapacityTier."""
     return (await here.client.get(CAPACITYTIERS, f"{here.namespace}-{tier}")).get("status") or {}
 
 
-async def tier_condition(here: World, tier: str, kind: str, status: str, reason: str) -> Object:
+async def tier_condition(here: KubeWorld, tier: str, kind: str, status: str, reason: str) -> Object:
     async def matches() -> Object | None:
         await here.clock.advance(WRITE_INTERVAL)
         found = next((c for c in (await tier_status(here, tier)).get("conditions") or [] if c["type"] == kind), {})

@@ -40,7 +40,7 @@ from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.elsewhere import Elsewhere, elsewhere
 from tests.kube.test_clusters import tiers
 from tests.kube.test_preflight import encoded, make, needing
-from tests.kube.world import WORKERS, World, eventually, world
+from tests.kube.world import WORKERS, KubeWorld, eventually, world
 
 Right = tuple[str, str, str]
 """API group, resource (with subresource), verb."""
@@ -137,7 +137,7 @@ def granted(installed: list[dict[str, Any]]) -> set[Right]:
 
 
 @asynccontextmanager
-async def installed(here: World, folder: Path, *values: str) -> AsyncIterator[list[dict[str, Any]]]:
+async def installed(here: KubeWorld, folder: Path, *values: str) -> AsyncIterator[list[dict[str, Any]]]:
     """The chart's objects, on the API server inside the block."""
     found = objects(rendered(folder, *values, namespace=here.namespace))
     try:
@@ -207,7 +207,7 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
             assert granted(rights) - used - CALLED_AFTER_SECONDS == never
 
 
-async def walk_in_member(here: World, east: Elsewhere) -> None:
+async def walk_in_member(here: KubeWorld, east: Elsewhere) -> None:
     """Like `walk`, in another cluster: with copied objects, and without objects that Kubernetes garbage-collects."""
     await provide(here)
     copied = {SECRETS: "Secret", CONFIG_MAPS: "ConfigMap", SERVICE_ACCOUNTS: "ServiceAccount"}
@@ -262,7 +262,7 @@ NEEDED: dict[APIResource, dict[str, Any]] = {
 }
 
 
-async def provide(there: World, but: Collection[APIResource] = ()) -> None:
+async def provide(there: KubeWorld, but: Collection[APIResource] = ()) -> None:
     """All objects to which a template can refer."""
     for kind, fields in NEEDED.items():
         if kind not in but:
@@ -290,7 +290,7 @@ async def lead(client: Client, namespace: str) -> None:
     await election.release()
 
 
-async def replace_worker(here: World, there: World) -> None:
+async def replace_worker(here: KubeWorld, there: KubeWorld) -> None:
     """Give the node of a worker a notice: the controller requests a replacement."""
     await there.raycluster(1)
     CommitLog(here.bucket.store, "digits", namespace=here.namespace).start(1, "", hands_over=True)
@@ -302,7 +302,7 @@ async def replace_worker(here: World, there: World) -> None:
     await eventually(requested)
 
 
-async def walk(here: World) -> None:
+async def walk(here: KubeWorld) -> None:
     """All actions of a controller: launch, notice, delete, sweep remaining objects, release the lease."""
     await provide(here)
     await here.submit(workload=needing_everything())
@@ -336,11 +336,11 @@ async def walk(here: World) -> None:
         await here.client.delete(kind, "needed")
 
 
-async def all_deleted(there: World) -> bool:
+async def all_deleted(there: KubeWorld) -> bool:
     return all("deletionTimestamp" in pod["metadata"] for pod in await there.pods(1))
 
 
-async def orphan(there: World, rayjob: dict[str, Any]) -> None:
+async def orphan(there: KubeWorld, rayjob: dict[str, Any]) -> None:
     """A RayCluster of the attempt that KubeRay does not remove."""
     labels = rayjob["metadata"]["labels"]
     pod = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
@@ -353,11 +353,11 @@ async def orphan(there: World, rayjob: dict[str, Any]) -> None:
     await there.client.create(RAYCLUSTERS, body)
 
 
-async def no_rayclusters(here: World) -> bool:
+async def no_rayclusters(here: KubeWorld) -> bool:
     return not [found async for page in here.client.pages(RAYCLUSTERS, here.namespace) for found in page.items]
 
 
-async def gone(here: World, name: str) -> bool:
+async def gone(here: KubeWorld, name: str) -> bool:
     try:
         await here.job(name)
     except NotFound:

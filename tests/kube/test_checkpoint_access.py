@@ -10,7 +10,7 @@ from spotladder.operator.storage.access import AccessDenied, Grant
 from spotladder.resources import SECRETS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 
 async def test_of_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:
@@ -35,7 +35,7 @@ async def test_of_two_new_jobs_with_one_checkpoint_folder_only_one_starts(api_se
         await two.submit(tiers=[{"name": "a", "capacityTier": f"{one.namespace}-spot-a"}])
         async with one.operator(namespaces_=(one.namespace, two.namespace)):
 
-            async def started() -> list[World]:
+            async def started() -> list[KubeWorld]:
                 return [here for here in (one, two) if await here.rayjobs()]
 
             (first,) = await eventually(started)

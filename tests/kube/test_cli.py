@@ -16,7 +16,7 @@ from tests.cli.terminal import Answer
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.job_files import job_file
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 
 async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli: Cli) -> None:
@@ -88,7 +88,7 @@ async def test_a_stopped_job_has_no_attempt_and_can_be_resumed(api_server: ApiSe
         await eventually(lambda: here.is_on("spot-a", 2))
 
 
-async def without_rayjobs(here: World) -> bool:
+async def without_rayjobs(here: KubeWorld) -> bool:
     return await here.rayjobs() == []
 
 

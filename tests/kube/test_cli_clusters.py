@@ -14,7 +14,7 @@ from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli, set_status
 from tests.kube.elsewhere import elsewhere
 from tests.kube.kubelet import kubelet, ray_pod
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 ATTEMPT = {"number": 1, "tier": "spot-east", "cluster": "east", "reason": "MaxFailuresExceeded", "endStep": 40}
 TITLE = "==> attempt 1 on spot-east in cluster east: MaxFailuresExceeded, steps 0 → 40 <=="
@@ -32,7 +32,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, files)))
 
 
-async def left_east(here: World) -> str:
+async def left_east(here: KubeWorld) -> str:
     """A job whose first attempt was in east, and whose second is in the home cluster. Returns its uid."""
     job = await here.submit()
     await set_status(here, phase="Running", attempt=2, tier="spot-b", cluster="home", attempts=[ATTEMPT])

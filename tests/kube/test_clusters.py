@@ -19,8 +19,8 @@ from spotladder.resources import DISRUPTION_BUDGETS, SECRETS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import TOKEN, ApiServer
-from tests.kube.elsewhere import Elsewhere, Fixed, elsewhere
-from tests.kube.world import World, eventually, world
+from tests.kube.elsewhere import ControlledConnection, Elsewhere, elsewhere
+from tests.kube.world import KubeWorld, eventually, world
 
 LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
 
@@ -28,22 +28,22 @@ LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
 @asynccontextmanager
 async def two_clusters(
     api_server: ApiServer, second_server: ApiServer, *, namespace: bool = True
-) -> AsyncIterator[tuple[World, Elsewhere]]:
+) -> AsyncIterator[tuple[KubeWorld, Elsewhere]]:
     """The home cluster, and `east` with its own tier `spot-east`."""
     async with world(api_server) as here, elsewhere(second_server, here, namespace=namespace) as east:
         await here.capacity("spot-east", cluster="east")
         yield here, east
 
 
-def tiers(here: World, *order: str) -> list[dict[str, Any]]:
+def tiers(here: KubeWorld, *order: str) -> list[dict[str, Any]]:
     return [{"name": name, "capacityTier": f"{here.namespace}-{name}", **LIMITS} for name in order]
 
 
-async def submit(here: World, name: str = "digits", **spec: Any) -> None:
+async def submit(here: KubeWorld, name: str = "digits", **spec: Any) -> None:
     await here.submit(name, tiers=tiers(here, "spot-east", "on-demand"), **spec)
 
 
-async def running_in_east(here: World, east: Elsewhere, name: str = "digits", **spec: Any) -> None:
+async def running_in_east(here: KubeWorld, east: Elsewhere, name: str = "digits", **spec: Any) -> None:
     await submit(here, name, **spec)
     await east.run(1, name)
     await eventually(lambda: here.has_phase("Running", name))
@@ -56,21 +56,21 @@ async def up(session: LeaderRuntime, name: str = "east") -> None:
     await eventually(is_up)
 
 
-async def down(here: World, session: LeaderRuntime, name: str = "east") -> None:
+async def down(here: KubeWorld, session: LeaderRuntime, name: str = "east") -> None:
     async def is_down() -> bool:
         return bool(session.clusters.problem(name))
 
     await eventually(is_down)
 
 
-async def none_left(cluster: World) -> bool:
+async def none_left(cluster: KubeWorld) -> bool:
     budgets = [
         found async for page in cluster.client.pages(DISRUPTION_BUDGETS, cluster.namespace) for found in page.items
     ]
     return await cluster.rayjobs() == [] and not budgets
 
 
-async def gone(here: World, name: str = "digits") -> bool:
+async def gone(here: KubeWorld, name: str = "digits") -> bool:
     try:
         await here.job(name)
     except NotFound:
@@ -151,7 +151,7 @@ async def test_a_deleted_job_reports_at_once_that_it_waits_for_a_lost_cluster(
         east.proxy.mend()
 
 
-async def degraded(here: World, reason: str, name: str = "digits") -> bool:
+async def degraded(here: KubeWorld, reason: str, name: str = "digits") -> bool:
     return (await here.condition("Degraded", name)).get("reason") == reason
 
 
@@ -177,7 +177,7 @@ async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_serv
         assert await east.rayjobs() == ["digits-a001"]
 
 
-async def provisioned(here: World) -> bool:
+async def provisioned(here: KubeWorld) -> bool:
     return (await here.condition("Provisioned")).get("status") == "True"
 
 
@@ -368,7 +368,7 @@ async def test_a_changed_kubeconfig_secret_is_used(api_server: ApiServer, second
             )  # The controller still uses the last valid kubeconfig.
 
 
-async def put_kubeconfig(here: World, east: Elsewhere, *, token: str) -> None:
+async def put_kubeconfig(here: KubeWorld, east: Elsewhere, *, token: str) -> None:
     """Write the Secret with the kubeconfig of east; without a token the kubeconfig is invalid."""
     text = east.server.kubeconfig_of("any", token).read_text().replace(east.server.url, east.proxy.url)
     data = {"kubeconfig": base64.b64encode((text if token else "a: [").encode()).decode()}
@@ -392,7 +392,7 @@ class Expiring:
 async def test_an_expired_token_is_renewed(api_server: ApiServer, second_server: ApiServer) -> None:
     async with two_clusters(api_server, second_server) as (here, east):
         credentials = Expiring()
-        source = Fixed(replace(east.proxy.of(east.client.connection), credentials=credentials))
+        source = ControlledConnection(replace(east.proxy.of(east.client.connection), credentials=credentials))
         async with here.operator(sources={"east": source}) as session:
             await running_in_east(here, east)
             credentials.token = "expired"

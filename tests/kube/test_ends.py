@@ -21,16 +21,16 @@ from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, REPLICATED_JOB
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 
-async def running(here: World, name: str = "digits") -> None:
+async def running(here: KubeWorld, name: str = "digits") -> None:
     await here.submit(name)
     await here.run(1, name)
     await eventually(lambda: here.has_phase("Running", name))
 
 
-async def gone(here: World, name: str = "digits") -> bool:
+async def gone(here: KubeWorld, name: str = "digits") -> bool:
     try:
         await here.job(name)
     except NotFound:
@@ -38,12 +38,12 @@ async def gone(here: World, name: str = "digits") -> bool:
     return False
 
 
-async def notices(here: World, attempt: int) -> list[dict[str, Any]]:
+async def notices(here: KubeWorld, attempt: int) -> list[dict[str, Any]]:
     found = [pod["metadata"].get("annotations", {}).get(names.NOTICE) for pod in await here.pods(attempt)]
     return [json.loads(text) for text in found if text]
 
 
-async def all_notified(here: World, attempt: int) -> list[dict[str, Any]]:
+async def all_notified(here: KubeWorld, attempt: int) -> list[dict[str, Any]]:
     async def complete() -> Any:
         found = await notices(here, attempt)
         return len(found) == 3 and found
@@ -72,7 +72,7 @@ async def test_suspend_drains_and_resume_starts_the_next_attempt(api_server: Api
         assert await here.is_on("spot-a", 2)
 
 
-async def _no_rayjobs(here: World) -> bool:
+async def _no_rayjobs(here: KubeWorld) -> bool:
     return await here.rayjobs() == []
 
 
@@ -173,7 +173,7 @@ async def test_the_final_status_has_the_last_commit(api_server: ApiServer) -> No
         assert status["attempts"][-1]["endStep"] == 100
 
 
-async def _checkpointing(here: World, reason: str) -> bool:
+async def _checkpointing(here: KubeWorld, reason: str) -> bool:
     return (await here.condition("Checkpointing")).get("reason") == reason
 
 
@@ -271,7 +271,7 @@ async def test_delete_of_an_invalid_job_removes_its_attempt(api_server: ApiServe
         await eventually(lambda: gone(here))
 
 
-async def _valid(here: World, status: str) -> bool:
+async def _valid(here: KubeWorld, status: str) -> bool:
     return (await here.condition("Valid")).get("status") == status
 
 
@@ -309,7 +309,7 @@ async def test_a_recreated_job_does_not_adopt_the_attempt_of_the_first(api_serve
         await eventually(lambda: _only(here, "digits-a002"))
 
 
-async def _only(here: World, name: str) -> bool:
+async def _only(here: KubeWorld, name: str) -> bool:
     return await here.rayjobs() == [name]
 
 

@@ -15,7 +15,7 @@ from spotladder.resources import DISRUPTION_BUDGETS
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.elsewhere import elsewhere
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 
 class _Died(BaseException):
@@ -36,7 +36,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return died
 
 
-async def play(here: World) -> None:
+async def play(here: KubeWorld) -> None:
     """Everything except the controller: the user, KubeRay and the program."""
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"), limit=60)
@@ -67,15 +67,15 @@ async def play(here: World) -> None:
     await eventually(lambda: _gone(here), limit=60)
 
 
-async def _notified(here: World) -> bool:
+async def _notified(here: KubeWorld) -> bool:
     return all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in await here.pods(1))
 
 
-async def _removed(here: World, name: str) -> bool:
+async def _removed(here: KubeWorld, name: str) -> bool:
     return name not in await here.rayjobs()
 
 
-async def _outcome_appended(here: World) -> bool:
+async def _outcome_appended(here: KubeWorld) -> bool:
     return (await here.condition("Checkpointing")).get("reason") == "Ended"
 
 
@@ -111,7 +111,7 @@ async def test_another_controller_continues_after_a_crash(
             await asyncio.gather(playing, return_exceptions=True)
 
 
-async def _gone(here: World) -> bool:
+async def _gone(here: KubeWorld) -> bool:
     try:
         await here.job()
     except NotFound:
@@ -119,7 +119,7 @@ async def _gone(here: World) -> bool:
     return False
 
 
-async def play_in_two_clusters(here: World, east: World) -> None:
+async def play_in_two_clusters(here: KubeWorld, east: KubeWorld) -> None:
     """The first tier is in another cluster and loses two workers; the job continues in the home cluster."""
     await east.run(1)
     await eventually(lambda: here.has_phase("Running"), limit=60)

@@ -14,7 +14,7 @@ from spotladder.operator.leader import LeaderRuntime
 from spotladder.resources import TIEREDJOBS
 from tests.kube.apiserver import ROOT, ApiServer
 from tests.kube.proxy import Proxy
-from tests.kube.world import World, eventually, install_kinds, world
+from tests.kube.world import KubeWorld, eventually, install_kinds, world
 
 
 async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
@@ -28,7 +28,7 @@ async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) ->
         assert float((await here.status())["cost"]["spent"]) >= 0.25
 
 
-async def _idle_version(here: World) -> str:
+async def _idle_version(here: KubeWorld) -> str:
     """Run a job until it has committed and its status is complete. Returns its resourceVersion."""
     await here.submit()
     await here.run(1)
@@ -40,16 +40,16 @@ async def _idle_version(here: World) -> str:
     return await _version(here)
 
 
-async def _reconciled(here: World, session: LeaderRuntime) -> None:
+async def _reconciled(here: KubeWorld, session: LeaderRuntime) -> None:
     session.queue.add((here.namespace, "digits"))
     await here.idle()
 
 
-async def _version(here: World) -> str:
+async def _version(here: KubeWorld) -> str:
     return str((await here.job())["metadata"]["resourceVersion"])
 
 
-async def _progress(here: World, text: str) -> bool:
+async def _progress(here: KubeWorld, text: str) -> bool:
     return ((await here.status()).get("progress") or {}).get("text") == text
 
 
@@ -89,7 +89,7 @@ async def test_the_caches_relist_after_a_compaction(api_server: ApiServer) -> No
         assert await here.rayjobs() == ["digits-a001"]
 
 
-async def _failures(here: World, number: int) -> bool:
+async def _failures(here: KubeWorld, number: int) -> bool:
     return (await here.status()).get("failures") == number
 
 

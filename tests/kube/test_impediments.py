@@ -14,17 +14,17 @@ from spotladder.resources import PODS, APIResource
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 NAMESPACES = APIResource("", "v1", "namespaces", "Namespace", namespaced=False)
 BOGUS = "Error: No such option: --bogus-flag"
 
 
-async def nodes_of(here: World, attempt: int) -> list[str]:
+async def nodes_of(here: KubeWorld, attempt: int) -> list[str]:
     return [pod["spec"]["nodeName"] for pod in await here.pods(attempt)]
 
 
-async def renewed(here: World, node: str, seconds_ago: float) -> None:
+async def renewed(here: KubeWorld, node: str, seconds_ago: float) -> None:
     """Set the time of the last renewal of the kubelet's Lease."""
     at = datetime.fromtimestamp(here.clock.now() - seconds_ago, UTC).isoformat(timespec="microseconds")
     body = {
@@ -36,7 +36,7 @@ async def renewed(here: World, node: str, seconds_ago: float) -> None:
     await here.client.apply(LEASES, body)
 
 
-async def lease_namespace(here: World) -> None:
+async def lease_namespace(here: KubeWorld) -> None:
     try:
         await here.client.get(NAMESPACES, NODE_LEASES)
     except NotFound:
@@ -44,13 +44,13 @@ async def lease_namespace(here: World) -> None:
         await here.client.create(NAMESPACES, body)
 
 
-async def forget_leases(here: World, nodes: list[str]) -> None:
+async def forget_leases(here: KubeWorld, nodes: list[str]) -> None:
     for node in nodes:
         with suppress(NotFound):
             await here.client.delete(LEASES, node, NODE_LEASES)
 
 
-def limits(here: World, max_failures: int = 0) -> list[dict[str, Any]]:
+def limits(here: KubeWorld, max_failures: int = 0) -> list[dict[str, Any]]:
     """Two tiers. With the default, one failure exhausts the first."""
     return [
         {"name": name, "capacityTier": f"{here.namespace}-{name}", "maxFailures": allowed}
@@ -58,7 +58,7 @@ def limits(here: World, max_failures: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-async def running(here: World) -> list[str]:
+async def running(here: KubeWorld) -> list[str]:
     await lease_namespace(here)
     await here.submit(tiers=limits(here))
     await here.run(1)
@@ -66,7 +66,7 @@ async def running(here: World) -> list[str]:
     return await nodes_of(here, 1)
 
 
-async def untouched(here: World) -> None:
+async def untouched(here: KubeWorld) -> None:
     status = await here.status()
     assert (status["tier"], status["attempt"], status["failures"], status["phase"]) == ("spot-a", 1, 0, "Running")
 
@@ -141,7 +141,7 @@ async def test_a_node_that_is_lost_during_a_start_counts_and_has_an_event(api_se
         assert await here.is_on("spot-a", 1)
 
 
-async def crash(here: World, attempt: int) -> None:
+async def crash(here: KubeWorld, attempt: int) -> None:
     """Create the head pod with a container that has ended. The kubelet stored the end of its log."""
     await eventually(lambda: here.rayjob(attempt))
     head = await here.pod(attempt, "head", 0)
@@ -150,7 +150,7 @@ async def crash(here: World, attempt: int) -> None:
     await here.set_pod(head, phase="Failed", containerStatuses=[{**container, "state": {"terminated": ended}}])
 
 
-async def gone(here: World) -> bool:
+async def gone(here: KubeWorld) -> bool:
     return await here.rayjobs() == []
 
 

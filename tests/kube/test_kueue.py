@@ -12,7 +12,7 @@ from spotladder.workloads.kueue import LOCAL_QUEUES, WORKLOADS
 from spotladder.workloads.rayjob.records import RAYJOBS
 from spotladder.workloads.records import QUEUE
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import CRDS, World, eventually, world
+from tests.kube.world import CRDS, KubeWorld, eventually, world
 
 NO_ROOM = "couldn't assign flavors to pod set workers: insufficient unused quota for cpu in flavor spot, 1 more needed"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -45,7 +45,7 @@ async def kueue(client: Client) -> AsyncIterator[None]:
             await client.delete(CRDS, f"{kind.plural}.{kind.group}")
 
 
-def body_of(here: World, kind: APIResource, name: str, **more: Any) -> dict[str, Any]:
+def body_of(here: KubeWorld, kind: APIResource, name: str, **more: Any) -> dict[str, Any]:
     metadata = {"name": name, "namespace": here.namespace, **more.pop("metadata", {})}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **more}
 
@@ -54,12 +54,12 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-async def suspend(here: World, attempt: int, *, suspended: bool) -> None:
+async def suspend(here: KubeWorld, attempt: int, *, suspended: bool) -> None:
     name = (await here.rayjob(attempt))["metadata"]["name"]
     await here.client.merge(RAYJOBS, name, here.namespace, body={"spec": {"suspend": suspended}})
 
 
-async def workload(here: World, attempt: int, *conditions: dict[str, Any]) -> None:
+async def workload(here: KubeWorld, attempt: int, *conditions: dict[str, Any]) -> None:
     """Create or update Kueue's Workload of the attempt with these conditions."""
     rayjob = (await here.rayjob(attempt))["metadata"]
     owner = {

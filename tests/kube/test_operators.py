@@ -10,7 +10,7 @@ from spotladder.workloads import names
 from spotladder.workloads.operators import SILENCE
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 WEBHOOKS = APIResource(
     "admissionregistration.k8s.io",
@@ -21,7 +21,7 @@ WEBHOOKS = APIResource(
 )
 
 
-async def reason(here: World, kind: str, wanted: str) -> bool:
+async def reason(here: KubeWorld, kind: str, wanted: str) -> bool:
     return (await here.condition(kind)).get("reason") == wanted
 
 
@@ -42,7 +42,7 @@ async def test_a_silent_kuberay_exhausts_no_tier(api_server: ApiServer) -> None:
 
 
 @asynccontextmanager
-async def webhook_without_server(here: World) -> AsyncIterator[None]:
+async def webhook_without_server(here: KubeWorld) -> AsyncIterator[None]:
     """A validating webhook for RayJobs whose server is down, like JobSet's while its controller is down."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": here.namespace}}
     webhook = {

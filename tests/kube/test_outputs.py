@@ -15,7 +15,7 @@ from spotladder.resources import PODS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
 from tests.kube.kubelet import dashboard
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 FAILED = """\
 Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):
@@ -28,20 +28,20 @@ ValueError: no data
 """
 
 
-def stored(here: World) -> dict[Output, str]:
+def stored(here: KubeWorld) -> dict[Output, str]:
     folder = folder_of(here.bucket.store, "digits")
     found = kept(folder)
     return dict(zip(found, read(folder, found), strict=True))
 
 
-async def running(here: World, folder: Path) -> None:
+async def running(here: KubeWorld, folder: Path) -> None:
     here.bucket.store = DiskStore(folder)  # type: ignore[assignment]
     await here.submit(checkpoints={"uri": f"file://{folder}"})
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
 
 
-async def no_pods(here: World) -> bool:
+async def no_pods(here: KubeWorld) -> bool:
     return not [pod for pod in await here.pods(1) if "deletionTimestamp" not in pod["metadata"]]
 
 

@@ -11,7 +11,7 @@ from spotladder.resources import CONFIG_MAPS, PRIORITY_CLASSES, SECRETS, SERVICE
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_clusters import degraded, gone, tiers, two_clusters, up
-from tests.kube.world import World, eventually, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, ray_spec, world
 
 
 def needing(*entries: dict[str, Any], **pod: Any) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def needing(*entries: dict[str, Any], **pod: Any) -> dict[str, Any]:
 SECRET, SETTINGS = {"secretRef": {"name": "bucket"}}, {"configMapRef": {"name": "settings"}}
 
 
-async def make(cluster: World, kind: APIResource, name: str, **fields: Any) -> None:
+async def make(cluster: KubeWorld, kind: APIResource, name: str, **fields: Any) -> None:
     metadata = {"name": name, **({"namespace": cluster.namespace} if kind.namespaced else {})}
     await cluster.client.create(
         kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
@@ -37,14 +37,14 @@ def encoded(**values: str) -> dict[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
 
 
-async def content(cluster: World, kind: APIResource, name: str) -> Any:
+async def content(cluster: KubeWorld, kind: APIResource, name: str) -> Any:
     try:
         return (await cluster.client.get(kind, name, cluster.namespace)).get("data")
     except NotFound:
         return None
 
 
-async def preflight(here: World, status: str) -> str:
+async def preflight(here: KubeWorld, status: str) -> str:
     found = await here.condition("Preflight")
     return (found.get("message") or found.get("reason", "")) if found.get("status") == status else ""
 

@@ -16,10 +16,10 @@ from spotladder.clusters.election import LEASES
 from tests.kube.apiserver import ApiServer
 from tests.kube.elsewhere import elsewhere
 from tests.kube.process import Process
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 
-def configuration(here: World, folder: Path, **more: Any) -> Path:
+def configuration(here: KubeWorld, folder: Path, **more: Any) -> Path:
     """The settings of a controller of this namespace, whose jobs may use this folder for checkpoints."""
     settings = {
         "settle": 0,
@@ -33,7 +33,7 @@ def configuration(here: World, folder: Path, **more: Any) -> Path:
 
 
 @asynccontextmanager
-async def controllers(here: World, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
+async def controllers(here: KubeWorld, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
     config = configuration(here, folder, listen="127.0.0.1:0")
     started: list[Process] = []
     try:
@@ -160,5 +160,5 @@ async def _roles(both: list[Process]) -> tuple[Process, Process]:
     return leader, follower
 
 
-async def _failures(here: World, number: int) -> bool:
+async def _failures(here: KubeWorld, number: int) -> bool:
     return (await here.status()).get("failures") == number

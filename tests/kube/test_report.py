@@ -14,12 +14,12 @@ from spotladder.display import report
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
-from tests.kube.world import World, eventually, world
+from tests.kube.world import KubeWorld, eventually, world
 
 SCHEMA = json.loads((Path(report.__file__).parent / "schema.json").read_text(encoding="utf-8"))
 
 
-async def walk(here: World, checkpoints: Path) -> None:
+async def walk(here: KubeWorld, checkpoints: Path) -> None:
     """Run a job that commits on spot-a, loses two workers, and commits again on spot-b."""
     await here.submit(checkpoints={"uri": checkpoints.as_uri(), "interval": "30s"})
     await here.begin(1, "spot-a")
@@ -29,7 +29,7 @@ async def walk(here: World, checkpoints: Path) -> None:
     await commit(here, checkpoints, attempt=2, tier="spot-b", step=100, loss=0.5)
 
 
-async def commit(here: World, checkpoints: Path, *, attempt: int, tier: str, step: int, loss: float) -> None:
+async def commit(here: KubeWorld, checkpoints: Path, *, attempt: int, tier: str, step: int, loss: float) -> None:
     await here.pass_time(300)
     uid = (await here.job())["metadata"]["uid"]
     store = open_store(checkpoints.as_uri())
@@ -44,7 +44,7 @@ async def commit(here: World, checkpoints: Path, *, attempt: int, tier: str, ste
     await eventually(seen)
 
 
-async def has_ended(here: World) -> bool:
+async def has_ended(here: KubeWorld) -> bool:
     """Whether the Event of the end, which is written in the background, exists."""
     return "Completed" in await here.events()
 

@@ -29,7 +29,7 @@ Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Api:
+class ApiRequests:
     """Plain requests to the API server. Objects are created with `dryRun`, unless they are kept."""
 
     server: ApiServer
@@ -56,8 +56,8 @@ class Api:
 
 
 @pytest.fixture(scope="module")
-def api(api_server: ApiServer) -> Api:
-    return Api(api_server)
+def api(api_server: ApiServer) -> ApiRequests:
+    return ApiRequests(api_server)
 
 
 def job(**spec: Any) -> Object:
@@ -118,7 +118,7 @@ ONE_TIER = {"name": "a", "capacityTier": "a"}
         (named("digits.v2"), "begin with a letter"),
     ],
 )
-def test_a_job_is_validated_when_it_is_created(api: Api, body: Object, said: str) -> None:
+def test_a_job_is_validated_when_it_is_created(api: ApiRequests, body: Object, said: str) -> None:
     refusal = api.refusal("POST", JOBS, body)
     assert said in refusal
     assert bool(said) == bool(refusal), refusal
@@ -140,7 +140,7 @@ def test_a_job_is_validated_when_it_is_created(api: Api, body: Object, said: str
         ({**tier(), "metadata": {"name": "a.b"}}, "becomes a label"),
     ],
 )
-def test_a_capacity_tier_is_validated_when_it_is_created(api: Api, body: Object, said: str) -> None:
+def test_a_capacity_tier_is_validated_when_it_is_created(api: ApiRequests, body: Object, said: str) -> None:
     refusal = api.refusal("POST", TIERS, body)
     assert said in refusal
     assert bool(said) == bool(refusal), refusal
@@ -150,7 +150,7 @@ def test_a_capacity_tier_is_validated_when_it_is_created(api: Api, body: Object,
 
 
 @pytest.fixture
-def left_spot(api: Api) -> Iterator[Object]:
+def left_spot(api: ApiRequests) -> Iterator[Object]:
     """A job that was on spot-a and is on od."""
     status, made = api.ask("POST", JOBS, job(), keep=True)
     assert status == 201, made
@@ -188,7 +188,7 @@ Change = Callable[[Object], Any]
         "the current tier gets other capacity", "other checkpoints", "more checkpoints", "another workload",
     ],
 )  # fmt: skip
-def test_a_changed_job_is_validated(api: Api, left_spot: Object, change: Change, said: str) -> None:
+def test_a_changed_job_is_validated(api: ApiRequests, left_spot: Object, change: Change, said: str) -> None:
     changed = deepcopy(left_spot)
     change(changed["spec"])
     refusal = api.refusal("PUT", f"{JOBS}/digits", changed)
@@ -196,7 +196,7 @@ def test_a_changed_job_is_validated(api: Api, left_spot: Object, change: Change,
     assert bool(said) == bool(refusal), refusal
 
 
-def test_defaults_are_filled_in(api: Api) -> None:
+def test_defaults_are_filled_in(api: ApiRequests) -> None:
     _, made = api.ask("POST", JOBS, job())
     assert made["spec"]["grace"] == "1m30s"
     assert made["spec"]["tiers"][0]["provisionTimeout"] == "10m"
@@ -207,7 +207,7 @@ def test_defaults_are_filled_in(api: Api) -> None:
     assert "status" not in made
 
 
-def test_the_largest_job_is_within_the_budget_of_the_rules(api: Api) -> None:
+def test_the_largest_job_is_within_the_budget_of_the_rules(api: ApiRequests) -> None:
     tiers = [{"name": f"tier-{n:02d}-{'x' * 55}", "capacityTier": "c" * 63} for n in range(32)]
     _, made = api.ask("POST", JOBS, {**job(tiers=tiers), "metadata": {"name": "large"}}, keep=True)
     try:
@@ -225,7 +225,7 @@ def test_the_largest_job_is_within_the_budget_of_the_rules(api: Api) -> None:
 
 
 @pytest.fixture(scope="module")
-def with_jobset(api: Api) -> Api:
+def with_jobset(api: ApiRequests) -> ApiRequests:
     """Install the JobSet CRD too, if the tools have it."""
     if not JOBSET_CRD.exists():
         absent(f"not found: {JOBSET_CRD.name} (SPOTLADDER_TOOLS)", "kube")
@@ -252,7 +252,7 @@ def pod_templates(thing: Any) -> Iterator[Object]:
 
 
 @pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.yaml")), ids=lambda path: path.stem)
-def test_a_rendered_attempt_is_accepted(with_jobset: Api, file: Path) -> None:
+def test_a_rendered_attempt_is_accepted(with_jobset: ApiRequests, file: Path) -> None:
     """With strict field validation, for the objects, for the Jobs that JobSet derives from them, and for the pods."""
     for body in YAML(typ="safe", pure=True).load_all(file.read_text(encoding="utf-8")):
         body["metadata"]["namespace"] = "default"

@@ -10,10 +10,10 @@ from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.test_impediments import forget_leases, lease_namespace, renewed
-from tests.kube.world import WORKERS, World, eventually, world
+from tests.kube.world import WORKERS, KubeWorld, eventually, world
 
 
-async def pass_time(here: World, seconds: float, alive: list[str]) -> None:
+async def pass_time(here: KubeWorld, seconds: float, alive: list[str]) -> None:
     """Time passes; the kubelets of these nodes renew their Leases."""
     for _ in range(int(seconds / POLL_INTERVAL)):
         for node in alive:

@@ -12,7 +12,7 @@ from spotladder.core.contract import NoticeKind, Variable
 from spotladder.resources import CAPACITYTIERS
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import World, eventually, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, ray_spec, world
 
 STOPPED = "Job failed due to an application error, Job entrypoint command failed with exit code 75"
 
@@ -30,16 +30,16 @@ def variables(rayjob: Object) -> dict[str, str]:
     return {entry["name"]: entry.get("value", "") for entry in env}
 
 
-async def notices(here: World, attempt: int) -> list[str]:
+async def notices(here: KubeWorld, attempt: int) -> list[str]:
     pods = await here.pods(attempt)
     return [(pod["metadata"].get("annotations") or {}).get(names.NOTICE, "") for pod in pods]
 
 
-def log_of(here: World) -> CommitLog:
+def log_of(here: KubeWorld) -> CommitLog:
     return CommitLog(here.bucket.store, "digits", namespace=here.namespace)
 
 
-async def training(here: World, **spec: Any) -> None:
+async def training(here: KubeWorld, **spec: Any) -> None:
     """Attempt 1 trains, with a library that can hold a standby attempt."""
     await here.submit(overlap={"maxDuration": "20m"}, **spec)
     await here.run(1)
@@ -53,32 +53,32 @@ async def training(here: World, **spec: Any) -> None:
     await eventually(read)
 
 
-async def standby_of(here: World) -> Object:
+async def standby_of(here: KubeWorld) -> Object:
     return (await here.status()).get("standby") or {}
 
 
-async def drained(here: World) -> bool:
+async def drained(here: KubeWorld) -> bool:
     await here.pass_time(3)
     return await here.has_phase("Draining")
 
 
-async def release_first(here: World) -> None:
+async def release_first(here: KubeWorld) -> None:
     """The program of attempt 2 is held, so the controller asks attempt 1 to commit and to stop."""
     report_held(log_of(here).store, 2)
     await eventually(lambda: drained(here))
 
 
-async def stop_first(here: World) -> None:
+async def stop_first(here: KubeWorld) -> None:
     """The program of attempt 1 commits and stops."""
     await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
 
 
-async def second_takes_over(here: World, tier: str = "spot-a") -> None:
+async def second_takes_over(here: KubeWorld, tier: str = "spot-a") -> None:
     await eventually(lambda: here.is_on(tier, 2))
     await eventually(lambda: here.has_phase("Running"))
 
 
-async def only_second_is_left(here: World) -> None:
+async def only_second_is_left(here: KubeWorld) -> None:
     async def alone() -> bool:
         return await here.rayjobs() == [names.attempt_name("digits", 2)]
 
@@ -229,7 +229,7 @@ async def test_without_room_the_running_attempt_stops_first(api_server: ApiServe
         assert await standby_of(here) == {}
 
 
-async def hedged(here: World) -> None:
+async def hedged(here: KubeWorld) -> None:
     """Attempt 1 has no nodes on spot-a, and attempt 2 has been started on spot-b beside it."""
     await here.submit(overlap={"hedgeAfter": "5m", "budget": "10"})
     await here.waiting(1)

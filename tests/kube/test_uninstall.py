@@ -11,10 +11,10 @@ from spotladder.clusters.errors import ApiError, NotFound
 from spotladder.custom_resources import FINALIZER
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import CRDS, World, eventually, install_kinds, world
+from tests.kube.world import CRDS, KubeWorld, eventually, install_kinds, world
 
 
-async def running(here: World) -> None:
+async def running(here: KubeWorld) -> None:
     """Start a job on the current controller."""
     await here.submit()
     await here.run(1)
@@ -124,7 +124,7 @@ async def test_deleting_the_crd_of_rayjobs_deletes_attempts_without_a_notice(own
         assert (await here.status())["failures"] == 1
 
 
-async def crd_is_gone(here: World, name: str = CRD_NAME) -> bool:
+async def crd_is_gone(here: KubeWorld, name: str = CRD_NAME) -> bool:
     try:
         await here.client.get(CRDS, name)
     except NotFound:
@@ -132,15 +132,15 @@ async def crd_is_gone(here: World, name: str = CRD_NAME) -> bool:
     return False
 
 
-async def has_deletion_timestamp(here: World) -> bool:
+async def has_deletion_timestamp(here: KubeWorld) -> bool:
     return "deletionTimestamp" in (await here.job())["metadata"]
 
 
-async def has_no_notice(here: World) -> bool:
+async def has_no_notice(here: KubeWorld) -> bool:
     return not any(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
 
 
-async def ends_after_a_notice(here: World) -> None:
+async def ends_after_a_notice(here: KubeWorld) -> None:
     """Assert that the program gets a notice before its attempt is removed and the job is gone."""
 
     async def notified() -> bool:
@@ -156,15 +156,15 @@ async def ends_after_a_notice(here: World) -> None:
     await eventually(lambda: gone(here))
 
 
-async def removed(here: World) -> bool:
+async def removed(here: KubeWorld) -> bool:
     return not await here.rayjobs()
 
 
-async def has_committed(here: World, step: int) -> bool:
+async def has_committed(here: KubeWorld, step: int) -> bool:
     return (await here.status()).get("progress", {}).get("step") == step
 
 
-async def gone(here: World) -> bool:
+async def gone(here: KubeWorld) -> bool:
     try:
         await here.job()
     except NotFound:

@@ -9,13 +9,13 @@ from spotladder.workloads.rayjob.records import RAYJOBS
 from spotladder.workloads.records import QUEUE
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli
-from tests.kube.world import World, eventually, ray_spec, world
+from tests.kube.world import KubeWorld, eventually, ray_spec, world
 
 SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint."
 KARPENTER = "Failed to schedule pod, no instance type has the required offering"
 
 
-async def unschedulable(here: World) -> dict[str, Any]:
+async def unschedulable(here: KubeWorld) -> dict[str, Any]:
     """Mark all pods of the first attempt as unschedulable. Returns the first pod."""
     pods = await here.waiting(1)
     for pod in pods:
@@ -24,7 +24,7 @@ async def unschedulable(here: World) -> dict[str, Any]:
     return dict(min(pods, key=lambda pod: str(pod["metadata"]["name"])))
 
 
-def limited(here: World) -> list[dict[str, Any]]:
+def limited(here: KubeWorld) -> list[dict[str, Any]]:
     return [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "provisionTimeout": "10m"}]
 
 

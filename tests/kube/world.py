@@ -27,7 +27,7 @@ from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.records import RAY_GROUP
 from tests.kube.apiserver import ROOT, ApiServer, tools
-from tests.kube.bucket import Bucket
+from tests.kube.bucket import MemoryBucket
 
 CRDS = APIResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
@@ -76,7 +76,7 @@ async def eventually(ask: Callable[[], Awaitable[Any]], limit: float = 30.0) -> 
     raise AssertionError(f"not true within {limit:g} s; last result: {last!r}")
 
 
-class World:
+class KubeWorld:
     """The namespace of one test. Methods below the heading of a component act as this component."""
 
     def __init__(self, client: Client, server: ApiServer, namespace: str) -> None:
@@ -84,7 +84,7 @@ class World:
         self.server = server
         self.namespace = namespace
         self.clock = SteppedClock(time.time())
-        self.bucket = Bucket()
+        self.bucket = MemoryBucket()
         self.metrics = Metrics(self.clock)
         self.session: LeaderRuntime | None = None
         self._nodes: list[str] = []
@@ -432,11 +432,11 @@ def ray_spec(**more: Any) -> Object:
 @asynccontextmanager
 async def world(
     server: ApiServer, *, tiers: tuple[str, ...] = ("spot-a", "spot-b", "on-demand")
-) -> AsyncIterator[World]:
+) -> AsyncIterator[KubeWorld]:
     """A new namespace with CapacityTiers, which are deleted afterwards."""
     async with Client(connect(str(server.kubeconfig))) as client:
         namespace = f"t{next(_numbers)}-{int(time.time() * 1000) % 1_000_000}"
-        made = World(client, server, namespace)
+        made = KubeWorld(client, server, namespace)
         await made.make_namespace()
         try:
             for tier in tiers:

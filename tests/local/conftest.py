@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.rig import Rig
+from tests.local.rig import BackendRig
 
 
 @pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    return Rig(tmp_path, monkeypatch)
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackendRig:
+    return BackendRig(tmp_path, monkeypatch)

@@ -59,7 +59,7 @@ class FakeLog:
         self.ended.append((succeeded, message))
 
 
-class Rig:
+class BackendRig:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **job_fields: Any) -> None:
         self.folder, self.now = folder, BEGAN
         self.nodes: dict[str, FakeNode] = {}

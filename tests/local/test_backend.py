@@ -15,10 +15,10 @@ from spotladder.errors import EnvironmentFailure
 from spotladder.local import driver
 from spotladder.local.backend import SPARE_AFTER
 from spotladder.local.pools import PoolClock, PoolPlan
-from tests.local.rig import BEGAN, Rig
+from tests.local.rig import BEGAN, BackendRig
 
 
-def test_an_attempt_starts_its_head_then_its_nodes_then_the_program(rig: Rig) -> None:
+def test_an_attempt_starts_its_head_then_its_nodes_then_the_program(rig: BackendRig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
     assert {pod.phase for pod in rig.observe().pods} == {PodPhase.PENDING}
     assert set(rig.nodes) == {"h1"}
@@ -35,7 +35,7 @@ def test_an_attempt_starts_its_head_then_its_nodes_then_the_program(rig: Rig) ->
     assert (rig.attempt() / "go").exists()
 
 
-def test_the_program_gets_its_environment_and_command(rig: Rig) -> None:
+def test_the_program_gets_its_environment_and_command(rig: BackendRig) -> None:
     rig.start_all()
     name, environment = rig.submitted[0]
     assert name == "digits-0001"
@@ -58,7 +58,7 @@ def test_the_program_gets_its_environment_and_command(rig: Rig) -> None:
 def test_an_elastic_program_starts_without_the_nodes_that_lack_capacity(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig = Rig(tmp_path, monkeypatch, workers=5, min_workers=2)  # the pool has four nodes
+    rig = BackendRig(tmp_path, monkeypatch, workers=5, min_workers=2)  # the pool has four nodes
     rig.backend.launch(Launch(1, "spot-a"))
     rig.up("h1")
     rig.observe()
@@ -73,7 +73,7 @@ def test_an_elastic_program_starts_without_the_nodes_that_lack_capacity(
 def test_the_size_of_an_elastic_program_is_observed_and_its_changes_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig = Rig(tmp_path, monkeypatch, workers=4, min_workers=2)
+    rig = BackendRig(tmp_path, monkeypatch, workers=4, min_workers=2)
     rig.backend.launch(Launch(1, "spot-a"))
     heartbeat = rig.attempt() / "heartbeat.json"
     sizes = []
@@ -85,19 +85,19 @@ def test_the_size_of_an_elastic_program_is_observed_and_its_changes_are_recorded
     assert rig.of(Resized) == [Resized(BEGAN, 1, size, 4) for size in (4, 3, 4)]
 
 
-def test_the_size_of_another_program_is_not_observed(rig: Rig) -> None:
+def test_the_size_of_another_program_is_not_observed(rig: BackendRig) -> None:
     rig.start_all()
     driver.note(rig.attempt() / "heartbeat.json", step=1, workers=7)
     assert rig.observe().size is None
     assert rig.of(Resized) == []
 
 
-def test_revisions_continue_after_the_saved_one(rig: Rig) -> None:
+def test_revisions_continue_after_the_saved_one(rig: BackendRig) -> None:
     assert rig.backend.observe().revision == 8
     assert rig.backend.observe().revision == 9
 
 
-def test_a_spare_head_is_started_when_the_program_makes_progress(rig: Rig) -> None:
+def test_a_spare_head_is_started_when_the_program_makes_progress(rig: BackendRig) -> None:
     rig.start_all()
     rig.observe()
     assert "h2" not in rig.nodes
@@ -114,14 +114,14 @@ def test_a_spare_head_is_started_when_the_program_makes_progress(rig: Rig) -> No
     assert "a2-w1-1" in rig.nodes, "the spare head is up already"
 
 
-def test_a_spare_head_is_started_after_a_delay_without_heartbeats(rig: Rig) -> None:
+def test_a_spare_head_is_started_after_a_delay_without_heartbeats(rig: BackendRig) -> None:
     rig.start_all()
     rig.now += SPARE_AFTER
     rig.observe()
     assert "h2" in rig.nodes
 
 
-def test_a_dead_spare_head_is_not_used(rig: Rig) -> None:
+def test_a_dead_spare_head_is_not_used(rig: BackendRig) -> None:
     rig.start_all()
     rig.now += SPARE_AFTER
     rig.observe()
@@ -131,13 +131,13 @@ def test_a_dead_spare_head_is_not_used(rig: Rig) -> None:
     assert rig.nodes["h3"].alive
 
 
-def test_no_attempt_is_launched_while_recorded_checkpoints_are_missing(rig: Rig) -> None:
+def test_no_attempt_is_launched_while_recorded_checkpoints_are_missing(rig: BackendRig) -> None:
     rig.log.gone = "step 482 was committed, and the commit log has no commit now"
     with pytest.raises(EnvironmentFailure, match=r"step 482 was committed.* mount the file system"):
         rig.backend.launch(Launch(1, "spot"))
 
 
-def test_a_failed_head_start_is_retried_and_then_an_error(rig: Rig) -> None:
+def test_a_failed_head_start_is_retried_and_then_an_error(rig: BackendRig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
     for name in ("h1", "h2"):
         rig.nodes[name].why = "Address already in use"
@@ -147,14 +147,14 @@ def test_a_failed_head_start_is_retried_and_then_an_error(rig: Rig) -> None:
         rig.backend.observe()
 
 
-def test_a_dead_head_is_reported_as_lost(rig: Rig) -> None:
+def test_a_dead_head_is_reported_as_lost(rig: BackendRig) -> None:
     rig.start_all()
     rig.nodes["h1"].alive = False
     (head,) = [pod for pod in rig.observe().pods if pod.role is PodRole.HEAD]
     assert head.phase is PodPhase.LOST
 
 
-def test_a_refused_submission_ends_the_run_with_its_cause(rig: Rig) -> None:
+def test_a_refused_submission_ends_the_run_with_its_cause(rig: BackendRig) -> None:
     rig.start_all()
     rig.backend._attempts[1].program.submission_error = "Ray refused the program: no"
     with pytest.raises(EnvironmentFailure, match="Ray refused the program"):
@@ -162,7 +162,7 @@ def test_a_refused_submission_ends_the_run_with_its_cause(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(("reason", "kind"), [(Reason.EVICTION_NOTICE, "notice"), (Reason.STOP_REQUESTED, "drain")])
-def test_a_drain_writes_the_notice_file_of_the_program(rig: Rig, reason: Reason, kind: str) -> None:
+def test_a_drain_writes_the_notice_file_of_the_program(rig: BackendRig, reason: Reason, kind: str) -> None:
     rig.start_all()
     rig.backend.drain(Drain(1, BEGAN + 30, reason))
     notice = json.loads((rig.attempt() / "notice.json").read_text())
@@ -170,13 +170,13 @@ def test_a_drain_writes_the_notice_file_of_the_program(rig: Rig, reason: Reason,
     assert rig.observe().exit is None, "the program has time to commit"
 
 
-def test_a_drain_before_the_program_started_ends_the_attempt_at_once(rig: Rig) -> None:
+def test_a_drain_before_the_program_started_ends_the_attempt_at_once(rig: BackendRig) -> None:
     rig.backend.launch(Launch(1, "spot-a"))
     rig.backend.drain(Drain(1, BEGAN + 30, Reason.STOP_REQUESTED))
     assert rig.observe().exit is Exit.INTERRUPTED
 
 
-def test_a_node_lost_during_a_drain_is_not_replaced(rig: Rig) -> None:
+def test_a_node_lost_during_a_drain_is_not_replaced(rig: BackendRig) -> None:
     rig.start_all()
     rig.backend.drain(Drain(1, BEGAN + 30, Reason.STOP_REQUESTED))
     rig.nodes["a1-w1-1"].alive = False
@@ -184,7 +184,7 @@ def test_a_node_lost_during_a_drain_is_not_replaced(rig: Rig) -> None:
     assert "a1-w3-1" not in rig.nodes
 
 
-def test_an_exit_is_observed_with_its_message_and_recorded_once(rig: Rig) -> None:
+def test_an_exit_is_observed_with_its_message_and_recorded_once(rig: BackendRig) -> None:
     rig.start_all()
     (rig.attempt() / "driver.log").write_text("KeyError: 'x'\n")
     driver.note(rig.attempt() / "exited.json", code=1, at=BEGAN)
@@ -199,7 +199,7 @@ def test_an_exit_is_observed_with_its_message_and_recorded_once(rig: Rig) -> Non
     assert rig.log.polls == 1
 
 
-def test_an_exit_is_observed_together_with_the_last_commit(rig: Rig) -> None:
+def test_an_exit_is_observed_together_with_the_last_commit(rig: BackendRig) -> None:
     rig.start_all()
     rig.log.current = False
     driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
@@ -209,7 +209,7 @@ def test_an_exit_is_observed_together_with_the_last_commit(rig: Rig) -> None:
     assert (seen.attempts[0].exit, seen.progress.step) == (Exit.SUCCEEDED, 2000)
 
 
-def test_the_wait_for_the_last_commit_is_limited_during_a_bucket_outage(rig: Rig) -> None:
+def test_the_wait_for_the_last_commit_is_limited_during_a_bucket_outage(rig: BackendRig) -> None:
     rig.start_all()
     rig.log.current = False
     driver.note(rig.attempt() / "exited.json", code=0, at=BEGAN)
@@ -218,14 +218,14 @@ def test_the_wait_for_the_last_commit_is_limited_during_a_bucket_outage(rig: Rig
     assert rig.observe().exit is Exit.SUCCEEDED
 
 
-def test_the_program_of_a_deleted_attempt_is_recorded_as_killed(rig: Rig) -> None:
+def test_the_program_of_a_deleted_attempt_is_recorded_as_killed(rig: BackendRig) -> None:
     rig.start_all()
     rig.observe()
     rig.backend.delete(Delete(1, Reason.STALLED))
     assert rig.of(DriverExited) == [DriverExited(BEGAN, 1, None)]
 
 
-def test_finishing_ends_all_attempts_and_records_the_outcome(rig: Rig) -> None:
+def test_finishing_ends_all_attempts_and_records_the_outcome(rig: BackendRig) -> None:
     rig.start_all()
     rig.backend.finish(Finish(succeeded=False, reason=Reason.TIERS_EXHAUSTED))
     assert rig.backend.observe().attempts == ()
@@ -236,7 +236,7 @@ def test_finishing_ends_all_attempts_and_records_the_outcome(rig: Rig) -> None:
 def test_changes_of_a_pools_availability_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from spotladder.local.pools import Window
 
-    rig = Rig(tmp_path, monkeypatch)
+    rig = BackendRig(tmp_path, monkeypatch)
     dry = PoolClock(PoolPlan("pool", dry=(Window(0, 10),)), BEGAN, BEGAN)
     rig.backend._pools = {"spot-a": dry}
     for seconds in (0, 5, 10, 15):
@@ -245,7 +245,7 @@ def test_changes_of_a_pools_availability_are_recorded(tmp_path: Path, monkeypatc
     assert rig.of(PoolChanged) == [PoolChanged(BEGAN, "spot-a", False), PoolChanged(BEGAN + 10, "spot-a", True)]
 
 
-def test_heartbeats_of_the_program_are_timestamped_with_the_runners_clock(rig: Rig) -> None:
+def test_heartbeats_of_the_program_are_timestamped_with_the_runners_clock(rig: BackendRig) -> None:
     rig.start_all()
     assert rig.observe().moved_at is None
     driver.note(rig.attempt() / "heartbeat.json", step=3, total=9, loss=0.5, at=1.0)
@@ -255,14 +255,14 @@ def test_heartbeats_of_the_program_are_timestamped_with_the_runners_clock(rig: R
     assert (beat.step, beat.total, beat.metrics) == (3, 9, {"loss": 0.5})
 
 
-def test_temporary_files_are_deleted_with_the_attempt(rig: Rig) -> None:
+def test_temporary_files_are_deleted_with_the_attempt(rig: BackendRig) -> None:
     rig.start_all()
     (rig.folder / "tmp" / "a1" / "left.pb").touch()
     rig.backend.delete(Delete(1, Reason.STALLED))
     assert not (rig.folder / "tmp" / "a1").exists()
 
 
-def test_the_phase_of_a_start_is_reported_until_the_first_step_is_done(rig: Rig) -> None:
+def test_the_phase_of_a_start_is_reported_until_the_first_step_is_done(rig: BackendRig) -> None:
     """Regression: no output during the 30 s in which a framework started."""
     said: list[str] = []
 

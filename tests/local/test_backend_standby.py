@@ -6,10 +6,10 @@ import json
 
 from spotladder.core.model import Drain, Launch, TakeOver
 from spotladder.core.reasons import Reason
-from tests.local.rig import BEGAN, Rig
+from tests.local.rig import BEGAN, BackendRig
 
 
-def standing_by(rig: Rig) -> None:
+def standing_by(rig: BackendRig) -> None:
     """Attempt 1 trains, and the program of attempt 2 waits until it may take over."""
     rig.start_all()
     rig.backend.launch(Launch(2, "spot-b", standby=True))
@@ -20,7 +20,7 @@ def standing_by(rig: Rig) -> None:
     rig.backend.observe()
 
 
-def test_a_standby_attempt_starts_beside_the_live_one_and_reports_when_its_program_waits(rig: Rig) -> None:
+def test_a_standby_attempt_starts_beside_the_live_one_and_reports_when_its_program_waits(rig: BackendRig) -> None:
     standing_by(rig)
     assert rig.observe(1).held is None
     assert (rig.observe(2).held, all(pod.ready for pod in rig.observe(2).pods)) == (False, True)
@@ -32,7 +32,7 @@ def test_a_standby_attempt_starts_beside_the_live_one_and_reports_when_its_progr
     assert set(rig.nodes) & {"h3", "h4"} == set(), "no head is started ahead beside a standby attempt"
 
 
-def test_a_takeover_is_no_request_to_stop_and_a_later_drain_is(rig: Rig) -> None:
+def test_a_takeover_is_no_request_to_stop_and_a_later_drain_is(rig: BackendRig) -> None:
     standing_by(rig)
     for _ in range(2):
         rig.backend.take_over(TakeOver(2))

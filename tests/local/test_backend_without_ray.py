@@ -12,7 +12,7 @@ from spotladder.display.timeline import Noted
 from spotladder.local import driver
 from spotladder.local.backend import CONNECTS_WITHIN
 from spotladder.local.program import Program
-from tests.local.rig import BEGAN, Rig
+from tests.local.rig import BEGAN, BackendRig
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return killed
 
 
-def start_without_ray(rig: Rig) -> None:
+def start_without_ray(rig: BackendRig) -> None:
     """Start a program that does not use Ray."""
     rig.start_all()
     rig.nodes["h1"].used = False
@@ -31,7 +31,7 @@ def start_without_ray(rig: Rig) -> None:
     rig.observe()
 
 
-def test_a_program_that_does_not_use_ray_is_killed_with_a_lost_node(rig: Rig, killed: list[str]) -> None:
+def test_a_program_that_does_not_use_ray_is_killed_with_a_lost_node(rig: BackendRig, killed: list[str]) -> None:
     start_without_ray(rig)
     (noted,) = rig.of(Noted)
     assert "counts as running on a1-w1, a1-w2" in str(noted)
@@ -46,7 +46,7 @@ def test_a_program_that_does_not_use_ray_is_killed_with_a_lost_node(rig: Rig, ki
 
 @pytest.mark.parametrize("beats", [True, False])
 def test_a_program_that_uses_ray_or_may_still_connect_is_not_killed_with_a_lost_node(
-    rig: Rig, killed: list[str], beats: bool
+    rig: BackendRig, killed: list[str], beats: bool
 ) -> None:
     rig.start_all()
     rig.nodes["h1"].used = beats
@@ -62,7 +62,7 @@ def test_a_program_that_uses_ray_or_may_still_connect_is_not_killed_with_a_lost_
 
 
 def test_a_node_loss_before_the_program_counts_as_without_ray_does_not_kill_it_later(
-    rig: Rig, killed: list[str]
+    rig: BackendRig, killed: list[str]
 ) -> None:
     rig.start_all()
     rig.nodes["h1"].used = False
@@ -80,7 +80,7 @@ def test_a_node_loss_before_the_program_counts_as_without_ray_does_not_kill_it_l
     assert killed == ["0001"]
 
 
-def test_a_program_that_does_not_use_ray_runs_until_the_notice_ends(rig: Rig, killed: list[str]) -> None:
+def test_a_program_that_does_not_use_ray_runs_until_the_notice_ends(rig: BackendRig, killed: list[str]) -> None:
     """Regression: Ray drains an idle node at once, and the program was killed 1–2 s after its notice."""
     rig.pool.plan = replace(rig.pool.plan, taken_at=(10.0,), notice=20.0)
     start_without_ray(rig)

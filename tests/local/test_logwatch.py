@@ -20,7 +20,7 @@ from spotladder.local.logwatch import LogWatch
 from tests.waiting import eventually
 
 
-class Bucket:
+class WrittenLog:
     """A commit log in a memory store, with one writer."""
 
     def __init__(self, folder: Path) -> None:
@@ -35,12 +35,12 @@ class Bucket:
 
 
 @pytest.fixture
-def bucket(tmp_path: Path) -> Bucket:
-    return Bucket(tmp_path)
+def bucket(tmp_path: Path) -> WrittenLog:
+    return WrittenLog(tmp_path)
 
 
 @pytest.fixture
-def watch(bucket: Bucket) -> Iterator[LogWatch]:
+def watch(bucket: WrittenLog) -> Iterator[LogWatch]:
     bucket.commit(10)
     watch = LogWatch(bucket.log, keep=2, spacing=0.01)
     watch.start()
@@ -53,7 +53,7 @@ def test_commits_before_the_start_are_progress_but_not_new(watch: LogWatch) -> N
     assert watch.take_new() == []
 
 
-def test_each_new_commit_is_returned_once(watch: LogWatch, bucket: Bucket) -> None:
+def test_each_new_commit_is_returned_once(watch: LogWatch, bucket: WrittenLog) -> None:
     bucket.commit(20)
     bucket.commit(30)
     assert eventually(lambda: watch.progress.step == 30)
@@ -62,7 +62,7 @@ def test_each_new_commit_is_returned_once(watch: LogWatch, bucket: Bucket) -> No
 
 
 def test_a_bucket_outage_is_reported_once_and_keeps_the_progress(
-    watch: LogWatch, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+    watch: LogWatch, bucket: WrittenLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follow = CommitLog.follow
 
@@ -88,7 +88,7 @@ def test_a_bucket_outage_is_reported_once_and_keeps_the_progress(
 
 
 def test_credentials_that_are_replaced_in_place_are_read_again(
-    watch: LogWatch, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+    watch: LogWatch, bucket: WrittenLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: after a key was replaced in its file, the program committed and the runner saw no commits."""
     listing, replaced = bucket.store.list, threading.Event()
@@ -111,7 +111,7 @@ def test_credentials_that_are_replaced_in_place_are_read_again(
     assert eventually(lambda: watch.progress.step == 20)
 
 
-def test_the_end_of_the_job_is_recorded_once(watch: LogWatch, bucket: Bucket) -> None:
+def test_the_end_of_the_job_is_recorded_once(watch: LogWatch, bucket: WrittenLog) -> None:
     watch.end(succeeded=True, message="Completed")
     watch.end(succeeded=True, message="Completed")
     end = bucket.log.read().end
@@ -119,7 +119,7 @@ def test_the_end_of_the_job_is_recorded_once(watch: LogWatch, bucket: Bucket) ->
     assert (end.outcome, end.message) == ("Succeeded", "Completed")
 
 
-def test_deleted_commits_are_reported_and_keep_the_known_progress(watch: LogWatch, bucket: Bucket) -> None:
+def test_deleted_commits_are_reported_and_keep_the_known_progress(watch: LogWatch, bucket: WrittenLog) -> None:
     """For example when a network file system is unmounted during a run."""
     objects = dict(bucket.store.objects)
     bucket.store.objects.clear()
@@ -130,7 +130,7 @@ def test_deleted_commits_are_reported_and_keep_the_known_progress(watch: LogWatc
     assert eventually(lambda: not watch.gone)
 
 
-def test_at_the_end_of_the_job_only_the_newest_commits_are_kept(watch: LogWatch, bucket: Bucket) -> None:
+def test_at_the_end_of_the_job_only_the_newest_commits_are_kept(watch: LogWatch, bucket: WrittenLog) -> None:
     """Before the end, the newest commit of each attempt is kept too. Regression: `keep: 2` left 4 GiB after success."""
     for attempt in (2, 3, 4):
         bucket.writer = bucket.log.start(attempt, "spot-a")
@@ -141,7 +141,7 @@ def test_at_the_end_of_the_job_only_the_newest_commits_are_kept(watch: LogWatch,
 
 
 def test_storing_the_driver_output_is_retried_after_a_bucket_outage(
-    watch: LogWatch, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    watch: LogWatch, bucket: WrittenLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver, refusing = tmp_path / "driver.log", threading.Event()
     driver.write_text("password=hunter2hunter2\nboom\n")
@@ -160,7 +160,7 @@ def test_storing_the_driver_output_is_retried_after_a_bucket_outage(
     assert outputs.read(bucket.log.store, [Output(1, 0, "driver")]) == ["password=[redacted]\nboom\n"]
 
 
-def test_the_driver_output_is_stored_when_the_run_ends(bucket: Bucket, tmp_path: Path) -> None:
+def test_the_driver_output_is_stored_when_the_run_ends(bucket: WrittenLog, tmp_path: Path) -> None:
     watch = LogWatch(bucket.log, keep=2, spacing=60.0)
     watch.start()
     (tmp_path / "driver.log").write_text("bye\n")
@@ -170,7 +170,7 @@ def test_the_driver_output_is_stored_when_the_run_ends(bucket: Bucket, tmp_path:
 
 
 def test_the_log_is_current_after_a_requested_read_even_if_it_failed(
-    watch: LogWatch, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+    watch: LogWatch, bucket: WrittenLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert watch.current
     bucket.commit(20)

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spotladder.local.nodes import Head, Machine, RayNode, Worker
+from spotladder.local.nodes import Head, NodeSettings, RayNode, Worker
 from spotladder.local.reaper import MARK, Reaper, end_all, members
 from spotladder.local.scratch import new_scratch
 from tests.waiting import eventually
@@ -25,14 +25,14 @@ from tests.waiting import eventually
 LABELS = {"spotladder.io/tier": "spot-a"}
 
 
-class Place:
+class NodeHost:
     """A separate machine for one test; `close` ends its processes and checks that none is left."""
 
     def __init__(self, folder: Path) -> None:
         self.mark = uuid.uuid4().hex
         self.scratch = new_scratch(self.mark)
         self.reaper = Reaper(self.mark, self.scratch.path, self.scratch.lock)
-        self.machine = Machine(self.mark, self.scratch.path, folder, folder, self.reaper, 80 * 1024**2)
+        self.machine = NodeSettings(self.mark, self.scratch.path, folder, folder, self.reaper, 80 * 1024**2)
 
     def up(self, *nodes: RayNode) -> None:
         assert eventually(lambda: all(node.up or node.failed() for node in nodes))
@@ -51,8 +51,8 @@ def commands(node: RayNode) -> list[str]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    place = Place(tmp_path)
+def place(tmp_path: Path) -> Iterator[NodeHost]:
+    place = NodeHost(tmp_path)
     yield place
     place.close()
 
@@ -72,7 +72,7 @@ def test_the_scratch_path_is_short_enough_for_sockets_with_any_tmpdir(
         shutil.rmtree(scratch.path)
 
 
-def test_a_failed_node_start_reports_the_cause(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_node_start_reports_the_cause(place: NodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "spotladder.local.nodes._ray", lambda: ["sh", "-c", "echo; echo 'ValueError: no such option'", ""]
     )
@@ -82,7 +82,9 @@ def test_a_failed_node_start_reports_the_cause(place: Place, monkeypatch: pytest
     assert str(node.log) in (node.failed() or "")
 
 
-def test_each_node_has_a_cache_of_its_own_that_is_lost_with_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_node_has_a_cache_of_its_own_that_is_lost_with_it(
+    place: NodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = 'cache=$SPOTLADDER_CACHE; echo "cache: $cache $SPOTLADDER_CACHE_SIZE"; [ "$cache" ] && mkdir -p "$cache"'
     monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["sh", "-c", script])
     machine = replace(place.machine, cache_size=1000)
@@ -100,14 +102,16 @@ def test_each_node_has_a_cache_of_its_own_that_is_lost_with_it(place: Place, mon
     without.kill()
 
 
-def test_a_head_that_prints_no_address_is_reported_as_failed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_prints_no_address_is_reported_as_failed(place: NodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["echo", "Ray runtime started."])
     head = Head("h1", place.machine)
     assert eventually(lambda: head.failed() is not None)
     assert "Ray version" in (head.failed() or "")
 
 
-def test_a_head_is_up_once_it_has_printed_its_complete_address(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_is_up_once_it_has_printed_its_complete_address(
+    place: NodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["sh", "-c", "sleep 60"])
     head = Head("h1", place.machine)
     try:
@@ -124,7 +128,7 @@ def test_a_head_is_up_once_it_has_printed_its_complete_address(place: Place, mon
 
 
 def test_a_node_does_not_inherit_variables_of_another_ray_cluster_or_job(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: NodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "SPOTLADDER_NOTICE_URL", "SPOTLADDER_ATTEMPT"):
         monkeypatch.setenv(name, "another's")
@@ -145,7 +149,7 @@ def test_killing_one_of_two_parallel_runs_does_not_affect_the_other(tmp_path: Pa
     other = subprocess.Popen(
         [sys.executable, "-c", OTHER_RUN, other_mark, str(tmp_path / "other")], stdout=subprocess.PIPE, text=True
     )
-    place = Place(tmp_path / "own")
+    place = NodeHost(tmp_path / "own")
     try:
         head = Head("h1", place.machine)
         place.up(head)
@@ -180,14 +184,14 @@ def test_killing_one_of_two_parallel_runs_does_not_affect_the_other(tmp_path: Pa
 
 OTHER_RUN = """\
 import pathlib, sys, time
-from spotladder.local.nodes import Head, Machine, Worker
+from spotladder.local.nodes import Head, NodeSettings, Worker
 from spotladder.local.reaper import Reaper
 from spotladder.local.scratch import new_scratch
 mark, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 scratch = new_scratch(mark)
 pathlib.Path(folder, "scratch").symlink_to(scratch.path)
 reaper = Reaper(mark, scratch.path, scratch.lock)
-machine = Machine(mark, scratch.path, folder, folder, reaper, 80 * 1024**2)
+machine = NodeSettings(mark, scratch.path, folder, folder, reaper, 80 * 1024**2)
 head = Head("h1", machine)
 while not head.up:
     assert not head.failed(), head.failed()
@@ -202,7 +206,9 @@ time.sleep(600)
 
 
 @pytest.mark.ray
-def test_a_ray_cluster_of_the_user_is_neither_joined_nor_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_cluster_of_the_user_is_neither_joined_nor_ended(
+    place: NodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The user's own Ray cluster uses the default ports, and RAY_ADDRESS points to it."""
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
     with ExitStack() as stack:

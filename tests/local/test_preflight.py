@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder.local import preflight
-from spotladder.local.state import Run
+from spotladder.local.state import RunIdentity
 
 FIELD = "spec.workload.ray.template.spec.entrypoint"
 
@@ -117,23 +117,31 @@ def test_the_object_store_of_a_node_is_within_rays_limits() -> None:
     assert preflight.object_store(10_000) == preflight.OBJECT_STORE_LEAST
 
 
-RUN = Run(began=1.0, python="3.11", ray="2.58.1", uri="s3://bucket/a")
+RUN = RunIdentity(began=1.0, python="3.11", ray="2.58.1", uri="s3://bucket/a")
 
 
 @pytest.mark.parametrize(
     ("here", "kind", "message"),
     [
-        (Run(2.0, "3.12", "2.58.1", RUN.uri), EnvironmentFailure, r"Python 3\.11, this is Python 3\.12.*--fresh"),
-        (Run(2.0, "3.11", "2.55.0", RUN.uri), EnvironmentFailure, r"Ray 2\.58\.1, this is Ray 2\.55\.0.*--fresh"),
-        (Run(2.0, "3.11", "2.58.1", "s3://bucket/b"), InvalidSpec, r"s3://bucket/a.*s3://bucket/b"),
+        (
+            RunIdentity(2.0, "3.12", "2.58.1", RUN.uri),
+            EnvironmentFailure,
+            r"Python 3\.11, this is Python 3\.12.*--fresh",
+        ),
+        (
+            RunIdentity(2.0, "3.11", "2.55.0", RUN.uri),
+            EnvironmentFailure,
+            r"Ray 2\.58\.1, this is Ray 2\.55\.0.*--fresh",
+        ),
+        (RunIdentity(2.0, "3.11", "2.58.1", "s3://bucket/b"), InvalidSpec, r"s3://bucket/a.*s3://bucket/b"),
     ],
 )
 def test_resuming_needs_the_same_python_ray_and_checkpoint_address(
-    here: Run, kind: type[SpotladderError], message: str
+    here: RunIdentity, kind: type[SpotladderError], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
         preflight.check_same(RUN, here)
 
 
 def test_resuming_with_the_same_versions_is_accepted() -> None:
-    preflight.check_same(RUN, Run(99.0, "3.11", "2.58.1", RUN.uri, mark="another"))
+    preflight.check_same(RUN, RunIdentity(99.0, "3.11", "2.58.1", RUN.uri, mark="another"))

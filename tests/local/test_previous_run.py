@@ -16,13 +16,13 @@ from spotladder.core.reasons import Reason
 from spotladder.display.timeline import Billed, Committed, Noted
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local.previous_run import RunStart, StartMode, close_interrupted_attempt, start_from, unrecorded_commits
-from spotladder.local.state import JobFolder, Run
+from spotladder.local.state import JobFolder, RunIdentity
 
-NOW = Run(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
-THEN = Run(began=10.0, python="3.11", ray="2.58.1", uri="file:///x", mark="old")
+NOW = RunIdentity(began=50.0, python="3.11", ray="2.58.1", uri="file:///x", mark="new")
+THEN = RunIdentity(began=10.0, python="3.11", ray="2.58.1", uri="file:///x", mark="old")
 
 
-class Place:
+class PreviousRun:
     def __init__(self, root: Path) -> None:
         self.folder = JobFolder(root / "state", "team-a", "digits")
         self.folder.path.mkdir(parents=True)
@@ -46,8 +46,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> PreviousRun:
+    return PreviousRun(tmp_path)
 
 
 SUSPENDED = JobState(stage=Stage.SUSPENDED, last_number=2, tier="spot-b")
@@ -68,7 +68,7 @@ SUCCEEDED = JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, last_number
 
 
 @pytest.mark.parametrize("begin", list(StartMode))
-def test_without_a_previous_run_every_mode_starts_a_new_run(place: Place, begin: StartMode) -> None:
+def test_without_a_previous_run_every_mode_starts_a_new_run(place: PreviousRun, begin: StartMode) -> None:
     start = start_from(begin, place.folder, place.log, NOW)
     assert (start.state, start.run, start.resumed) == (JobState(), NOW, False)
 
@@ -81,7 +81,7 @@ def test_without_a_previous_run_every_mode_starts_a_new_run(place: Place, begin:
         (SUCCEEDED, r"it has succeeded; --fresh (?!.*--resume)"),
     ],
 )
-def test_without_an_option_a_previous_run_is_not_touched(place: Place, state: JobState, expected: str) -> None:
+def test_without_an_option_a_previous_run_is_not_touched(place: PreviousRun, state: JobState, expected: str) -> None:
     place.left(state)
     place.commit(40)
     with pytest.raises(InvalidSpec, match=expected):
@@ -90,13 +90,13 @@ def test_without_an_option_a_previous_run_is_not_touched(place: Place, state: Jo
     assert place.log.newest() is not None
 
 
-def test_without_an_option_existing_checkpoints_are_not_touched(place: Place) -> None:
+def test_without_an_option_existing_checkpoints_are_not_touched(place: PreviousRun) -> None:
     place.commit(40)
     with pytest.raises(InvalidSpec, match=r"up to step 40; --resume"):
         start_from(StartMode.NEW, place.folder, place.log, NOW)
 
 
-def test_fresh_deletes_state_and_checkpoints(place: Place) -> None:
+def test_fresh_deletes_state_and_checkpoints(place: PreviousRun) -> None:
     place.left(EXHAUSTED)
     place.commit(40)
     start = start_from(StartMode.FRESH, place.folder, place.log, NOW)
@@ -107,7 +107,7 @@ def test_fresh_deletes_state_and_checkpoints(place: Place) -> None:
 
 
 @pytest.mark.parametrize("torn", ["00000000.json", "00000001.json"])
-def test_fresh_deletes_a_corrupt_commit_log_of_this_job(place: Place, torn: str) -> None:
+def test_fresh_deletes_a_corrupt_commit_log_of_this_job(place: PreviousRun, torn: str) -> None:
     """The owner is known from another entry or from the previous run."""
     place.folder.save(SUSPENDED)
     place.folder.save_run(replace(THEN, uri=NOW.uri))
@@ -117,7 +117,7 @@ def test_fresh_deletes_a_corrupt_commit_log_of_this_job(place: Place, torn: str)
     assert not [path for path in place.bucket.rglob("*") if path.is_file()]
 
 
-def test_fresh_does_not_delete_a_corrupt_log_of_unknown_owner(place: Place) -> None:
+def test_fresh_does_not_delete_a_corrupt_log_of_unknown_owner(place: PreviousRun) -> None:
     place.folder.save(SUSPENDED)
     place.folder.save_run(replace(THEN, uri="file:///elsewhere"))
     place.commit(40)
@@ -131,7 +131,7 @@ def test_fresh_does_not_delete_a_corrupt_log_of_unknown_owner(place: Place) -> N
 
 @pytest.mark.parametrize("name", ["state.json", "run.json"])
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]"])
-def test_fresh_deletes_an_unreadable_state(place: Place, name: str, content: bytes) -> None:
+def test_fresh_deletes_an_unreadable_state(place: PreviousRun, name: str, content: bytes) -> None:
     """The error message recommends --fresh."""
     place.left(SUSPENDED)
     (place.folder.path / name).write_bytes(content)
@@ -141,31 +141,31 @@ def test_fresh_deletes_an_unreadable_state(place: Place, name: str, content: byt
     assert start_from(StartMode.NEW, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
 
 
-def test_resume_continues_the_same_run(place: Place) -> None:
+def test_resume_continues_the_same_run(place: PreviousRun) -> None:
     place.left(SUSPENDED)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert (start.state, start.run, start.resumed) == (SUSPENDED, THEN, True)
 
 
-def test_resuming_an_exhausted_job_resets_its_tiers_and_keeps_the_cost(place: Place) -> None:
+def test_resuming_an_exhausted_job_resets_its_tiers_and_keeps_the_cost(place: PreviousRun) -> None:
     place.left(EXHAUSTED)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert start.state == JobState(last_number=5, tiers=(replace(SPENT, failures=0, exhausted_by=None),))
     assert start.state.spent_usd == EXHAUSTED.spent_usd
 
 
-def test_resuming_a_succeeded_job_keeps_its_stage(place: Place) -> None:
+def test_resuming_a_succeeded_job_keeps_its_stage(place: PreviousRun) -> None:
     place.left(SUCCEEDED)
     assert start_from(StartMode.RESUME, place.folder, place.log, NOW).state.stage is Stage.SUCCEEDED
 
 
-def test_resume_continues_from_checkpoints_without_a_state(place: Place) -> None:
+def test_resume_continues_from_checkpoints_without_a_state(place: PreviousRun) -> None:
     place.commit(40, at=-1000.0)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert (start.state, start.run, start.resumed) == (JobState(), NOW, True)
 
 
-def test_a_run_that_takes_over_checkpoints_keeps_their_uid(place: Place) -> None:
+def test_a_run_that_takes_over_checkpoints_keeps_their_uid(place: PreviousRun) -> None:
     place.commit(40, at=-1000.0, uid="theirs")
     assert start_from(StartMode.RESUME, place.folder, place.log, replace(NOW, uid="mine")).run.uid == "theirs"
 
@@ -178,7 +178,7 @@ def test_a_run_that_takes_over_checkpoints_keeps_their_uid(place: Place) -> None
     ("ago", "alive"), [(0.0, True), (59.0, True), (61.0, False), (-3600.0, True)], ids=["now", "59 s", "61 s", "ahead"]
 )
 def test_a_log_that_another_run_writes_is_neither_deleted_nor_taken_over(
-    place: Place, begin: StartMode, ago: float, alive: bool
+    place: PreviousRun, begin: StartMode, ago: float, alive: bool
 ) -> None:
     """Regression: --fresh with another --state-dir deleted 1,140 steps of a running job."""
     place.commit(40, at=NOW.began - ago, uid="theirs")
@@ -192,26 +192,26 @@ def test_a_log_that_another_run_writes_is_neither_deleted_nor_taken_over(
     assert start.resumed is (begin is StartMode.RESUME)
 
 
-def test_a_writer_with_long_intervals_counts_as_alive_for_longer(place: Place) -> None:
+def test_a_writer_with_long_intervals_counts_as_alive_for_longer(place: PreviousRun) -> None:
     for step, at in ((10, -700.0), (20, -400.0), (30, -100.0)):
         place.commit(step, at=at, uid="theirs")
     with pytest.raises(EnvironmentFailure, match="it has written nothing for 900 s"):
         start_from(StartMode.FRESH, place.folder, place.log, NOW)
 
 
-def test_the_writer_timeout_respects_a_long_commit_interval(place: Place) -> None:
+def test_the_writer_timeout_respects_a_long_commit_interval(place: PreviousRun) -> None:
     place.commit(10, at=NOW.began - 800, uid="theirs")
     with pytest.raises(EnvironmentFailure, match="it has written nothing for 900 s"):
         start_from(StartMode.FRESH, place.folder, place.log, NOW, interval=300.0)
 
 
-def test_the_log_of_a_finished_job_has_no_live_writer(place: Place) -> None:
+def test_the_log_of_a_finished_job_has_no_live_writer(place: PreviousRun) -> None:
     place.commit(40, at=NOW.began, uid="theirs")
     place.log.end_as_controller("Succeeded")
     start_from(StartMode.FRESH, place.folder, place.log, NOW)
 
 
-def test_the_previous_run_of_this_folder_is_not_a_live_writer(place: Place) -> None:
+def test_the_previous_run_of_this_folder_is_not_a_live_writer(place: PreviousRun) -> None:
     place.folder.save(SUSPENDED)
     place.folder.save_run(replace(THEN, uid="mine"))
     place.commit(40, at=NOW.began, uid="mine")
@@ -222,7 +222,7 @@ def test_the_previous_run_of_this_folder_is_not_a_live_writer(place: Place) -> N
 
 
 @pytest.mark.parametrize("left", ["nothing", "an older log"])
-def test_resume_is_refused_when_recorded_checkpoints_are_missing(place: Place, left: str) -> None:
+def test_resume_is_refused_when_recorded_checkpoints_are_missing(place: PreviousRun, left: str) -> None:
     """Regression: with a file system that was not mounted, the run silently started at step 0."""
     if left == "an older log":
         place.commit(7)
@@ -233,13 +233,13 @@ def test_resume_is_refused_when_recorded_checkpoints_are_missing(place: Place, l
     assert start_from(StartMode.FRESH, place.folder, place.log, NOW) == RunStart(JobState(), NOW)
 
 
-def test_resume_is_refused_with_another_python_version(place: Place) -> None:
+def test_resume_is_refused_with_another_python_version(place: PreviousRun) -> None:
     place.left(SUSPENDED)
     with pytest.raises(EnvironmentFailure, match=r"Python 3\.11"):
-        start_from(StartMode.RESUME, place.folder, place.log, Run(50.0, "3.13", "2.58.1", NOW.uri))
+        start_from(StartMode.RESUME, place.folder, place.log, RunIdentity(50.0, "3.13", "2.58.1", NOW.uri))
 
 
-def test_the_attempt_of_a_killed_runner_ends_at_the_runners_last_record(place: Place) -> None:
+def test_the_attempt_of_a_killed_runner_ends_at_the_runners_last_record(place: PreviousRun) -> None:
     """Regression: the cost included the time until --resume, and SuspendRequested was recorded without a request."""
     spec = JobSpec(tiers=(Tier("spot-a", price=Price(3600.0)),))
     attempt = Attempt(2, "spot-a", 11.0, seen=True, running_at=12.0, all_ready_at=12.0, known_pods=("w1",))
@@ -255,7 +255,7 @@ def test_the_attempt_of_a_killed_runner_ends_at_the_runners_last_record(place: P
     assert start.state.history[-1].reason is Reason.INTERRUPTED
 
 
-def test_without_a_live_attempt_no_attempt_is_closed(place: Place) -> None:
+def test_without_a_live_attempt_no_attempt_is_closed(place: PreviousRun) -> None:
     place.left(SUSPENDED)
     start = start_from(StartMode.RESUME, place.folder, place.log, NOW)
     assert close_interrupted_attempt(start, JobSpec(tiers=(Tier("spot-a"),)), place.log, ()) == (start, [])

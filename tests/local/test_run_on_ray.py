@@ -69,7 +69,7 @@ pools:
 """
 
 
-class Site:
+class RunSite:
     """The folder of a job, and the runners started for it."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -129,11 +129,11 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Callable[[str], Site]]:
-    sites: list[Site] = []
+def site(tmp_path: Path) -> Iterator[Callable[[str], RunSite]]:
+    sites: list[RunSite] = []
 
-    def make(name: str) -> Site:
-        sites.append(Site(tmp_path / name, name))
+    def make(name: str) -> RunSite:
+        sites.append(RunSite(tmp_path / name, name))
         return sites[-1]
 
     yield make
@@ -150,11 +150,11 @@ def impatient(runner: subprocess.Popen[str]) -> subprocess.Popen[str]:
     return runner
 
 
-def committed(site: Site) -> int:
+def committed(site: RunSite) -> int:
     return max((record.step for record in site.records() if isinstance(record, Committed)), default=0)
 
 
-def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[[str], Site]) -> None:
+def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[[str], RunSite]) -> None:
     """kill -9, then Ctrl-C, then Ctrl-C twice: --resume continues each time; no step is lost or done twice."""
     job = site("stubborn")
     job.lay_out(total=300)
@@ -207,7 +207,7 @@ def test_a_stopped_or_killed_run_is_resumed_without_losing_steps(site: Callable[
     assert [record.resumed for record in job.records() if isinstance(record, Began)] == [False, True, True, True]
 
 
-def test_a_failing_job_does_not_affect_a_job_that_runs_at_the_same_time(site: Callable[[str], Site]) -> None:
+def test_a_failing_job_does_not_affect_a_job_that_runs_at_the_same_time(site: Callable[[str], RunSite]) -> None:
     good, bad = site("good"), site("bad")
     good.lay_out(total=60)
     bad.lay_out(total=60)
@@ -237,7 +237,7 @@ class Returning:
 
 
 def test_a_move_to_a_cheaper_tier_trains_until_the_next_attempt_stands_by(
-    site: Callable[[str], Site], monkeypatch: pytest.MonkeyPatch
+    site: Callable[[str], RunSite], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = site("overlap")
     job.lay_out(total=900)
@@ -292,7 +292,7 @@ pools:
 """
 
 
-def test_a_program_that_does_not_use_ray_gets_its_notice_and_ends_with_its_node(site: Callable[[str], Site]) -> None:
+def test_a_program_that_does_not_use_ray_gets_its_notice_and_ends_with_its_node(site: Callable[[str], RunSite]) -> None:
     """Regression: Ray drains idle nodes at once, and a program was killed 1-2 s after its notice without a commit."""
     job = site("plain")
     job.lay_out(total=9)
@@ -346,7 +346,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_program_that_hangs_writes_the_stacks_of_all_ranks_and_is_replaced(site: Callable[[str], Site]) -> None:
+def test_a_program_that_hangs_writes_the_stacks_of_all_ranks_and_is_replaced(site: Callable[[str], RunSite]) -> None:
     job = site("hangs")
     job.lay_out(total=20)
     (job.folder / "train.py").write_text(HANGS)

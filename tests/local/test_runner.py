@@ -55,11 +55,11 @@ class LiveFake(FakeBackend):
 
 
 @dataclass
-class Rig:
+class RunnerRig:
     """A runner with a script of events: each entry has its time in seconds after the start and a function."""
 
     spec: JobSpec = SPEC
-    script: list[tuple[float, Callable[[Rig], None]]] = field(default_factory=list)
+    script: list[tuple[float, Callable[[RunnerRig], None]]] = field(default_factory=list)
     backend: LiveFake = field(default_factory=LiveFake)
     saved: list[JobState] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
@@ -114,20 +114,20 @@ class Rig:
         return [record for record in self.records if isinstance(record, kind)]
 
 
-def comes_up(number: int) -> Callable[[Rig], None]:
+def comes_up(number: int) -> Callable[[RunnerRig], None]:
     return lambda rig: rig.backend.bring_up(number)
 
 
-def ends(number: int, how: Exit) -> Callable[[Rig], None]:
+def ends(number: int, how: Exit) -> Callable[[RunnerRig], None]:
     return lambda rig: rig.backend.end_program(number, how, "exit code 1: KeyError")
 
 
-def stop(rig: Rig) -> None:
+def stop(rig: RunnerRig) -> None:
     rig.runner.ask_to_stop()
 
 
 def test_a_job_runs_to_its_end() -> None:
-    rig = Rig(script=[(2, comes_up(1)), (10, ends(1, Exit.SUCCEEDED))])
+    rig = RunnerRig(script=[(2, comes_up(1)), (10, ends(1, Exit.SUCCEEDED))])
     assert rig.run() == 0
     assert rig.runner.state.stage is Stage.SUCCEEDED
     assert rig.backend.finished == Finish(succeeded=True, reason=Reason.COMPLETED)
@@ -149,8 +149,8 @@ def test_a_job_runs_to_its_end() -> None:
         pytest.param(replace(SPEC, backoff_limit=0), [(2, comes_up(1)), (3, ends(1, Exit.LOST))], 1, id="backoff"),
     ],
 )
-def test_exit_codes(spec: JobSpec, script: list[tuple[float, Callable[[Rig], None]]], code: int) -> None:
-    rig = Rig(spec, list(script))
+def test_exit_codes(spec: JobSpec, script: list[tuple[float, Callable[[RunnerRig], None]]], code: int) -> None:
+    rig = RunnerRig(spec, list(script))
     assert rig.run() == code
     assert rig.runner.state.stage is Stage.FAILED
     assert rig.backend.finished is not None
@@ -159,24 +159,24 @@ def test_exit_codes(spec: JobSpec, script: list[tuple[float, Callable[[Rig], Non
 
 @pytest.mark.parametrize(("last_exit", "code"), [(5, 5), (1, 1), (2, 1), (None, 1)])
 def test_a_program_that_fails_with_exit_code_5_ends_the_run_with_5(last_exit: int | None, code: int) -> None:
-    rig = Rig(script=[(2, comes_up(1)), (3, ends(1, Exit.FAILED))])
+    rig = RunnerRig(script=[(2, comes_up(1)), (3, ends(1, Exit.FAILED))])
     rig.backend.last_exit = last_exit
     assert rig.run() == code
 
 
 def test_a_job_whose_log_another_owner_has_ends_fenced() -> None:
-    def taken(rig: Rig) -> None:
+    def taken(rig: RunnerRig) -> None:
         rig.backend.progress = Progress(step=5, total=9, attempt=4)
         rig.backend.end_program(1, Exit.FENCED)
 
-    assert Rig(script=[(2, comes_up(1)), (3, taken)]).run() == 76
+    assert RunnerRig(script=[(2, comes_up(1)), (3, taken)]).run() == 76
 
 
 def test_every_action_is_persisted_before_it_is_executed() -> None:
-    rig = Rig(script=[(2, comes_up(1)), (4, lambda rig: rig.backend.notice("a1-w1", BEGAN + 9)), (5, _drained)])
+    rig = RunnerRig(script=[(2, comes_up(1)), (4, lambda rig: rig.backend.notice("a1-w1", BEGAN + 9)), (5, _drained)])
     backend, save = rig.backend, rig.save
 
-    def checked(rig: Rig, action: Launch | Drain | Delete | Finish) -> None:
+    def checked(rig: RunnerRig, action: Launch | Drain | Delete | Finish) -> None:
         state = rig.saved[-1]
         match action:
             case Launch():
@@ -204,18 +204,18 @@ def test_every_action_is_persisted_before_it_is_executed() -> None:
     assert {type(action) for action in backend.calls} == {Launch, Drain, Delete, Finish}
 
 
-def _drained(rig: Rig) -> None:
+def _drained(rig: RunnerRig) -> None:
     rig.backend.end_program(1, Exit.INTERRUPTED)
 
 
 def test_an_unchanged_state_is_not_written_repeatedly() -> None:
-    rig = Rig(script=[(1, comes_up(1)), (60, ends(1, Exit.SUCCEEDED))])
+    rig = RunnerRig(script=[(1, comes_up(1)), (60, ends(1, Exit.SUCCEEDED))])
     rig.run()
     assert len(rig.saved) < 30, "at most one write per five seconds for cost and clock"
 
 
 def test_every_move_and_loss_is_recorded_once_with_its_count() -> None:
-    rig = Rig(
+    rig = RunnerRig(
         script=[
             (1, comes_up(1)),
             (3, lambda rig: rig.backend.lose("a1-w1", Cause.INTERRUPTION)),
@@ -233,7 +233,7 @@ def test_every_move_and_loss_is_recorded_once_with_its_count() -> None:
 
 def test_heartbeats_commits_costs_and_errors_are_recorded() -> None:
     commit = Committed(BEGAN, 1, "spot-a", 20)
-    rig = Rig(
+    rig = RunnerRig(
         script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))],
         new_commits=[commit],
         error="the bucket is unavailable",
@@ -251,13 +251,13 @@ def test_heartbeats_commits_costs_and_errors_are_recorded() -> None:
 
 
 def test_a_bucket_outage_and_its_end_are_recorded() -> None:
-    def away(rig: Rig) -> None:
+    def away(rig: RunnerRig) -> None:
         rig.backend.lose_store(1, rig.now, "refused")
 
-    def back(rig: Rig) -> None:
+    def back(rig: RunnerRig) -> None:
         rig.backend.lose_store(1, None)
 
-    rig = Rig(script=[(1, comes_up(1)), (5, away), (105, back), (110, ends(1, Exit.SUCCEEDED))])
+    rig = RunnerRig(script=[(1, comes_up(1)), (5, away), (105, back), (110, ends(1, Exit.SUCCEEDED))])
     assert rig.run() == 0
     texts = [record.text for record in rig.records if isinstance(record, Noted)]
     assert texts == [
@@ -269,16 +269,16 @@ def test_a_bucket_outage_and_its_end_are_recorded() -> None:
 def test_skipped_commits_are_recorded_once() -> None:
     skipped = "step 20 was not resumed from: a file is missing"
 
-    def committed(step: int) -> Callable[[Rig], None]:
+    def committed(step: int) -> Callable[[RunnerRig], None]:
         return lambda rig: setattr(rig.backend, "progress", Progress(step, 100, BEGAN + step, 1, skipped))
 
-    rig = Rig(script=[(1, comes_up(1)), (2, committed(10)), (3, committed(11)), (5, ends(1, Exit.SUCCEEDED))])
+    rig = RunnerRig(script=[(1, comes_up(1)), (2, committed(10)), (3, committed(11)), (5, ends(1, Exit.SUCCEEDED))])
     rig.run()
     assert [record.text for record in rig.records if isinstance(record, Noted)] == [skipped]
 
 
 def test_the_end_of_a_job_without_commits_says_so() -> None:
-    rig = Rig(script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))])
+    rig = RunnerRig(script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))])
     rig.run()
     (ended,) = rig.of(Ended)
     assert isinstance(ended, Ended)
@@ -286,7 +286,7 @@ def test_the_end_of_a_job_without_commits_says_so() -> None:
 
 
 def test_a_loss_before_the_first_commit_is_recorded_with_a_note() -> None:
-    rig = Rig(
+    rig = RunnerRig(
         script=[
             (1, comes_up(1)),
             (2, lambda rig: rig.backend.lose("a1-w1")),
@@ -302,7 +302,7 @@ def test_a_loss_before_the_first_commit_is_recorded_with_a_note() -> None:
 
 def test_a_notice_before_the_first_commit_is_recorded_without_a_note() -> None:
     """The program commits within the notice, and the next attempt resumes there."""
-    rig = Rig(
+    rig = RunnerRig(
         script=[
             (1, comes_up(1)),
             (2, lambda rig: rig.backend.notice("a1-w1", rig.now + 30)),
@@ -317,18 +317,18 @@ def test_a_notice_before_the_first_commit_is_recorded_without_a_note() -> None:
 def test_the_last_commit_is_recorded_before_the_end_of_the_job() -> None:
     commit = Committed(BEGAN, 1, "spot-a", 20)
 
-    def finishes(rig: Rig) -> None:
+    def finishes(rig: RunnerRig) -> None:
         rig.backend.end_program(1, Exit.SUCCEEDED)
         rig.new_commits.append(commit)
 
-    rig = Rig(script=[(1, comes_up(1)), (5, finishes)])
+    rig = RunnerRig(script=[(1, comes_up(1)), (5, finishes)])
     rig.run()
     ended = next(each for each in rig.records if isinstance(each, Moved) and each.move.reason is Reason.COMPLETED)
     assert rig.records.index(commit) < rig.records.index(ended)
 
 
 def test_a_bucket_outage_at_the_end_does_not_change_the_exit_code() -> None:
-    rig = Rig(script=[(1, comes_up(1)), (2, ends(1, Exit.SUCCEEDED))])
+    rig = RunnerRig(script=[(1, comes_up(1)), (2, ends(1, Exit.SUCCEEDED))])
     forget, rig.backend.finish = rig.backend.finish, None  # type: ignore[method-assign, assignment]
 
     def finish(action: Finish) -> None:
@@ -341,7 +341,7 @@ def test_a_bucket_outage_at_the_end_does_not_change_the_exit_code() -> None:
 
 
 def test_the_first_ctrl_c_drains_and_the_run_can_be_resumed() -> None:
-    rig = Rig(script=[(1, comes_up(1)), (3, stop), (4, _drained)])
+    rig = RunnerRig(script=[(1, comes_up(1)), (3, stop), (4, _drained)])
     assert rig.run() == 75
     assert rig.runner.state.stage is Stage.SUSPENDED
     assert rig.backend.observe().attempts == ()
@@ -350,14 +350,14 @@ def test_the_first_ctrl_c_drains_and_the_run_can_be_resumed() -> None:
     assert reasons[-4:] == [Reason.STOP_REQUESTED, Reason.DRAINED, Reason.GONE, Reason.STOP_REQUESTED]
     assert (rig.shown[0].hint, rig.shown[0].doing) == ("Ctrl-C drains and commits", "Ray starts")
     assert any(snapshot.hint == "Ctrl-C again kills" for snapshot in rig.shown)
-    again = Rig(script=[(1, comes_up(2)), (3, ends(2, Exit.SUCCEEDED))])
+    again = RunnerRig(script=[(1, comes_up(2)), (3, ends(2, Exit.SUCCEEDED))])
     assert again.run(rig.saved[-1]) == 0
     assert again.runner.state.failures == 0
     assert [record.number for record in again.runner.state.history] == [1, 2]
 
 
 def test_the_second_ctrl_c_ends_the_run_at_once() -> None:
-    rig = Rig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
+    rig = RunnerRig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
     with pytest.raises(Killed):
         rig.run()
     assert rig.now < BEGAN + 4
@@ -368,7 +368,7 @@ def test_the_second_ctrl_c_ends_the_run_at_once() -> None:
 
 
 def test_an_environment_failure_ends_the_run_as_interrupted() -> None:
-    rig = Rig(script=[(1, comes_up(1)), (3, lambda rig: setattr(rig.backend, "observe", full))])
+    rig = RunnerRig(script=[(1, comes_up(1)), (3, lambda rig: setattr(rig.backend, "observe", full))])
 
     def full() -> Observation:
         raise EnvironmentFailure("the disk is full")
@@ -381,7 +381,7 @@ def test_an_environment_failure_ends_the_run_as_interrupted() -> None:
 
 
 def test_a_timeline_that_cannot_be_written_does_not_hide_the_cause_of_the_end() -> None:
-    rig = Rig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
+    rig = RunnerRig(script=[(1, comes_up(1)), (3, stop), (3.5, stop)])
     emit = rig.runner._emit
 
     def refuse(record: Record) -> None:
@@ -395,13 +395,13 @@ def test_a_timeline_that_cannot_be_written_does_not_hide_the_cause_of_the_end() 
 
 
 def test_a_stop_before_the_start_of_the_program_does_not_wait() -> None:
-    rig = Rig(script=[(1, stop)])
+    rig = RunnerRig(script=[(1, stop)])
     assert rig.run() == 75
     assert rig.now < BEGAN + 2
 
 
 def test_a_program_that_ignores_the_drain_is_killed_after_the_grace_period() -> None:
-    rig = Rig(replace(SPEC, grace=20.0), [(1, comes_up(1)), (3, stop)])
+    rig = RunnerRig(replace(SPEC, grace=20.0), [(1, comes_up(1)), (3, stop)])
     assert rig.run() == 75
     assert BEGAN + 23 <= rig.now < BEGAN + 24
 
@@ -418,7 +418,7 @@ def test_a_killed_runner_counts_no_failure_and_no_cost_until_the_next_run(stage:
     assert state.failures == before.failures
     assert state.spent_usd == pytest.approx(before.spent_usd + 2 * before.nodes), "one dollar per node and second"
     number = state.last_number + 1
-    rig = Rig(script=[(3600, comes_up(number)), (3601, ends(number, Exit.SUCCEEDED))], now=BEGAN + 3599)
+    rig = RunnerRig(script=[(3600, comes_up(number)), (3601, ends(number, Exit.SUCCEEDED))], now=BEGAN + 3599)
     assert rig.run(state) == 0
     assert rig.saved[1].spent_usd == state.spent_usd
     assert [record.reason for record in rig.runner.state.history][-1] is Reason.COMPLETED
@@ -430,17 +430,17 @@ def _killed_in(stage: Stage) -> JobState:
     class Kill(Exception):
         pass
 
-    def kill(rig: Rig) -> None:
+    def kill(rig: RunnerRig) -> None:
         if rig.saved[-1].stage is stage:
             raise Kill
 
-    script: list[tuple[float, Callable[[Rig], None]]] = [(1.0, kill), (2.0, comes_up(1)), (3.0, kill)]
+    script: list[tuple[float, Callable[[RunnerRig], None]]] = [(1.0, kill), (2.0, comes_up(1)), (3.0, kill)]
     if stage is Stage.RECOVERING:
         script += [(4.0, lambda rig: rig.backend.lose("a1-w1")), (5.0, kill)]
     else:
         script += [(4.0, stop), (5.0, kill)]
     spec = replace(SPEC, tiers=(replace(SPEC.tiers[0], max_failures=3), SPEC.tiers[1]))
-    rig = Rig(spec, script)
+    rig = RunnerRig(spec, script)
     if stage is Stage.ENDING:
         rig.backend.keeps_deleted = {1}
         rig.script += [(6.0, _drained), (7.0, kill)]
@@ -451,13 +451,13 @@ def _killed_in(stage: Stage) -> JobState:
 
 def test_the_poll_interval_is_at_most_100_ms() -> None:
     assert POLL_INTERVAL <= 0.1
-    rig = Rig(script=[(1, comes_up(1)), (3, ends(1, Exit.SUCCEEDED))])
+    rig = RunnerRig(script=[(1, comes_up(1)), (3, ends(1, Exit.SUCCEEDED))])
     rig.run()
     assert rig.now <= BEGAN + 3 + 2 * POLL_INTERVAL
 
 
 def test_a_lost_pod_is_shown_as_lost() -> None:
-    rig = Rig(
+    rig = RunnerRig(
         replace(SPEC, tiers=(replace(SPEC.tiers[0], max_failures=3),)),
         [(1, comes_up(1)), (3, lambda rig: rig.backend.lose("a1-w1")), (4, comes_up(1)), (6, ends(1, Exit.SUCCEEDED))],
     )

@@ -14,10 +14,10 @@ import pytest
 
 from spotladder.core.model import Attempt, JobState, Stage
 from spotladder.errors import EnvironmentFailure
-from spotladder.local.state import AlreadyRunning, JobFolder, Run
+from spotladder.local.state import AlreadyRunning, JobFolder, RunIdentity
 
 STATE = JobState(stage=Stage.RUNNING, attempt=Attempt(3, "spot-a", 1.0), last_number=3, tier="spot-a")
-RUN = Run(began=12.5, python="3.11", ray="2.58.1", uri="s3://b/p", mark="m")
+RUN = RunIdentity(began=12.5, python="3.11", ray="2.58.1", uri="s3://b/p", mark="m")
 
 
 @pytest.fixture

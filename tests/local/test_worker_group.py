@@ -17,7 +17,7 @@ BEGAN = 1_000_000.0
 
 
 @dataclass
-class FakeNode:
+class FakeWorker:
     alive: bool = True
     up: bool = False
     why: str | None = None
@@ -40,14 +40,14 @@ class Bench:
     pool: PoolClock
     size: int = 2
     head_is_up: bool = True
-    nodes: dict[str, FakeNode] = field(default_factory=dict)
+    nodes: dict[str, FakeWorker] = field(default_factory=dict)
     told: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fleet = WorkerGroup(Launch(1, "spot-a"), self.size, self.pool, self._start, self.told.append)
 
-    def _start(self, name: str) -> FakeNode | None:
-        return self.nodes.setdefault(name, FakeNode()) if self.head_is_up else None
+    def _start(self, name: str) -> FakeWorker | None:
+        return self.nodes.setdefault(name, FakeWorker()) if self.head_is_up else None
 
     def at(self, seconds: float, *, replace: bool = True) -> list[PodSeen]:
         self.fleet.advance(BEGAN + seconds, replace=replace)

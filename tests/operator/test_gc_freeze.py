@@ -10,15 +10,15 @@ import pytest
 from spotladder.operator.gc_freeze import gc_frozen, gc_unfrozen
 
 
-class Thing:
+class CyclicThing:
     """A reference cycle: only the garbage collector removes it."""
 
     def __init__(self) -> None:
         self.itself = self
 
 
-def thing() -> weakref.ref[Thing]:
-    return weakref.ref(Thing())
+def thing() -> weakref.ref[CyclicThing]:
+    return weakref.ref(CyclicThing())
 
 
 def test_listed_objects_are_exempt_from_collection_until_they_are_unfrozen() -> None:
@@ -40,7 +40,7 @@ def test_listed_objects_are_exempt_from_collection_until_they_are_unfrozen() -> 
 
 
 def test_an_interrupted_listing_restores_the_garbage_collector() -> None:
-    listed: list[weakref.ref[Thing]] = []
+    listed: list[weakref.ref[CyclicThing]] = []
 
     def stopped() -> None:
         with gc_frozen():

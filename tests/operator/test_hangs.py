@@ -15,15 +15,15 @@ from spotladder.core.codec import load_state
 from spotladder.core.contract import Variable
 from spotladder.core.model import JobState
 from tests.kube.test_standby import variables
-from tests.kube.world import World, eventually
+from tests.kube.world import KubeWorld, eventually
 
 HUNG = "no step for 70 s (a step takes 1 s); the stacks of its ranks are in their output"
 
 
 @pytest.fixture
-async def here() -> AsyncIterator[World]:
+async def here() -> AsyncIterator[KubeWorld]:
     clock = SteppedClock()
-    found = World(FakeClient(FakeApiServer(clock), clock), None, "team-a")  # type: ignore[arg-type]
+    found = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, "team-a")  # type: ignore[arg-type]
     found.clock = clock
     await found.make_namespace()
     for tier in ("spot-a", "spot-b", "on-demand"):
@@ -32,11 +32,11 @@ async def here() -> AsyncIterator[World]:
         yield found
 
 
-async def state(here: World) -> JobState:
+async def state(here: KubeWorld) -> JobState:
     return load_state((await here.status())["state"])
 
 
-async def test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_knows_it(here: World) -> None:
+async def test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_knows_it(here: KubeWorld) -> None:
     await here.submit(hangTimeout="90s")
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))

@@ -28,7 +28,7 @@ AWS = {
 }  # fmt: skip
 
 
-class Fake:
+class FakePriceSource:
     """A fake price source with a configured answer, returned once `gate` is open."""
 
     def __init__(self, answer: Price | Exception) -> None:
@@ -52,7 +52,7 @@ async def until(what: Any) -> None:
 
 
 async def test_a_price_in_the_spec_is_used_without_a_lookup() -> None:
-    fake = Fake(Price(9.0))
+    fake = FakePriceSource(Price(9.0))
     async with Prices({PriceSource.AWS: fake}, clock=SteppedClock(), changed=lambda: None) as prices:
         given = capacity(price={"perNodeHour": "0.42", "onDemandPerNodeHour": "1.41"})
         assert prices.of(given) == Price(0.42, 1.41)
@@ -63,7 +63,7 @@ async def test_a_price_in_the_spec_is_used_without_a_lookup() -> None:
 
 
 async def test_a_price_lookup_does_not_block_and_its_result_triggers_a_reconcile() -> None:
-    fake, told, clock = Fake(Price(0.4, 1.0)), list[str](), SteppedClock()
+    fake, told, clock = FakePriceSource(Price(0.4, 1.0)), list[str](), SteppedClock()
     fake.gate.clear()
     async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
         tier = capacity(**AWS)
@@ -85,7 +85,7 @@ async def test_a_price_lookup_does_not_block_and_its_result_triggers_a_reconcile
     ("error", "says"), [(PriceUnknown("no such type"), "no such type"), (KeyError("terms"), "KeyError: 'terms'")]
 )
 async def test_a_failed_price_lookup_leaves_the_price_unknown_and_is_retried(error: Exception, says: str) -> None:
-    fake, told, clock = Fake(error), list[str](), SteppedClock()
+    fake, told, clock = FakePriceSource(error), list[str](), SteppedClock()
     async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
         tier = capacity(**AWS)
         prices.of(tier)

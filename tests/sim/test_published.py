@@ -13,12 +13,12 @@ from spotladder.core.model import TierChoice, TierView
 from tests.bench import published
 
 
-class OnDemand:
+class AlwaysOnDemand:
     def choose(self, view: TierView) -> TierChoice:
         return TierChoice("on-demand")
 
 
-class Spot:
+class AlwaysSpot:
     def choose(self, view: TierView) -> TierChoice:
         return TierChoice("spot")
 
@@ -46,10 +46,10 @@ def test_thirty_windows_are_chosen_at_equal_distances_by_name() -> None:
 def test_on_demand_pays_the_overhead_once_and_an_empty_market_misses_every_deadline(tmp_path: Path) -> None:
     starts = published.load(packed(tmp_path, taken=1, windows=30))
     starts = {zone: windows[:1] for zone, windows in starts.items()}
-    found = published.scores(starts, lambda _zone, _job: OnDemand())
+    found = published.scores(starts, lambda _zone, _job: AlwaysOnDemand())
     assert found.missed == 0
     for variant, score in found.variants.items():
         lost = variant.overhead * published.ON_DEMAND
         assert score == pytest.approx(-100 * lost / (published.DEAREST - published.CHEAPEST))
-    found = published.scores({zone: windows[:1] for zone, windows in starts.items()}, lambda _zone, _job: Spot())
+    found = published.scores({zone: windows[:1] for zone, windows in starts.items()}, lambda _zone, _job: AlwaysSpot())
     assert (found.missed, found.runs, found.mean) == (32, 32, published.MISSED)

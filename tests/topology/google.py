@@ -22,7 +22,7 @@ from spotladder_infra.google import COMPUTE, CONTAINER, IAM, REGISTRY, STORAGE
 from tests.topology.gcs import refusal
 
 
-class Cloud:
+class GoogleCloud:
     """The resources of Google Cloud.
 
     Paths of `compute`, `container`, `iam` and `registry` are those of the APIs, without the version. `objects` are
@@ -109,9 +109,9 @@ def _error(status: int, message: str) -> dict[str, Any]:
 
 
 @contextmanager
-def google_cloud(monkeypatch: pytest.MonkeyPatch, project: str | None = "acme-ml") -> Iterator[Cloud]:
+def google_cloud(monkeypatch: pytest.MonkeyPatch, project: str | None = "acme-ml") -> Iterator[GoogleCloud]:
     """A cloud that the libraries reach, with credentials for it."""
-    cloud = Cloud()
+    cloud = GoogleCloud()
 
     class Handler(BaseHTTPRequestHandler):
         def do(self) -> None:

@@ -14,7 +14,7 @@ from spotladder_infra.terraform import adopt
 from spotladder_infra.terraform.events import Action, Planned
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
-from tests.topology.google import Cloud, google_cloud
+from tests.topology.google import GoogleCloud, google_cloud
 
 GOLDEN = Path(__file__).parents[1] / "infra" / "golden"
 PROJECT = "projects/acme-ml"
@@ -25,7 +25,7 @@ NETWORK = f"https://compute.googleapis.com/compute/v1/{PROJECT}/global/networks/
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleCloud]:
     with google_cloud(monkeypatch) as made:
         yield made
 
@@ -51,7 +51,7 @@ def plan(folder: Path) -> list[Planned]:
     return [Planned(f"{kind}.{name}", Action.CREATE) for kind, named in stack.items() for name in named]
 
 
-def plant(cloud: Cloud) -> None:
+def plant(cloud: GoogleCloud) -> None:
     """Everything that an apply created before it was killed."""
     cloud.compute[f"{PROJECT}/global/networks/alpha"] = DESCRIBED
     cloud.compute[f"{REGION}/subnetworks/alpha-nodes"] = {"network": NETWORK}
@@ -87,7 +87,7 @@ def test_an_empty_project(fleet: Fleet, stack: Path) -> None:
     assert adopt.imports(fleet, fleet.cluster("alpha"), stack, plan(stack)) == {}
 
 
-def test_what_exists_is_taken_over(cloud: Cloud, fleet: Fleet, stack: Path) -> None:
+def test_what_exists_is_taken_over(cloud: GoogleCloud, fleet: Fleet, stack: Path) -> None:
     plant(cloud)
     assert adopt.imports(fleet, fleet.cluster("alpha"), stack, plan(stack)) == EXPECTED
     known = [entry for entry in plan(stack) if entry.address != "google_container_cluster.cluster"]
@@ -96,7 +96,7 @@ def test_what_exists_is_taken_over(cloud: Cloud, fleet: Fleet, stack: Path) -> N
     assert adopt.imports(fleet, fleet.cluster("alpha"), stack, []) == {}
 
 
-def test_a_deleted_role_is_created_again(cloud: Cloud, fleet: Fleet, stack: Path) -> None:
+def test_a_deleted_role_is_created_again(cloud: GoogleCloud, fleet: Fleet, stack: Path) -> None:
     cloud.iam[f"{PROJECT}/roles/spotladder_karpenter_alpha"] = {**DESCRIBED, "deleted": True}
     assert adopt.imports(fleet, fleet.cluster("alpha"), stack, plan(stack)) == {}
 
@@ -119,7 +119,7 @@ REPOSITORY = f"{PROJECT}/locations/us-central1/repositories/alpha"
     ],
 )
 def test_a_name_that_belongs_to_something_else(
-    cloud: Cloud, fleet: Fleet, stack: Path, address: str, foreign: tuple[str, str, dict[str, Any]]
+    cloud: GoogleCloud, fleet: Fleet, stack: Path, address: str, foreign: tuple[str, str, dict[str, Any]]
 ) -> None:
     plant(cloud)
     api, path, entry = foreign
@@ -131,13 +131,13 @@ def test_a_name_that_belongs_to_something_else(
     assert "does not belong to this cluster (expected the tags spotladder-fleet=training" in line
 
 
-def test_a_bucket_of_another_project(cloud: Cloud, fleet: Fleet, stack: Path) -> None:
+def test_a_bucket_of_another_project(cloud: GoogleCloud, fleet: Fleet, stack: Path) -> None:
     cloud.refuses["b/acme-alpha"] = 403
     with pytest.raises(EnvironmentFailure, match=r"google_storage_bucket\.checkpoints: acme-alpha exists and does not"):
         adopt.imports(fleet, fleet.cluster("alpha"), stack, plan(stack))
 
 
-def test_a_project_that_may_not_be_read(cloud: Cloud, fleet: Fleet, stack: Path) -> None:
+def test_a_project_that_may_not_be_read(cloud: GoogleCloud, fleet: Fleet, stack: Path) -> None:
     cloud.refuses[f"{PROJECT}/global/networks/alpha"] = 500
     with pytest.raises(EnvironmentFailure, match="cluster alpha: what exists already cannot be listed: Google Cloud"):
         adopt.imports(fleet, fleet.cluster("alpha"), stack, plan(stack))

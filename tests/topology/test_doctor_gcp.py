@@ -12,7 +12,7 @@ from spotladder_infra.doctor.gcp import Project
 from spotladder_infra.doctor.result import CheckResult, Status
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
-from tests.topology.google import Cloud, google_cloud
+from tests.topology.google import GoogleCloud, google_cloud
 from tests.topology.test_online import PROJECT, google_offers
 
 GPUS = ("NVIDIA_L4_GPUS", "PREEMPTIBLE_NVIDIA_L4_GPUS")
@@ -24,7 +24,7 @@ def quotas(**limits: float) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleCloud]:
     with google_cloud(monkeypatch) as made:
         google_offers(made)
         made.compute[PROJECT] = {"name": "acme-ml", "quotas": quotas(NETWORKS=15, GPUS_ALL_REGIONS=8)}
@@ -58,7 +58,7 @@ def test_a_project_that_has_everything(fleet: Fleet) -> None:
     assert results["west: names"].found == "free, or of this fleet"
 
 
-def test_quotas_beside_the_pools(cloud: Cloud, tmp_path: Path) -> None:
+def test_quotas_beside_the_pools(cloud: GoogleCloud, tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path, ('      price: {perNodeHour: "0.34"}', "      limits: {nodes: 16}")).fleet
     cloud.compute[PROJECT]["quotas"] = quotas(NETWORKS=15, GPUS_ALL_REGIONS=0)
     region = cloud.compute[f"{PROJECT}/regions/us-central1"]
@@ -75,7 +75,7 @@ def test_quotas_beside_the_pools(cloud: Cloud, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cloud")
-def test_a_preemptible_quota_that_was_never_requested(cloud: Cloud, fleet: Fleet) -> None:
+def test_a_preemptible_quota_that_was_never_requested(cloud: GoogleCloud, fleet: Fleet) -> None:
     """Spot VMs then count against the ordinary quota."""
     cloud.compute[f"{PROJECT}/regions/us-central1"]["quotas"] = quotas(
         CPUS=200, PREEMPTIBLE_CPUS=0, NVIDIA_L4_GPUS=1, PREEMPTIBLE_NVIDIA_L4_GPUS=0
@@ -85,7 +85,7 @@ def test_a_preemptible_quota_that_was_never_requested(cloud: Cloud, fleet: Fleet
     assert "gcp us-central1: PREEMPTIBLE_NVIDIA_L4_GPUS" not in results
 
 
-def test_names_that_are_taken(cloud: Cloud, fleet: Fleet) -> None:
+def test_names_that_are_taken(cloud: GoogleCloud, fleet: Fleet) -> None:
     cluster = f"{PROJECT}/locations/us-central1/clusters/west"
     cloud.container[cluster] = {"name": "west", "resourceLabels": {}}
     cloud.buckets["acme-central"] = {"name": "acme-central", "labels": {"spotladder-fleet": "other"}}
@@ -97,13 +97,13 @@ def test_names_that_are_taken(cloud: Cloud, fleet: Fleet) -> None:
     assert failed(examined(fleet)) == {}
 
 
-def test_a_version_that_is_not_offered(cloud: Cloud, fleet: Fleet) -> None:
+def test_a_version_that_is_not_offered(cloud: GoogleCloud, fleet: Fleet) -> None:
     cloud.container[f"{PROJECT}/locations/us-central1/serverConfig"]["channels"][1]["validVersions"] = ["1.34.1-gke.1"]
     check = "west: zones, versions and machines"
     assert failed(examined(fleet)) == {check: "GKE does not offer 1.35 in us-central1: choose one of 1.34"}
 
 
-def test_a_project_that_may_not_be_read(cloud: Cloud, fleet: Fleet) -> None:
+def test_a_project_that_may_not_be_read(cloud: GoogleCloud, fleet: Fleet) -> None:
     cloud.refuses[PROJECT] = 403
     results = examined(fleet)
     assert "403" in results["gcp acme-ml: credentials"].found
@@ -111,7 +111,7 @@ def test_a_project_that_may_not_be_read(cloud: Cloud, fleet: Fleet) -> None:
     assert results["gcp acme-ml: all other checks"].status is Status.SKIPPED
 
 
-def test_a_region_that_may_not_be_read_is_skipped(cloud: Cloud, fleet: Fleet) -> None:
+def test_a_region_that_may_not_be_read_is_skipped(cloud: GoogleCloud, fleet: Fleet) -> None:
     cloud.refuses[f"{PROJECT}/regions/us-central1"] = 500
     statuses = {name: found.status for name, found in examined(fleet).items()}
     assert statuses["gcp acme-ml us-central1: quotas"] is Status.SKIPPED
@@ -124,7 +124,7 @@ def test_no_credentials(fleet: Fleet, tmp_path: Path, monkeypatch: pytest.Monkey
     assert results["gcp: all other checks"].status is Status.SKIPPED
 
 
-def test_the_state_bucket(cloud: Cloud) -> None:
+def test_the_state_bucket(cloud: GoogleCloud) -> None:
     (result,) = Project().state_bucket("acme-state")
     assert (result.status, result.fix) == (Status.FAILED, "spotladder infra state")
     cloud.buckets["acme-state"] = {"name": "acme-state"}

@@ -12,7 +12,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra import checkpoints, leftovers
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
-from tests.topology.google import Cloud, google_cloud
+from tests.topology.google import GoogleCloud, google_cloud
 
 PROJECT = "projects/acme-ml"
 NETWORK = f"https://compute.googleapis.com/compute/v1/{PROJECT}/global/networks/west"
@@ -21,7 +21,7 @@ OF_GKE = {"goog-k8s-cluster-name": "west"}
 
 
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleCloud]:
     with google_cloud(monkeypatch) as made:
         yield made
 
@@ -31,7 +31,7 @@ def fleet(tmp_path: Path) -> Fleet:
     return fleet_file(tmp_path).fleet
 
 
-def plant(cloud: Cloud, collection: str, **places: dict[str, Any]) -> None:
+def plant(cloud: GoogleCloud, collection: str, **places: dict[str, Any]) -> None:
     """One resource in each zone or region (`us_central1_a`)."""
     items = {}
     for name, entry in places.items():
@@ -47,12 +47,12 @@ def found(fleet: Fleet, *, keep: bool = True) -> set[tuple[str, str]]:
     return {(entry.kind, entry.identifier) for entry in listed}
 
 
-def test_an_empty_project(cloud: Cloud, fleet: Fleet) -> None:
+def test_an_empty_project(cloud: GoogleCloud, fleet: Fleet) -> None:
     assert leftovers.find(fleet, fleet.cluster("west")) == []
     assert leftovers.nodes(fleet.cluster("west")) == []
 
 
-def test_instances_and_disks_by_their_labels(cloud: Cloud, fleet: Fleet) -> None:
+def test_instances_and_disks_by_their_labels(cloud: GoogleCloud, fleet: Fleet) -> None:
     plant(
         cloud, "instances",
         us_central1_a={"name": "node-1", "labels": {**OF_GKE, "karpenter-sh-nodepool": "l4-spot"}, "status": "RUNNING"},
@@ -67,7 +67,7 @@ def test_instances_and_disks_by_their_labels(cloud: Cloud, fleet: Fleet) -> None
     assert leftovers.nodes(fleet.cluster("west")) == [leftovers.Leftover("node", "node-1", "l4-spot, us-central1-a")]
 
 
-def test_resources_in_the_network_of_a_cluster(cloud: Cloud, fleet: Fleet) -> None:
+def test_resources_in_the_network_of_a_cluster(cloud: GoogleCloud, fleet: Fleet) -> None:
     """These have no labels. The external load balancer is known by its firewall rule, its address by the balancer."""
     cloud.compute[f"{PROJECT}/global/networks/west"] = {"name": "west"}
     other = NETWORK.replace("west", "other-west")
@@ -105,7 +105,7 @@ def test_resources_in_the_network_of_a_cluster(cloud: Cloud, fleet: Fleet) -> No
     }
 
 
-def test_what_has_the_name_of_the_cluster(cloud: Cloud, fleet: Fleet) -> None:
+def test_what_has_the_name_of_the_cluster(cloud: GoogleCloud, fleet: Fleet) -> None:
     cloud.container[f"{PROJECT}/locations/us-central1/clusters/west"] = {"name": "west"}
     node = "west-node@acme-ml.iam.gserviceaccount.com"
     cloud.iam[f"{PROJECT}/serviceAccounts/{node}"] = {"email": node}
@@ -120,19 +120,19 @@ def test_what_has_the_name_of_the_cluster(cloud: Cloud, fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("deleted", "expected"), [(False, {("custom role", "spotladder_karpenter_alpha")}), (True, set())]
 )
-def test_the_role_of_karpenter(cloud: Cloud, fleet: Fleet, deleted: bool, expected: set[tuple[str, str]]) -> None:
+def test_the_role_of_karpenter(cloud: GoogleCloud, fleet: Fleet, deleted: bool, expected: set[tuple[str, str]]) -> None:
     cloud.iam[f"{PROJECT}/roles/spotladder_karpenter_alpha"] = {"deleted": deleted}
     listed = leftovers.find(fleet, fleet.cluster("alpha"))
     assert {(entry.kind, entry.identifier) for entry in listed} == expected
 
 
-def test_a_project_that_may_not_be_read(cloud: Cloud, fleet: Fleet) -> None:
+def test_a_project_that_may_not_be_read(cloud: GoogleCloud, fleet: Fleet) -> None:
     cloud.refuses[f"{PROJECT}/aggregated/disks"] = 403
     with pytest.raises(EnvironmentFailure, match=r"cluster west: what is left cannot be listed: .* 403 refused"):
         leftovers.find(fleet, fleet.cluster("west"))
 
 
-def test_a_checkpoint_bucket_is_deleted_with_all_versions(cloud: Cloud, fleet: Fleet) -> None:
+def test_a_checkpoint_bucket_is_deleted_with_all_versions(cloud: GoogleCloud, fleet: Fleet) -> None:
     bucket = fleet.spec.buckets[1]
     cloud.buckets[bucket.name] = {"name": bucket.name, "softDeletePolicy": {"retentionDurationSeconds": "604800"}}
     cloud.objects[bucket.name] = {(f"team-a/job/{name}", number) for name in ("a b", "c") for number in range(3)}
@@ -144,7 +144,7 @@ def test_a_checkpoint_bucket_is_deleted_with_all_versions(cloud: Cloud, fleet: F
     checkpoints.delete(bucket)
 
 
-def test_a_bucket_of_another_project_is_not_deleted(cloud: Cloud, fleet: Fleet) -> None:
+def test_a_bucket_of_another_project_is_not_deleted(cloud: GoogleCloud, fleet: Fleet) -> None:
     bucket = fleet.spec.buckets[1]
     cloud.refuses[f"b/{bucket.name}"] = 403
     with pytest.raises(EnvironmentFailure, match="403"):

@@ -16,7 +16,7 @@ from spotladder_infra.topology import online
 from spotladder_infra.topology.read import read_fleet
 from tests.topology.addons import Addons
 from tests.topology.builders import TODAY, fleet_file
-from tests.topology.google import Cloud, google_cloud
+from tests.topology.google import GoogleCloud, google_cloud
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ PROJECT = "projects/acme-ml"
 G2 = {"guestCpus": 8, "accelerators": [{"guestAcceleratorType": "nvidia-l4", "guestAcceleratorCount": 1}]}
 
 
-def google_offers(cloud: Cloud) -> None:
+def google_offers(cloud: GoogleCloud) -> None:
     """What the fleet's clusters on Google Cloud ask for."""
     zones = [f"https://compute.googleapis.com/compute/v1/{PROJECT}/zones/us-central1-{letter}" for letter in "abcf"]
     cloud.compute[f"{PROJECT}/regions/us-central1"] = {"name": "us-central1", "zones": zones}
@@ -102,7 +102,7 @@ def google_offers(cloud: Cloud) -> None:
 
 
 @pytest.fixture
-def gcp(monkeypatch: pytest.MonkeyPatch, aws: Addons) -> Iterator[Cloud]:
+def gcp(monkeypatch: pytest.MonkeyPatch, aws: Addons) -> Iterator[GoogleCloud]:
     with google_cloud(monkeypatch) as cloud:
         google_offers(cloud)
         yield cloud
@@ -114,12 +114,12 @@ def fails(folder: Path, *changes: tuple[str, str]) -> str:
     return str(error.value).removeprefix(f"{folder}/fleet.yaml:")
 
 
-def test_what_google_offers(gcp: Cloud, tmp_path: Path) -> None:
+def test_what_google_offers(gcp: GoogleCloud, tmp_path: Path) -> None:
     ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))
     assert f"GET {PROJECT}/zones/us-central1-b/machineTypes/g2-standard-8" in gcp.asked
 
 
-def test_what_google_does_not_offer(gcp: Cloud, tmp_path: Path) -> None:
+def test_what_google_does_not_offer(gcp: GoogleCloud, tmp_path: Path) -> None:
     del gcp.compute[f"{PROJECT}/zones/us-central1-a/machineTypes/g2-standard-8"]
     ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))  # one zone is enough
     del gcp.compute[f"{PROJECT}/zones/us-central1-b/machineTypes/g2-standard-8"]
@@ -127,7 +127,7 @@ def test_what_google_does_not_offer(gcp: Cloud, tmp_path: Path) -> None:
     assert "spec.clusters[1].pools[1].instanceTypes[0]: g2-standard-8 is not offered in us-central1-a, us-c" in found
 
 
-def test_families_that_are_not_offered(gcp: Cloud, tmp_path: Path) -> None:
+def test_families_that_are_not_offered(gcp: GoogleCloud, tmp_path: Path) -> None:
     for letter in "ab":
         gcp.compute[f"{PROJECT}/zones/us-central1-{letter}/machineTypes"] = {}
     found = fails(tmp_path, ("role: heads, families: [m7i]", "role: heads, families: [m9z]"))
@@ -135,7 +135,7 @@ def test_families_that_are_not_offered(gcp: Cloud, tmp_path: Path) -> None:
     assert "spec.clusters[1].pools[0].families[0]: no machine of family n2 is offered in us-central1-a, us-" in found
 
 
-def test_a_zone_a_version_and_an_accelerator_that_google_has_not(gcp: Cloud, tmp_path: Path) -> None:
+def test_a_zone_a_version_and_an_accelerator_that_google_has_not(gcp: GoogleCloud, tmp_path: Path) -> None:
     gcp.compute[f"{PROJECT}/regions/us-central1"]["zones"].pop(1)
     zone = 'spec.clusters[1].zones[1]: "us-central1-b" is not a zone of us-central1 (it has us-central1-a, us-'
     found = fails(
@@ -148,7 +148,7 @@ def test_a_zone_a_version_and_an_accelerator_that_google_has_not(gcp: Cloud, tmp
     assert "g2-standard-8 has 1 nvidia-l4 in us-central1-a, not 2 nvidia-l4" in found
 
 
-def test_a_project_that_may_not_be_asked(gcp: Cloud, tmp_path: Path) -> None:
+def test_a_project_that_may_not_be_asked(gcp: GoogleCloud, tmp_path: Path) -> None:
     gcp.refuses[f"{PROJECT}/regions/us-central1"] = 403
     with pytest.raises(EnvironmentFailure, match=r"Google Cloud refuses GET .*403 refused by the test"):
         ask(tmp_path, ("[p5.48xlarge]", "[m5.large]"))

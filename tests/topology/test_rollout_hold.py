@@ -31,7 +31,7 @@ with hold("east", pathlib.Path(sys.argv[1])) as run:
 
 
 @dataclass
-class Started:
+class StartedRun:
     """A run in a separate process. `engine` is a process that it has started in another session."""
 
     process: subprocess.Popen[str]
@@ -40,13 +40,13 @@ class Started:
 
 
 @contextmanager
-def started(lock: Path) -> Iterator[Started]:
+def started(lock: Path) -> Iterator[StartedRun]:
     command = [sys.executable, "-c", RUN, str(lock)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         engine, _, folder = process.stdout.readline().strip().partition(" ")
         try:
-            yield Started(process, int(engine), Path(folder))
+            yield StartedRun(process, int(engine), Path(folder))
         finally:
             process.kill()
 

@@ -73,7 +73,7 @@ def test_why_pods_cannot_start(pods: list[Any], text: str, final: bool) -> None:
     assert useless is final
 
 
-class Clock:
+class SleepClock:
     """A clock that only advances by sleeping."""
 
     def __init__(self) -> None:
@@ -86,10 +86,10 @@ class Clock:
         self.now += seconds
 
 
-class Cluster(Tools):
+class DeployingCluster(Tools):
     """Answers with a Deployment that becomes ready at a time, and with pods."""
 
-    def __init__(self, clock: Clock, ready_at: float, pods: list[Any]) -> None:
+    def __init__(self, clock: SleepClock, ready_at: float, pods: list[Any]) -> None:
         super().__init__(KubeContext("", ""))
         object.__setattr__(self, "answer", lambda: deployment(available=int(clock.now >= ready_at)))
         object.__setattr__(self, "pods", pods)
@@ -109,8 +109,8 @@ class Cluster(Tools):
     ],
 )
 def test_waiting_ends(ready_at: float, pods: list[Any], ends: float, message: str) -> None:
-    clock = Clock()
-    cluster = Cluster(clock, ready_at, pods)
+    clock = SleepClock()
+    cluster = DeployingCluster(clock, ready_at, pods)
     if message:
         with pytest.raises(EnvironmentFailure, match=message):
             ready.wait(cluster, [WORKLOAD], 60.0, clock=clock, sleep=clock.sleep)

@@ -15,7 +15,7 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra.state import ensure
 from spotladder_infra.topology.fleet import Fleet
 from tests.topology.builders import fleet_file
-from tests.topology.google import Cloud, google_cloud
+from tests.topology.google import GoogleCloud, google_cloud
 
 STATE = "  state: {uri: s3://acme-state/fleet, region: us-east-1}\n"
 
@@ -79,7 +79,7 @@ def test_no_state(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def gcs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+def gcs(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleCloud]:
     with google_cloud(monkeypatch) as cloud:
         yield cloud
 
@@ -88,7 +88,7 @@ def on_gcs(folder: Path, more: str = "") -> Fleet:
     return fleet_file(folder, (STATE, f"  state: {{uri: gs://acme-state/fleet{more}}}\n")).fleet
 
 
-def test_a_bucket_in_gcs_is_created_and_repeated(gcs: Cloud, tmp_path: Path) -> None:
+def test_a_bucket_in_gcs_is_created_and_repeated(gcs: GoogleCloud, tmp_path: Path) -> None:
     fleet = on_gcs(tmp_path)
     assert ensure(fleet) == "gs://acme-state: created; versioned, private, deletions kept 30 days"
     made = gcs.buckets["acme-state"]
@@ -101,7 +101,7 @@ def test_a_bucket_in_gcs_is_created_and_repeated(gcs: Cloud, tmp_path: Path) -> 
     assert int(made["softDeletePolicy"]["retentionDurationSeconds"]) >= 7 * 24 * 3600
 
 
-def test_a_bucket_in_gcs_in_another_region(gcs: Cloud, tmp_path: Path) -> None:
+def test_a_bucket_in_gcs_in_another_region(gcs: GoogleCloud, tmp_path: Path) -> None:
     ensure(on_gcs(tmp_path, ", region: europe-west4"))
     assert gcs.buckets["acme-state"]["location"] == "EUROPE-WEST4"
     with pytest.raises(InvalidSpec, match="the bucket is in EUROPE-WEST4, not in us-east1"):
@@ -109,7 +109,7 @@ def test_a_bucket_in_gcs_in_another_region(gcs: Cloud, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 409])
-def test_a_bucket_of_another_project(status: int, gcs: Cloud, tmp_path: Path) -> None:
+def test_a_bucket_of_another_project(status: int, gcs: GoogleCloud, tmp_path: Path) -> None:
     gcs.refuses["b/acme-state"] = status
     with pytest.raises(EnvironmentFailure, match="belongs to another project, or you may not use it"):
         ensure(on_gcs(tmp_path))

@@ -15,7 +15,7 @@ from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
 
 
-class Clock:
+class ManualClock:
     """A stepped clock, in seconds: it moves only when a test sets `now`."""
 
     def __init__(self) -> None:
@@ -47,17 +47,23 @@ def member(
 def job(
     folder: Path, *, clock: Callable[[], float] | None = None, left: list[int] | None = None, **more: object
 ) -> Job:
-    return Job(member(folder, left=left, **more), clock or Clock())
+    return Job(member(folder, left=left, **more), clock or ManualClock())
 
 
 class Ranks:
     """A job of several ranks, one thread per rank."""
 
     def __init__(
-        self, folder: Path, size: int, *, clock: Clock | None = None, own: Sequence[dict[str, Any]] = (), **more: object
+        self,
+        folder: Path,
+        size: int,
+        *,
+        clock: ManualClock | None = None,
+        own: Sequence[dict[str, Any]] = (),
+        **more: object,
     ) -> None:
         self.pool = ThreadPoolExecutor(size)
-        self.clock = clock or Clock()
+        self.clock = clock or ManualClock()
         per_rank = own or [{}] * size
         self.jobs: list[Job] = list(
             self.pool.map(

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.train.machine import Machine
+from tests.train.machine import RayMachines
 
 
 @pytest.fixture(scope="package")
-def whole_machine() -> Iterator[Machine]:
-    machine = Machine()
+def whole_machine() -> Iterator[RayMachines]:
+    machine = RayMachines()
     try:
         yield machine
     finally:
@@ -19,7 +19,7 @@ def whole_machine() -> Iterator[Machine]:
 
 
 @pytest.fixture
-def machine(whole_machine: Machine) -> Iterator[Machine]:
+def machine(whole_machine: RayMachines) -> Iterator[RayMachines]:
     try:
         yield whole_machine
     finally:

@@ -22,7 +22,7 @@ FAST_HEALTH_CHECKS = {"health_check_period_ms": 500, "health_check_failure_thres
 """The setting of the local runner: Ray declares a node that refuses connections dead after 2 s instead of 15 s."""
 
 
-class Machine:
+class RayMachines:
     """A Ray cluster whose nodes can be killed, and its drivers."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ FILE = b"weights"
 CRC = f"{0x5FFAB3AE:08x}"
 
 
-class Group:
+class ManyRanks:
     """Rank 0 of an attempt with `size` ranks; the others run in a process that `joined` starts."""
 
     def __init__(self, size: int) -> None:

@@ -127,7 +127,7 @@ class OutageStore(MemoryStore):
         return super().put_file(key, path)
 
 
-class Site:
+class OutageSite:
     """A job of one process on an `OutageStore`."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

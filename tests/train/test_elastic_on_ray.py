@@ -10,7 +10,7 @@ import pytest
 
 from spotladder.checkpoints.progress import progress
 from tests.train.builders import log_of
-from tests.train.machine import Machine
+from tests.train.machine import RayMachines
 from tests.waiting import until
 
 pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
@@ -44,7 +44,7 @@ def beat(folder: Path) -> dict[str, Any]:
 
 
 def test_a_raytrain_job_continues_with_fewer_workers_and_grows_again_without_repeating_a_step(
-    machine: Machine, tmp_path: Path
+    machine: RayMachines, tmp_path: Path
 ) -> None:
     config = {"total": 100_000, "pause": 0.02}
     driver = machine.driver("elastic_loop", tmp_path, config, heartbeat=tmp_path / "heartbeat", **ELASTIC)
@@ -70,7 +70,9 @@ def test_a_raytrain_job_continues_with_fewer_workers_and_grows_again_without_rep
     assert driver.poll() is None
 
 
-def test_a_draining_node_of_raytrain_is_handed_over_and_the_others_continue(machine: Machine, tmp_path: Path) -> None:
+def test_a_draining_node_of_raytrain_is_handed_over_and_the_others_continue(
+    machine: RayMachines, tmp_path: Path
+) -> None:
     config = {"total": 100_000, "pause": 0.02}
     driver = machine.driver("elastic_loop", tmp_path, config, interval="1h", **ELASTIC, **WATCHER)
     until((tmp_path / "starts-1").exists)

@@ -9,11 +9,11 @@ import numpy
 import pytest
 
 from spotladder.train.heartbeat import Heartbeat
-from tests.train.builders import Clock
+from tests.train.builders import ManualClock
 
 
-def heartbeat(path: Path | None) -> tuple[Heartbeat, Clock]:
-    clock = Clock()
+def heartbeat(path: Path | None) -> tuple[Heartbeat, ManualClock]:
+    clock = ManualClock()
     return Heartbeat(path, clock, lambda: 1700000000.0), clock
 
 

@@ -15,13 +15,13 @@ from spotladder.train import hub as hub_module
 from spotladder.train.agreement import Agreement
 from spotladder.train.hub import Hub
 from spotladder.train.spoke import Spoke
-from tests.train.many_ranks import STEP, Group
+from tests.train.many_ranks import STEP, ManyRanks
 
 SIZE = 200
 
 
 def test_200_ranks_join_agree_on_a_step_and_commit() -> None:
-    group = Group(SIZE)
+    group = ManyRanks(SIZE)
     with group.joined():
         group.agree()
         assert group.agreement.answer(STEP) is not None

@@ -23,7 +23,7 @@ from spotladder.train.notice import (
     RayPreemption,
     read_notice,
 )
-from tests.train.builders import Clock
+from tests.train.builders import ManualClock
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_unreadable_text_is_a_notice(text: str, caplog: pytest.LogCaptureFixture
 
 
 def test_a_missing_or_empty_file_is_no_notice(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = ManualClock()
     file = NoticeFile(tmp_path / "notice", clock)
     assert file.poll() is None
     (tmp_path / "notice").touch()
@@ -57,7 +57,7 @@ def test_a_missing_or_empty_file_is_no_notice(tmp_path: Path) -> None:
 
 
 def test_the_file_is_read_at_most_once_per_interval(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = ManualClock()
     file = NoticeFile(tmp_path / "notice", clock)
     assert file.poll() is None
     (tmp_path / "notice").write_text('{"kind": "drain"}')
@@ -172,7 +172,7 @@ def test_an_unknown_version_of_ray_is_ignored(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
-    clock, file = Clock(), tmp_path / "notice"
+    clock, file = ManualClock(), tmp_path / "notice"
     listener = Listener([NoticeFile(file, clock)])
     for words, heard in (("handover", "handover"), ("drain", "drain"), ("notice", "drain")):
         file.write_text(f'{{"kind": "{words}", "reason": "{words} {len(words)}"}}')
@@ -183,7 +183,7 @@ def test_a_later_notice_replaces_only_a_handover(tmp_path: Path) -> None:
 
 
 def test_the_controllers_notice_precedes_rays(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
+    clock = ManualClock()
     context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=SimpleNamespace(deadline_ms=0)))
     module = SimpleNamespace(get_train_context=lambda: context)
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)  # type: ignore[arg-type]

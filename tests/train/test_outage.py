@@ -13,7 +13,7 @@ from spotladder.output.outage import last_reported
 from spotladder.train.ending import exit_code_of
 from spotladder.train.interruption import Interrupted
 from spotladder.train.notice import Notice
-from tests.train.outage import Site
+from tests.train.outage import OutageSite
 
 HOUR = 3600.0
 STEP = 5.0
@@ -21,13 +21,13 @@ KINDS = ("refused", "503", "hanging")
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    return Site(tmp_path, monkeypatch)
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OutageSite:
+    return OutageSite(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("interval", ["60s", "12steps"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_outage_of_two_hours_costs_at_most_one_interval(site: Site, kind: str, interval: str) -> None:
+def test_an_outage_of_two_hours_costs_at_most_one_interval(site: OutageSite, kind: str, interval: str) -> None:
     store, begins, ends = site.store, 100.0, 100.0 + 2 * HOUR
     store.kind, store.begins, store.ends = kind, begins, ends
     most_folders, newest_after, heartbeat = 0, 0, {}
@@ -56,7 +56,9 @@ def test_an_outage_of_two_hours_costs_at_most_one_interval(site: Site, kind: str
     assert len({commit.attempt for commit in site.log().commits()}) == 1
 
 
-def test_the_output_reports_the_outage_each_minute_and_its_end(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_output_reports_the_outage_each_minute_and_its_end(
+    site: OutageSite, caplog: pytest.LogCaptureFixture
+) -> None:
     """A controller without access to the store reads the outage from the program's output."""
     site.store.begins, site.store.ends = 100.0, 700.0
     seen: set[str] = set()
@@ -75,7 +77,7 @@ def test_the_output_reports_the_outage_each_minute_and_its_end(site: Site, caplo
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("at", [300.0, 1000.0])
-def test_a_notice_retries_the_last_commit_until_its_deadline(site: Site, kind: str, at: float) -> None:
+def test_a_notice_retries_the_last_commit_until_its_deadline(site: OutageSite, kind: str, at: float) -> None:
     site.store.kind, site.store.begins, site.store.ends = kind, 100.0, at + 40.0
     made = site.job(interval="60s")
 
@@ -90,7 +92,7 @@ def test_a_notice_retries_the_last_commit_until_its_deadline(site: Site, kind: s
     assert site.newest() == interrupted.value.step
 
 
-def test_a_notice_after_the_last_step_retries_the_last_commit_at_once(site: Site) -> None:
+def test_a_notice_after_the_last_step_retries_the_last_commit_at_once(site: OutageSite) -> None:
     """The program only waits for its last commit. Without the notice, the next retry would be 30 s later."""
     site.store.begins, site.store.ends = 20.0, 401.0
     made = site.job(interval="1h")
@@ -109,7 +111,7 @@ def test_a_notice_after_the_last_step_retries_the_last_commit_at_once(site: Site
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_start_waits_for_the_end_of_an_outage(site: Site, kind: str) -> None:
+def test_the_start_waits_for_the_end_of_an_outage(site: OutageSite, kind: str) -> None:
     site.store.kind, site.store.ends = kind, 2 * HOUR
     made = site.job(interval="60s")
     assert site.time.now >= 2 * HOUR
@@ -121,7 +123,7 @@ def test_the_start_waits_for_the_end_of_an_outage(site: Site, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_resume_waits_for_the_end_of_an_outage(site: Site, kind: str) -> None:
+def test_the_resume_waits_for_the_end_of_an_outage(site: OutageSite, kind: str) -> None:
     site.train(site.job(interval="10steps"), 50, STEP)
     again = site.job(interval="10steps", attempt=2)
     site.store.kind, site.store.begins, site.store.ends = kind, site.time.now, site.time.now + HOUR
@@ -131,7 +133,7 @@ def test_the_resume_waits_for_the_end_of_an_outage(site: Site, kind: str) -> Non
     assert site.time.now >= site.store.ends
 
 
-def test_a_writer_that_was_replaced_during_an_outage_exits(site: Site) -> None:
+def test_a_writer_that_was_replaced_during_an_outage_exits(site: OutageSite) -> None:
     site.store.begins, site.store.ends = 100.0, 1000.0
     made = site.job(interval="10steps")
     replaced = False
@@ -149,7 +151,7 @@ def test_a_writer_that_was_replaced_during_an_outage_exits(site: Site) -> None:
     assert site.time.now <= 1100
 
 
-def test_the_exit_waits_for_the_last_commit_during_an_outage(site: Site) -> None:
+def test_the_exit_waits_for_the_last_commit_during_an_outage(site: OutageSite) -> None:
     site.store.begins, site.store.ends = 20.0, 1000.0
     made = site.job(interval="1h")
     with made.commit(1) as folder:
@@ -167,7 +169,7 @@ def test_the_exit_waits_for_the_last_commit_during_an_outage(site: Site) -> None
 # ---------------------------------------------------------------------------------------------------------
 
 
-def test_refused_static_credentials_end_the_attempt_with_77(site: Site) -> None:
+def test_refused_static_credentials_end_the_attempt_with_77(site: OutageSite) -> None:
     site.store.kind, site.store.begins, site.store.ends = "rights", 100.0, HOUR
     with pytest.raises(RightsRefused) as refused:
         site.train(site.job(interval="10steps"), 10_000, STEP)
@@ -175,14 +177,14 @@ def test_refused_static_credentials_end_the_attempt_with_77(site: Site) -> None:
     assert site.time.now <= 110 + 10 * STEP
 
 
-def test_renewed_credentials_are_read_again(site: Site) -> None:
+def test_renewed_credentials_are_read_again(site: OutageSite) -> None:
     site.store.kind, site.store.begins, site.store.ends, site.store.renewable = "rights", 100.0, 200.0, True
     site.train(site.job(interval="10steps"), 100, STEP)
     assert site.store.renewals > 1
     assert site.newest() == 100
 
 
-def test_credentials_that_are_not_renewed_in_time_end_the_attempt(site: Site) -> None:
+def test_credentials_that_are_not_renewed_in_time_end_the_attempt(site: OutageSite) -> None:
     site.store.kind, site.store.begins, site.store.ends, site.store.renewable = "rights", 100.0, HOUR, True
     with pytest.raises(RightsRefused):
         site.train(site.job(interval="10steps"), 10_000, STEP)
@@ -190,7 +192,7 @@ def test_credentials_that_are_not_renewed_in_time_end_the_attempt(site: Site) ->
 
 
 @pytest.mark.parametrize("renewable", [False, True])
-def test_refused_credentials_at_the_start(site: Site, renewable: bool) -> None:
+def test_refused_credentials_at_the_start(site: OutageSite, renewable: bool) -> None:
     site.store.kind, site.store.ends, site.store.renewable = "rights", 60.0 if renewable else HOUR, renewable
     if renewable:
         site.job()

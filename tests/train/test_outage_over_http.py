@@ -20,7 +20,7 @@ from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
-from tests.checkpoints.servers import Outage, checked_keys, moto, new_bucket, use_profile, use_s3, write_profile
+from tests.checkpoints.servers import OutageProxy, checked_keys, moto, new_bucket, use_profile, use_s3, write_profile
 from tests.train.builders import variables
 
 AWAY = 3.0
@@ -41,14 +41,14 @@ def uri_of_log(server: str) -> tuple[str, CommitLog]:
 
 
 @pytest.fixture
-def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
+def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[OutageProxy]:
     for name in ("SMALL_REQUEST_TIMEOUT", "DATA_REQUEST_TIMEOUT", "RETRY_TIMEOUT"):
         monkeypatch.setattr(bucket, name, timedelta(seconds=0.5))
     monkeypatch.setattr(upload, "RETRY_TIMEOUT", 0.1)
     monkeypatch.setattr(commits, "PREVIOUS_COMMIT_TIMEOUT", 0.2)
     monkeypatch.setattr(store_retry, "FIRST_RETRY_INTERVAL", 0.1)
     monkeypatch.setattr(store_retry, "LONGEST_RETRY_INTERVAL", 0.3)
-    away = Outage(server)
+    away = OutageProxy(server)
     monkeypatch.setenv("AWS_ENDPOINT_URL", away.endpoint)
     yield away
     away.close()
@@ -56,7 +56,7 @@ def outage(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
 
 @pytest.mark.parametrize("kind", ["refused", "503", "hanging"])
 def test_training_continues_and_commits_after_the_outage(
-    uri_of_log: tuple[str, CommitLog], outage: Outage, kind: str
+    uri_of_log: tuple[str, CommitLog], outage: OutageProxy, kind: str
 ) -> None:
     uri, log = uri_of_log
     settings = variables(Path(), uri=uri, interval="10steps")
@@ -91,7 +91,7 @@ def test_training_continues_and_commits_after_the_outage(
     job.close()
 
 
-def test_a_starting_attempt_waits_for_the_end_of_an_outage(server: str, outage: Outage) -> None:
+def test_a_starting_attempt_waits_for_the_end_of_an_outage(server: str, outage: OutageProxy) -> None:
     uri = new_bucket(server)
     outage.begin("refused")
     threading.Timer(1.0, outage.end).start()

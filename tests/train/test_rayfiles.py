@@ -16,7 +16,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.train import rayfiles
 from spotladder.train.environment import Environment
 from spotladder.train.raytrain import ray_run_config, storage_of
-from tests.checkpoints.servers import Outage
+from tests.checkpoints.servers import OutageProxy
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_rays_uploads_wait_for_the_end_of_an_outage(
     from ray.train import Checkpoint
     from ray.train.v2._internal.execution.storage import StorageContext
 
-    away = Outage(os.environ["AWS_ENDPOINT_URL"])
+    away = OutageProxy(os.environ["AWS_ENDPOINT_URL"])
     monkeypatch.setenv("AWS_ENDPOINT_URL", away.endpoint)
     monkeypatch.setattr(rayfiles, "FIRST_RETRY_INTERVAL", timedelta(seconds=0.01))
     monkeypatch.setattr(rayfiles, "LONGEST_RETRY_INTERVAL", timedelta(seconds=0.05))

@@ -14,9 +14,9 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.train.environment import Environment
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
-from tests.checkpoints.servers import Outage, checked_keys, moto, new_bucket, use_s3
+from tests.checkpoints.servers import OutageProxy, checked_keys, moto, new_bucket, use_s3
 from tests.train.builders import log_of, variables
-from tests.train.machine import Machine
+from tests.train.machine import RayMachines
 from tests.waiting import until
 
 pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
@@ -33,7 +33,7 @@ def starts(folder: Path, rank: int) -> list[tuple[int, ...]]:
     return [tuple(map(int, line.split())) for line in (folder / f"starts-{rank}").read_text().splitlines()]
 
 
-def test_after_a_lost_node_ray_train_resumes_from_the_newest_commit(machine: Machine, tmp_path: Path) -> None:
+def test_after_a_lost_node_ray_train_resumes_from_the_newest_commit(machine: RayMachines, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     driver = machine.driver("session_loop", tmp_path, {"total": 200, "pause": 0.02}, cache=cache, **WATCHER)
     until(lambda: newest_step(tmp_path) >= 50)
@@ -48,7 +48,7 @@ def test_after_a_lost_node_ray_train_resumes_from_the_newest_commit(machine: Mac
     assert restored == [f"step {resumed}: 1 of 1 files from the cache on this machine"] * 2
 
 
-def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_resumes(machine: Machine, tmp_path: Path) -> None:
+def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_resumes(machine: RayMachines, tmp_path: Path) -> None:
     notice = tmp_path / "notice"
     notice.touch()
     config = {"total": 2000, "pause": 0.02}
@@ -63,7 +63,7 @@ def test_a_notice_ends_the_driver_with_75_and_the_next_attempt_resumes(machine: 
     assert starts(tmp_path, 1) == [(1, 0), (2, interrupted)]
 
 
-def test_a_draining_ray_node_is_a_notice(machine: Machine, tmp_path: Path) -> None:
+def test_a_draining_ray_node_is_a_notice(machine: RayMachines, tmp_path: Path) -> None:
     driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02}, interval="1h", **WATCHER)
     until((tmp_path / "starts-1").exists)
     machine.reclaim_a_node(notice=60)
@@ -74,14 +74,14 @@ def test_a_draining_ray_node_is_a_notice(machine: Machine, tmp_path: Path) -> No
     assert 0 < newest_step(tmp_path) < 5000
 
 
-def test_a_bug_of_the_program_is_not_retried(machine: Machine, tmp_path: Path) -> None:
+def test_a_bug_of_the_program_is_not_retried(machine: RayMachines, tmp_path: Path) -> None:
     driver = machine.driver("session_loop", tmp_path, {"total": 50, "pause": 0.0, "bug_at": 25})
     assert driver.wait(90) == 1
     assert starts(tmp_path, 0) == [(1, 0)]
     assert newest_step(tmp_path) == 20
 
 
-def test_a_replaced_attempt_ends_with_76(machine: Machine, tmp_path: Path) -> None:
+def test_a_replaced_attempt_ends_with_76(machine: RayMachines, tmp_path: Path) -> None:
     driver = machine.driver("session_loop", tmp_path, {"total": 5000, "pause": 0.02})
     until(lambda: newest_step(tmp_path) >= 10)
     replacing = join(Environment(variables(tmp_path, attempt=2)), ProcessRank())
@@ -92,14 +92,14 @@ def test_a_replaced_attempt_ends_with_76(machine: Machine, tmp_path: Path) -> No
 
 
 def test_an_outage_of_the_bucket_ends_no_run_and_refused_keys_end_it_with_77(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: RayMachines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heartbeat = tmp_path / "heartbeat"
 
     def beat() -> dict[str, Any]:
         return json.loads(heartbeat.read_text()) if heartbeat.exists() else {}
 
-    with moto(monkeypatch) as endpoint, closing(Outage(endpoint)) as bucket:
+    with moto(monkeypatch) as endpoint, closing(OutageProxy(endpoint)) as bucket:
         uri = new_bucket(endpoint).replace(" ", "-")  # moto cannot check a signature over a space
         with checked_keys(endpoint) as keys:
             key, secret = keys.take()
@@ -121,7 +121,7 @@ def test_an_outage_of_the_bucket_ends_no_run_and_refused_keys_end_it_with_77(
     assert starts(tmp_path, 0) == [(1, 0)], "neither the outage nor the refusal starts the workers again"
 
 
-def test_a_script_that_only_reports_is_committed_interrupted_and_resumed(machine: Machine, tmp_path: Path) -> None:
+def test_a_script_that_only_reports_is_committed_interrupted_and_resumed(machine: RayMachines, tmp_path: Path) -> None:
     notice = tmp_path / "notice"
     notice.touch()
     driver = machine.driver("report_loop", tmp_path, {"epochs": 300, "pause": 0.1}, notice=notice)

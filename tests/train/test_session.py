@@ -21,7 +21,7 @@ from spotladder.errors import CheckpointCorrupt, Fenced
 from spotladder.train import notice
 from spotladder.train.interruption import Interrupted
 from spotladder.train.rank_files import upload_files
-from tests.train.builders import Clock, job, log_of, train
+from tests.train.builders import ManualClock, job, log_of, train
 
 
 def committed(folder: Path) -> list[tuple[int, int]]:
@@ -48,7 +48,7 @@ def test_a_commit_contains_step_total_and_metrics(tmp_path: Path) -> None:
 
 def test_a_commit_contains_how_long_it_took(tmp_path: Path) -> None:
     """From the beginning of the block; its part in the background is measured by a real clock."""
-    clock = Clock()
+    clock = ManualClock()
     trained = job(tmp_path, clock=clock)
     with trained.commit(10) as folder:
         (folder / "weights").write_text("1")
@@ -134,7 +134,7 @@ def test_an_interval_in_steps_with_rare_calls_of_should_commit(tmp_path: Path) -
 
 
 def test_an_interval_in_seconds_counts_from_the_last_commit(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = ManualClock()
     timed = job(tmp_path, clock=clock, interval="30s")
     due = []
     for step in timed.steps(0, 10):
@@ -148,7 +148,7 @@ def test_an_interval_in_seconds_counts_from_the_last_commit(tmp_path: Path) -> N
 
 
 def test_a_slow_upload_delays_the_next_timed_commit_but_not_the_training(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = ManualClock()
     timed = job(tmp_path, clock=clock, interval="30s")
     with held_uploads() as release:
         with timed.commit(1) as folder:

@@ -12,7 +12,7 @@ import pytest
 from spotladder.train.stacks import MEASURED, SHORTEST, STEPS_MISSED, StackWatch
 
 
-class Rank:
+class WatchedRank:
     """A rank with a stepped clock."""
 
     def __init__(self, *, per_step: float, steps: int = 20, **more: Any) -> None:
@@ -54,24 +54,24 @@ class Rank:
 def test_stacks_are_written_after_a_minute_or_ten_steps_without_a_step(
     per_step: float, quiet: float, written: int
 ) -> None:
-    assert Rank(per_step=per_step).quiet(quiet) == written
+    assert WatchedRank(per_step=per_step).quiet(quiet) == written
 
 
 def test_stacks_are_written_again_when_the_program_hangs_again() -> None:
-    rank = Rank(per_step=1.0)
+    rank = WatchedRank(per_step=1.0)
     assert rank.quiet(100) == 1
     rank.step(1.0)
     assert rank.quiet(100) == 1
 
 
 def test_one_long_evaluation_does_not_change_the_usual_duration_of_a_step() -> None:
-    rank = Rank(per_step=1.0)
+    rank = WatchedRank(per_step=1.0)
     rank.step(600.0)
     assert rank.quiet(SHORTEST + 5) == 1
 
 
 def test_the_first_steps_are_not_watched_because_they_compile() -> None:
-    assert Rank(per_step=1.0, steps=MEASURED - 1).quiet(3600) == 0
+    assert WatchedRank(per_step=1.0, steps=MEASURED - 1).quiet(3600) == 0
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_the_first_steps_are_not_watched_because_they_compile() -> None:
 def test_the_time_without_a_step_is_set_by_the_job_and_doubled_by_its_hangs(
     per_step: float, more: dict[str, Any], limit: float
 ) -> None:
-    assert Rank(per_step=per_step, **more).quiet(limit - 0.1) == 0
-    assert Rank(per_step=per_step, **more).quiet(limit + 5) == 1
+    assert WatchedRank(per_step=per_step, **more).quiet(limit - 0.1) == 0
+    assert WatchedRank(per_step=per_step, **more).quiet(limit + 5) == 1
 
 
 def test_a_hang_is_reported_after_the_other_ranks_had_time_to_write_their_stacks() -> None:
-    rank = Rank(per_step=1.0)
+    rank = WatchedRank(per_step=1.0)
     rank.quiet(SHORTEST + 5)
     assert (rank.written, rank.reports) == (1, [])
     rank.quiet(3600)
@@ -100,7 +100,7 @@ def test_a_hang_is_reported_after_the_other_ranks_had_time_to_write_their_stacks
 
 
 def test_a_step_ends_the_report_of_a_hang() -> None:
-    rank = Rank(per_step=1.0)
+    rank = WatchedRank(per_step=1.0)
     rank.quiet(120)
     rank.step(1.0)
     rank.step(1.0)
@@ -108,7 +108,7 @@ def test_a_step_ends_the_report_of_a_hang() -> None:
 
 
 def test_a_commit_is_not_time_without_a_step() -> None:
-    rank = Rank(per_step=1.0)
+    rank = WatchedRank(per_step=1.0)
     with rank.watch.pause():
         assert rank.quiet(3600) == 0
     assert rank.quiet(SHORTEST - 1) == 0
@@ -117,7 +117,7 @@ def test_a_commit_is_not_time_without_a_step() -> None:
 
 def test_the_warning_names_the_rank_and_the_times(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "spotladder.train"):
-        Rank(per_step=2.0).quiet(70)
+        WatchedRank(per_step=2.0).quiet(70)
     assert caplog.messages == ["rank 3 has made no step for 60 s (a step takes 2 s): the stacks of its threads follow"]
 
 

@@ -21,7 +21,7 @@ from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import join
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.session import Job
-from tests.train.builders import Clock, job, log_of, train, variables
+from tests.train.builders import ManualClock, job, log_of, train, variables
 from tests.waiting import until
 
 
@@ -41,7 +41,7 @@ class Standby:
     def join(self) -> Job:
         given = {"attempt": 2, "tier": "spot", "standby": "true", "notice": self.notice, "heartbeat": self.heartbeat}
         environment = Environment(variables(self.folder, **given))
-        return Job(join(environment, self.world, leave=self.left.append, holds_later=not self.at_join), Clock())
+        return Job(join(environment, self.world, leave=self.left.append, holds_later=not self.at_join), ManualClock())
 
     def train(self, total: int = 30) -> list[int]:
         done: list[int] = []
@@ -206,6 +206,6 @@ def test_ranks_of_ray_train_that_resume_by_the_job_resume_from_the_last_commit(
 
 def test_without_a_notice_file_nothing_could_end_the_wait(tmp_path: Path) -> None:
     environment = Environment(variables(tmp_path, attempt=2, standby="true"))
-    with Job(join(environment, ProcessRank(), holds_later=True), Clock()).resume() as found:
+    with Job(join(environment, ProcessRank(), holds_later=True), ManualClock()).resume() as found:
         assert found is None
     assert progress(log_of(tmp_path)).attempt == 2

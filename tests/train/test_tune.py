@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.train.builders import log_of
-from tests.train.machine import Machine
+from tests.train.machine import RayMachines
 from tests.waiting import until
 
 pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
@@ -27,7 +27,7 @@ def finished(folder: Path) -> int:
     return newest.step if newest else 0
 
 
-def test_finished_trials_do_not_run_again(machine: Machine, tmp_path: Path) -> None:
+def test_finished_trials_do_not_run_again(machine: RayMachines, tmp_path: Path) -> None:
     notice = tmp_path / "notice"
     notice.touch()
     config = {"steps": 8, "pause": 0.4}

@@ -22,7 +22,7 @@ RECLAIMED = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError(preempt
 DEAD = WorkerHealthCheckFailedError("rank 1 is dead", RayActorError())
 
 
-class Group:
+class FakeWorkerGroup:
     """A worker group on the nodes a and b, with a fake of Ray's node list."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,11 +46,13 @@ class Group:
 
 
 @pytest.fixture
-def group(monkeypatch: pytest.MonkeyPatch) -> Group:
-    return Group(monkeypatch)
+def group(monkeypatch: pytest.MonkeyPatch) -> FakeWorkerGroup:
+    return FakeWorkerGroup(monkeypatch)
 
 
-def test_a_handover_drains_the_leaving_nodes_and_restarts(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handover_drains_the_leaving_nodes_and_restarts(
+    group: FakeWorkerGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drained: list[str] = []
     client = SimpleNamespace(drain_node=lambda node, *_: drained.append(node))
     monkeypatch.setattr("ray._private.worker.global_worker", SimpleNamespace(gcs_client=client))
@@ -60,35 +62,35 @@ def test_a_handover_drains_the_leaving_nodes_and_restarts(group: Group, monkeypa
 
 
 def test_a_handover_restarts_even_if_ray_cannot_drain(
-    group: Group, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    group: FakeWorkerGroup, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("ray._private.worker.global_worker", SimpleNamespace())
     assert not group.final(HandedOver(7, ("b",)))
     assert "b is not drained" in caplog.text
 
 
-def test_an_interruption_of_another_rank_ends_the_run(group: Group) -> None:
+def test_an_interruption_of_another_rank_ends_the_run(group: FakeWorkerGroup) -> None:
     assert group.final(HandedOver(7, ("b",)), Interrupted(7))
 
 
-def test_a_bug_of_the_program_ends_the_run(group: Group) -> None:
+def test_a_bug_of_the_program_ends_the_run(group: FakeWorkerGroup) -> None:
     assert group.final(KeyError("a bug"))
 
 
-def test_an_error_with_a_lost_node_does_not_end_the_run(group: Group) -> None:
+def test_an_error_with_a_lost_node_does_not_end_the_run(group: FakeWorkerGroup) -> None:
     group.alive.discard("b")
     assert not group.final(RuntimeError("connection reset by peer"), DEAD)
     assert not group.final(RuntimeError("connection reset by peer"))
 
 
 @pytest.mark.parametrize("error", [Interrupted(7), Fenced("replaced")])
-def test_an_interruption_ends_the_run_despite_a_lost_node(group: Group, error: BaseException) -> None:
+def test_an_interruption_ends_the_run_despite_a_lost_node(group: FakeWorkerGroup, error: BaseException) -> None:
     group.alive.discard("b")
     assert group.final(error, DEAD)
 
 
 @pytest.mark.parametrize("error", [DEAD, RankLost("rank 1 is lost")])
-def test_unexplained_losses_are_retried_up_to_a_limit(group: Group, error: BaseException) -> None:
+def test_unexplained_losses_are_retried_up_to_a_limit(group: FakeWorkerGroup, error: BaseException) -> None:
     answers = []
     for _ in range(UNEXPLAINED_LIMIT + 1):
         group.start()
@@ -96,27 +98,27 @@ def test_unexplained_losses_are_retried_up_to_a_limit(group: Group, error: BaseE
     assert answers == [False] * UNEXPLAINED_LIMIT + [True]
 
 
-def test_repeated_polls_of_the_same_errors_count_once(group: Group) -> None:
+def test_repeated_polls_of_the_same_errors_count_once(group: FakeWorkerGroup) -> None:
     assert not any(group.final(DEAD) for _ in range(10))
 
 
-def test_an_outage_of_the_store_never_ends_the_run(group: Group) -> None:
+def test_an_outage_of_the_store_never_ends_the_run(group: FakeWorkerGroup) -> None:
     for _ in range(10):
         group.start()
         assert not group.final(StoreUnavailable("503"), RankLost("rank 0 is lost"))
 
 
-def test_a_refusal_of_the_store_ends_the_run(group: Group) -> None:
+def test_a_refusal_of_the_store_ends_the_run(group: FakeWorkerGroup) -> None:
     assert group.final(StoreRefused("no rights"))
 
 
-def test_reclaimed_workers_are_not_counted(group: Group) -> None:
+def test_reclaimed_workers_are_not_counted(group: FakeWorkerGroup) -> None:
     for _ in range(10):
         group.start()
         assert not group.final(RECLAIMED)
 
 
-def test_lost_nodes_are_not_counted(group: Group) -> None:
+def test_lost_nodes_are_not_counted(group: FakeWorkerGroup) -> None:
     group.alive.discard("a")
     for _ in range(10):
         group.start()

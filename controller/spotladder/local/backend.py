@@ -41,7 +41,7 @@ from spotladder.core.reasons import Cause
 from spotladder.display import timeline
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.local_job import CommitLogSeen, LocalJob
-from spotladder.local.nodes import Head, Machine, Worker
+from spotladder.local.nodes import Head, NodeSettings, Worker
 from spotladder.local.pools import PoolClock
 from spotladder.local.program import Program, ProgramProgress
 from spotladder.local.worker_group import WorkerGroup, WorkerNode
@@ -95,7 +95,7 @@ class LocalBackend:
     def __init__(
         self,
         job: LocalJob,
-        machine: Machine,
+        machine: NodeSettings,
         pools: Mapping[str, PoolClock],
         log: CommitLogSeen,
         *,

@@ -42,7 +42,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class NodeSettings:
     """The settings that all nodes of a run share.
 
     `mark` identifies the run for the reaper, `scratch` is the folder of Ray's session, `folder` that of the run's
@@ -93,7 +93,7 @@ _RAY = {
 class RayNode:
     """One `ray start --block` and all of its child processes."""
 
-    def __init__(self, name: str, machine: Machine, arguments: list[str], drain: float = 0.0) -> None:
+    def __init__(self, name: str, machine: NodeSettings, arguments: list[str], drain: float = 0.0) -> None:
         self.name = name
         self.folder = machine.scratch / name
         self.log = machine.folder / "nodes" / f"{name}.log"
@@ -167,7 +167,7 @@ class RayNode:
 class Head(RayNode):
     """The node with the cluster's state and the drivers. It offers no CPU, so Ray schedules no work on it."""
 
-    def __init__(self, name: str, machine: Machine) -> None:
+    def __init__(self, name: str, machine: NodeSettings) -> None:
         options = ["--head", "--port=0", "--num-cpus=0", "--include-dashboard=false", "--dashboard-port=0"]
         super().__init__(name, machine, [*options, "--no-monitor"])
 
@@ -220,7 +220,7 @@ class Worker(RayNode):
     """A node that a pool has provided."""
 
     def __init__(
-        self, name: str, machine: Machine, address: str, *, cpus: int, labels: Mapping[str, str], drain: float
+        self, name: str, machine: NodeSettings, address: str, *, cpus: int, labels: Mapping[str, str], drain: float
     ) -> None:
         joined = ",".join(f"{key}={value}" for key, value in labels.items())
         resources = json.dumps({f"tier:{labels[names.TIER]}": cpus})

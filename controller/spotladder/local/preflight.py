@@ -13,7 +13,7 @@ from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.local import memory
-from spotladder.local.state import Run
+from spotladder.local.state import RunIdentity
 
 GIB = 1024**3
 NODE_MEMORY = 0.35 * GIB
@@ -128,7 +128,7 @@ def check_disk(*folders: Path) -> None:
             )
 
 
-def check_same(run: Run, now: Run) -> None:
+def check_same(run: RunIdentity, now: RunIdentity) -> None:
     """Check that a resumed run has the versions it was started with: otherwise its files may not load."""
     if run.uri != now.uri:
         raise InvalidSpec(

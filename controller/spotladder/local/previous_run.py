@@ -14,7 +14,7 @@ from spotladder.display.timeline import Committed, Moved, Record
 from spotladder.errors import EnvironmentFailure, InvalidSpec, LogCorrupt
 from spotladder.local import preflight
 from spotladder.local.runner import end_interrupted_attempt
-from spotladder.local.state import JobFolder, Run
+from spotladder.local.state import JobFolder, RunIdentity
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.history import History
@@ -34,11 +34,13 @@ class RunStart:
     """The state and the identity with which a runner starts. `resumed`: one of them is from a previous run."""
 
     state: JobState
-    run: Run
+    run: RunIdentity
     resumed: bool = False
 
 
-def start_from(mode: StartMode, folder: JobFolder, log: CommitLog, now: Run, *, interval: Seconds = 0.0) -> RunStart:
+def start_from(
+    mode: StartMode, folder: JobFolder, log: CommitLog, now: RunIdentity, *, interval: Seconds = 0.0
+) -> RunStart:
     """Read the previous run and return the state with which the runner starts. Only `FRESH` changes anything: it
     removes the previous run, whatever its state, if it belongs to this job.
 

@@ -21,13 +21,13 @@ from spotladder.local import preflight
 from spotladder.local.backend import LocalBackend
 from spotladder.local.local_job import LocalJob, LocalTier
 from spotladder.local.logwatch import LogWatch
-from spotladder.local.nodes import Machine
+from spotladder.local.nodes import NodeSettings
 from spotladder.local.pools import PoolClock, PoolPlan, plan_of
 from spotladder.local.previous_run import RunStart, StartMode, close_interrupted_attempt, start_from, unrecorded_commits
 from spotladder.local.reaper import Reaper, end_run
 from spotladder.local.runner import Killed, Runner
 from spotladder.local.scratch import new_scratch, sweep
-from spotladder.local.state import JobFolder, Run
+from spotladder.local.state import JobFolder, RunIdentity
 from spotladder.local.stopping import Stopping
 from spotladder.policies.registry import by_name
 from spotladder.train.environment import Environment
@@ -135,7 +135,7 @@ def _run(
         stack.callback(watch.close)
         watch.start()
         store = preflight.object_store(_processes(plan.spec))
-        machine = Machine(
+        machine = NodeSettings(
             start.run.mark,
             scratch.path,
             folder.path,
@@ -175,7 +175,7 @@ class _Plan:
     job: LocalJob
     pools: Mapping[str, PoolPlan]
     policy: Policy
-    run: Run
+    run: RunIdentity
     warnings: tuple[str, ...]
 
 
@@ -194,7 +194,7 @@ def _plan(request: Request) -> _Plan:
         job,
         pools,
         by_name(request.job.spec.policy.name),
-        Run(began, preflight.python_version(), ray, job.environment[Variable.URI], uid=uuid.uuid4().hex),
+        RunIdentity(began, preflight.python_version(), ray, job.environment[Variable.URI], uid=uuid.uuid4().hex),
         tuple(_warnings(request)),
     )
 
@@ -250,7 +250,7 @@ def _nothing_to_resume(request: Request, start: RunStart) -> Iterator[str]:
         yield "there is nothing to resume: no previous run and no commits were found, so the job begins at step 0"
 
 
-def _named(run: Run) -> dict[str, str]:
+def _named(run: RunIdentity) -> dict[str, str]:
     """The identity by which the program refuses the log of another run."""
     return {Variable.UID: run.uid} if run.uid else {}
 

@@ -37,7 +37,7 @@ LOCK_RETRY_INTERVAL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunIdentity:
     """The identity of a run, which does not change when the run is resumed, except `mark`, which is that of the last
     runner. `uri` is the address of the checkpoints. `uid` names the run in the commit log; "" for a run that began
     before the log recorded it."""
@@ -62,7 +62,7 @@ class JobFolder:
         """The path of the run's timeline."""
         return self.path / "timeline.jsonl"
 
-    def known_run(self) -> Run | None:
+    def known_run(self) -> RunIdentity | None:
         """The previous run, as far as `run.json` can be read."""
         try:
             return self.load_run()
@@ -82,13 +82,13 @@ class JobFolder:
         """Replace the state atomically and flush it to the disk."""
         self._write("state.json", dump(state))
 
-    def load_run(self) -> Run | None:
+    def load_run(self) -> RunIdentity | None:
         """The run to resume."""
         text = self._read("run.json")
         if text is None:
             return None
         try:
-            return Run(**json.loads(text))
+            return RunIdentity(**json.loads(text))
         except (ValueError, TypeError) as error:
             raise EnvironmentFailure(
                 f"{self.path / 'run.json'}: cannot be read ({error}); --fresh starts over"
@@ -99,7 +99,7 @@ class JobFolder:
         run = self.known_run()
         return None if run is None else run.began
 
-    def save_run(self, run: Run) -> None:
+    def save_run(self, run: RunIdentity) -> None:
         """Write the identity of the run."""
         self._write("run.json", json.dumps(asdict(run)))
 

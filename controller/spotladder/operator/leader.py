@@ -24,7 +24,7 @@ from spotladder.core.model import Seconds
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator import gc_freeze
-from spotladder.operator.inventory.clusters import Cluster, Clusters, selector
+from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster, selector
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor
 from spotladder.operator.inventory.silence import SilenceWatch
@@ -95,7 +95,7 @@ class LeaderRuntime:
         self._guard = client.guard
         self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add)
         self.clusters = Clusters(
-            Cluster(HOME, client, self.inventory, most=settings.workers),
+            WorkloadCluster(HOME, client, self.inventory, most=settings.workers),
             sources,
             join=self._join,
             clock=clock,
@@ -252,7 +252,7 @@ class LeaderRuntime:
             for job in list(self.jobs.all()):
                 self.queue.add_at(job.key, random.random() * min(60.0, self._settings.resync))  # noqa: S311
 
-    def _join(self, name: str, source: ConnectionSource, home: str) -> Cluster:
+    def _join(self, name: str, source: ConnectionSource, home: str) -> WorkloadCluster:
         """A member cluster with its own client, share of the workers, caches and monitor."""
         throttle = Throttle(self._settings.calls_per_second, self._settings.burst, self._clock)
         client = Client(clock=self._clock, throttle=throttle, guard=self._guard, timeout=CALL)
@@ -273,7 +273,7 @@ class LeaderRuntime:
         )
         client.watcher = self._metrics.watcher(name, monitor.heard)
         most = max(1, self._settings.workers // len(self.clusters.names))
-        return Cluster(name, client, inventory, monitor=monitor, home=home, most=most)
+        return WorkloadCluster(name, client, inventory, monitor=monitor, home=home, most=most)
 
     def _cluster_changed(self, name: str) -> None:
         cluster = self.clusters.of(name)

@@ -13,7 +13,7 @@ ABSENT = "–"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComponentRow:
     """One component of a cluster. `drift` are the objects that differ from what was installed."""
 
     cluster: str
@@ -29,7 +29,7 @@ class Row:
         return self.wanted.removeprefix("v") == self.version.removeprefix("v") and not self.drift
 
 
-def inspect(platform: ClusterPlatform, *, compare: bool) -> list[Row]:
+def inspect(platform: ClusterPlatform, *, compare: bool) -> list[ComponentRow]:
     """Its components in the order of installation. `compare` also asks the API server for drift, which takes longer."""
     desired, paths = platform.desired()
     name, tools = platform.cluster.name, platform.tools
@@ -37,13 +37,15 @@ def inspect(platform: ClusterPlatform, *, compare: bool) -> list[Row]:
     if compare:
         for chart, version, _ in desired.crds:
             found = tuple(crds.drift(tools, crds.of_chart(tools, paths[chart])))
-            rows.append(Row(name, f"{CRDS}{chart}", version, version, ABSENT, found))
+            rows.append(ComponentRow(name, f"{CRDS}{chart}", version, version, ABSENT, found))
     live = releases(tools)
     goods = record.read(tools)
     expected = goods[-1].revisions if goods else {}
     for entry in desired.releases:
         if entry.release not in live:
-            rows.append(Row(name, entry.resource, entry.version, ABSENT, ABSENT, ("not installed",) if compare else ()))
+            rows.append(
+                ComponentRow(name, entry.resource, entry.version, ABSENT, ABSENT, ("not installed",) if compare else ())
+            )
             continue
         release = Release(tools, entry.release, entry.namespace)
         found_release = release.live(compare=compare, expected=expected.get(entry.release, 0) if compare else 0)
@@ -52,7 +54,7 @@ def inspect(platform: ClusterPlatform, *, compare: bool) -> list[Row]:
         if compare and not _same_values(platform, entry.release, entry.namespace, entry.values):
             drift.append("values differ from the fleet file")
         rows.append(
-            Row(
+            ComponentRow(
                 name,
                 entry.resource,
                 entry.version,

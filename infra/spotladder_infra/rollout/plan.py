@@ -25,7 +25,7 @@ KARPENTER_REPLICAS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReleaseStep:
     """A release of the plan."""
 
     component: Component
@@ -37,7 +37,7 @@ class Plan:
     """The desired state of one cluster: first the CRDs of these charts, then the releases in this order."""
 
     crds: tuple[Chart, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ReleaseStep, ...]
 
     @property
     def charts(self) -> tuple[Chart, ...]:
@@ -55,12 +55,12 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
     platform = fleet.spec.platform
     home = cluster.name == fleet.spec.home
     crds = [pinned.SPOTLADDER_CRDS] if home else []
-    steps: list[Step] = []
+    steps: list[ReleaseStep] = []
     if cluster.cloud in CREATED and cluster.autoscaler is Autoscaler.KARPENTER:
         aws = cluster.cloud is Cloud.AWS
         crds.append(pinned.KARPENTER_CRDS_AWS if aws else pinned.KARPENTER_CRDS_GCP)
         karpenter = (
-            Step(pinned.KARPENTER_AWS, _karpenter_aws(cluster, stack)) if aws else _karpenter_gcp(cluster, stack)
+            ReleaseStep(pinned.KARPENTER_AWS, _karpenter_aws(cluster, stack)) if aws else _karpenter_gcp(cluster, stack)
         )
         steps.append(karpenter)
     own_kuberay = Provided.KUBERAY not in cluster.provides
@@ -68,15 +68,15 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
         crds.append(pinned.KUBERAY.chart)
     if platform.jobset:
         crds.append(pinned.JOBSET.chart)
-        steps.append(Step(pinned.JOBSET, {"controller": _placement(cluster)}))
+        steps.append(ReleaseStep(pinned.JOBSET, {"controller": _placement(cluster)}))
     if platform.gpu_device_plugin:
-        steps.append(Step(pinned.GPU_DEVICE_PLUGIN, _gpu_device_plugin(cluster)))
-    steps.append(Step(pinned.POOLS, pool_values(fleet, cluster, stack)))
+        steps.append(ReleaseStep(pinned.GPU_DEVICE_PLUGIN, _gpu_device_plugin(cluster)))
+    steps.append(ReleaseStep(pinned.POOLS, pool_values(fleet, cluster, stack)))
     if own_kuberay:
-        steps.append(Step(pinned.KUBERAY, _placement(cluster)))
-    steps.append(Step(pinned.CONTROLLER, controller_values(fleet, cluster)))
+        steps.append(ReleaseStep(pinned.KUBERAY, _placement(cluster)))
+    steps.append(ReleaseStep(pinned.CONTROLLER, controller_values(fleet, cluster)))
     merged = tuple(
-        Step(step.component, merge(step.values, platform.values.get(step.component.name, {}))) for step in steps
+        ReleaseStep(step.component, merge(step.values, platform.values.get(step.component.name, {}))) for step in steps
     )
     return Plan(tuple(crds), merged)
 
@@ -144,7 +144,7 @@ def _karpenter_aws(cluster: Cluster, stack: StackIdentities) -> Values:
     }
 
 
-def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> Step:
+def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> ReleaseStep:
     values: Values = {
         "serviceAccount": {
             "name": names.KARPENTER_ACCOUNT,
@@ -162,4 +162,4 @@ def _karpenter_gcp(cluster: Cluster, stack: StackIdentities) -> Step:
             },
         },
     }
-    return Step(pinned.KARPENTER_GCP, values)
+    return ReleaseStep(pinned.KARPENTER_GCP, values)

@@ -92,14 +92,14 @@ class Team(Record):
     quota: Quota = Field(default_factory=Quota, description="The limits of the team in each cluster.")
 
 
-class State(Record):
+class StateLocation(Record):
     """Where Terraform keeps its state."""
 
     uri: StateUri = Field(description="s3://bucket/prefix or gs://bucket/prefix.")
     region: FilledText | None = Field(default=None, description="The bucket's region; required for s3.")
 
     @model_validator(mode="after")
-    def _has_a_region(self) -> State:
+    def _has_a_region(self) -> StateLocation:
         if self.uri.startswith("s3://") and not self.region:
             raise several([Finding(("region",), "is required for s3")])
         return self
@@ -109,7 +109,9 @@ class FleetSpec(Record):
     """The content of the fleet."""
 
     home: Name = Field(description="The cluster in which the controller runs.")
-    state: State | None = Field(default=None, description="Location of Terraform's state. Default: local files.")
+    state: StateLocation | None = Field(
+        default=None, description="Location of Terraform's state. Default: local files."
+    )
     tags: dict[str, FilledText] = Field(default_factory=dict, description="Tags (labels on gcp) of all resources.")
     buckets: list[Bucket] = Field(default_factory=list, description="Buckets for checkpoints.")
     teams: list[Team] = Field(default_factory=list, description="Namespaces of teams.")

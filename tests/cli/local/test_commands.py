@@ -14,7 +14,7 @@ import pytest
 from spotladder.core.model import AttemptRecord, JobSpec, JobState, Move, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.display.timeline import Beat, Began, Ended, Moved, Timeline
-from spotladder.local.state import JobFolder, Run
+from spotladder.local.state import JobFolder, RunIdentity
 from tests.cli.terminal import call
 
 BEGAN = 1_700_000_000.0
@@ -43,7 +43,7 @@ class Runs:
         self.root = root
         self.folder = JobFolder(root, "default", "digits")
         self.folder.path.mkdir(parents=True)
-        self.folder.save_run(Run(BEGAN, "3.11", "2.58.1", "file:///x"))
+        self.folder.save_run(RunIdentity(BEGAN, "3.11", "2.58.1", "file:///x"))
         self.folder.save(SUCCEEDED)
         with Timeline(self.folder.timeline) as lines:
             lines.append(Began(BEGAN, "digits", "default", SPEC))
@@ -69,7 +69,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 def test_status_lists_all_runs_or_one(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     JobFolder(runs.root, "team-a", "other").path.mkdir(parents=True)
-    JobFolder(runs.root, "team-a", "other").save_run(Run(BEGAN, "3.11", "2.58.1", "file:///y"))
+    JobFolder(runs.root, "team-a", "other").save_run(RunIdentity(BEGAN, "3.11", "2.58.1", "file:///y"))
     listed = call(capsys, "status")
     assert listed.code == 0
     rows = [line.split() for line in listed.out.splitlines()[1:]]

@@ -36,7 +36,7 @@ from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
 from spotladder.sim.ticks import drive, fast
 from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
-from tests.core.policies.ticks import ON_DEMAND, SPOT, Job, run
+from tests.core.policies.ticks import ON_DEMAND, SPOT, JobTimes, run
 
 HOUR = 3600.0
 EVEN = (1.0 / len(shipped().shares),) * len(shipped().shares)
@@ -241,7 +241,7 @@ def test_the_first_choice_of_a_job_depends_on_the_outcomes_of_other_jobs(
 
 def test_an_untrusted_model_falls_back_to_uniform_progress() -> None:
     trace = ([True] * 9 + [False] * 3) * 35
-    job = Job(deadline=70 * HOUR)
+    job = JobTimes(deadline=70 * HOUR)
     ours, theirs = run(Adaptive(misfit()), trace, job), run(UniformProgress(), trace, job)
     assert (ours.held, ours.why[60:]) == (theirs.held, theirs.why[60:])
     assert ours.why[:60] != theirs.why[:60], "used until the spells contradict it"
@@ -249,7 +249,7 @@ def test_an_untrusted_model_falls_back_to_uniform_progress() -> None:
 
 def test_the_adaptive_policy_waits_through_short_outages_and_explains_why() -> None:
     trace = ([True] * 40 + [False] * 4) * 10
-    job = Job(deadline=70 * HOUR)
+    job = JobTimes(deadline=70 * HOUR)
     ours, theirs = run(Adaptive(shipped()), trace, job), run(UniformProgress(), trace, job)
     assert ours.cost <= theirs.cost
     outage = [tick for tick in range(len(ours.held)) if not trace[tick]]
@@ -257,7 +257,7 @@ def test_the_adaptive_policy_waits_through_short_outages_and_explains_why() -> N
 
 
 def test_a_long_outage_moves_the_job_to_on_demand() -> None:
-    done = run(Adaptive(shipped()), [True] * 12 + [False] * 300, Job())
+    done = run(Adaptive(shipped()), [True] * 12 + [False] * 300, JobTimes())
     assert done.held[12:].count("") > 0
     assert done.held[-1] == ON_DEMAND
     first = done.held.index(ON_DEMAND)
@@ -265,6 +265,6 @@ def test_a_long_outage_moves_the_job_to_on_demand() -> None:
 
 
 def test_the_adaptive_policy_returns_to_spot_while_there_is_slack() -> None:
-    done = run(Adaptive(shipped()), [True] * 12 + [False] * 60 + [True] * 288, Job(deadline=60 * HOUR))
+    done = run(Adaptive(shipped()), [True] * 12 + [False] * 60 + [True] * 288, JobTimes(deadline=60 * HOUR))
     assert ON_DEMAND in done.held
     assert done.held[-1] == SPOT

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import TierChoice, TierView
 from spotladder.policies import registry
-from tests.core.policies.ticks import ON_DEMAND, SPOT, TICK, Job, run
+from tests.core.policies.ticks import ON_DEMAND, SPOT, TICK, JobTimes, run
 
 POLICIES = ["greedy", "uniform-progress", "on-demand", "adaptive"]
 HOUR = 3600.0
@@ -30,13 +30,13 @@ def traces(draw: st.DrawFn, ticks: int) -> list[bool]:
 @given(data=st.data())
 def test_no_policy_misses_a_deadline_that_on_demand_could_meet(name: str, data: st.DataObject) -> None:
     """With provisioning delays up to the known maximum, and overheads shorter and longer than a tick."""
-    job = Job(
+    job = JobTimes(
         work=data.draw(st.sampled_from([0.5, 3.0, 11.7])) * HOUR,
         overhead=data.draw(st.sampled_from([0.0, 180.0, 720.0])),
         delay=data.draw(st.sampled_from([0.0, 400.0, 1500.0])),
     )
     least = job.work + job.overhead + job.delay + TICK
-    job = Job(
+    job = JobTimes(
         job.work, least + data.draw(st.sampled_from([0.0, 1.0, 1800.0, 7200.0, 40000.0])), job.overhead, job.delay
     )
     trace = data.draw(traces(int(job.deadline // TICK) + 1))
@@ -46,25 +46,25 @@ def test_no_policy_misses_a_deadline_that_on_demand_could_meet(name: str, data: 
 
 @pytest.mark.parametrize("name", ["greedy", "uniform-progress", "adaptive"])
 def test_only_spot_is_used_when_spot_capacity_never_goes_away(name: str) -> None:
-    done = run(registry.by_name(name), [True] * 312, Job())
+    done = run(registry.by_name(name), [True] * 312, JobTimes())
     assert (set(done.held), done.starts) == ({SPOT}, 1)
     assert done.cost == pytest.approx(0.9731 * (48 + 0.05))
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_one_on_demand_attempt_does_all_the_work_when_there_is_no_spot_capacity(name: str) -> None:
-    done = run(registry.by_name(name), [False] * 312, Job())
+    done = run(registry.by_name(name), [False] * 312, JobTimes())
     assert (set(done.held) - {""}, done.starts) == ({ON_DEMAND}, 1)
     assert done.cost == pytest.approx(3.06 * (48 + 0.05))
 
 
 def test_greedy_waits_as_long_as_the_deadline_allows() -> None:
-    done = run(registry.by_name("greedy"), [False] * 312, Job())
+    done = run(registry.by_name("greedy"), [False] * 312, JobTimes())
     assert done.held.index(ON_DEMAND) == int((4 * HOUR - 180 - TICK) // TICK) + 1
 
 
 def test_uniform_progress_waits_only_while_the_job_is_ahead_of_schedule() -> None:
-    job = Job(work=10 * HOUR, deadline=20 * HOUR, overhead=0.0)
+    job = JobTimes(work=10 * HOUR, deadline=20 * HOUR, overhead=0.0)
     up = [True] * 12 + [False] * 108
     done = run(registry.by_name("uniform-progress"), up, job)
     # Two hours of work are ahead of uniform progress until four hours have passed.
@@ -73,7 +73,7 @@ def test_uniform_progress_waits_only_while_the_job_is_ahead_of_schedule() -> Non
 
 
 def test_uniform_progress_leaves_on_demand_when_it_is_two_overheads_ahead() -> None:
-    job = Job(work=10 * HOUR, deadline=20 * HOUR, overhead=600.0)
+    job = JobTimes(work=10 * HOUR, deadline=20 * HOUR, overhead=600.0)
     up = [False] * 2 + [True] * 118
     done = run(registry.by_name("uniform-progress"), up, job)
     first = done.held.index(SPOT)
@@ -84,7 +84,7 @@ def test_uniform_progress_leaves_on_demand_when_it_is_two_overheads_ahead() -> N
 
 def test_an_explanation_is_one_sentence() -> None:
     for name in POLICIES:
-        done = run(registry.by_name(name), ([True] * 30 + [False] * 30) * 6, Job())
+        done = run(registry.by_name(name), ([True] * 30 + [False] * 30) * 6, JobTimes())
         assert all(why and "\n" not in why and len(why) < 120 for why in done.why)
 
 
@@ -96,4 +96,4 @@ class Stubborn:
 
 
 def test_a_policy_without_a_safety_net_misses_its_deadline_in_the_test_world() -> None:
-    assert run(Stubborn(), [False] * 312, Job()).finished is None
+    assert run(Stubborn(), [False] * 312, JobTimes()).finished is None

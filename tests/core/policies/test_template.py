@@ -10,8 +10,7 @@ import pytest
 
 from spotladder.core.model import Stage
 from tests.core.builders import START, Job, spec, tier
-from tests.core.policies.ticks import ON_DEMAND, SPOT, run
-from tests.core.policies.ticks import Job as TickJob
+from tests.core.policies.ticks import ON_DEMAND, SPOT, JobTimes, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "policies.md"
 
@@ -35,6 +34,6 @@ def test_the_documented_policy_chooses_the_tier_by_the_hour(policy: Any, hour: i
 
 @pytest.mark.parametrize("available", [True, False])
 def test_the_documented_policy_meets_the_deadline(policy: Any, available: bool) -> None:
-    done = run(policy, [available] * 312, TickJob())
+    done = run(policy, [available] * 312, JobTimes())
     assert done.finished is not None
     assert set(done.held) <= {SPOT, ON_DEMAND, ""}

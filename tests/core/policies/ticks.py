@@ -19,7 +19,7 @@ TICK = 600.0
 
 
 @dataclass(frozen=True)
-class Job:
+class JobTimes:
     """Times in seconds. `delay` is the longest provisioning delay of on-demand capacity, known to the policy."""
 
     work: float = 48 * 3600.0
@@ -38,7 +38,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Run:
+class TickRun:
     """The result of a run. `finished` is in seconds after the start; None: the deadline was missed."""
 
     cost: float
@@ -52,7 +52,7 @@ class Run:
         return sum(1 for last, now in zip(before, self.held, strict=False) if now and now != last)
 
 
-def run(policy: Policy, available: Sequence[bool], job: Job, delays: Sequence[float] = ()) -> Run:
+def run(policy: Policy, available: Sequence[bool], job: JobTimes, delays: Sequence[float] = ()) -> TickRun:
     """The policy's run on this availability, one entry a tick; `delays` are those of the on-demand starts in turn."""
     ticks = int(-(-job.deadline // TICK))
     state, left, held, idle, cost = JobState(), job.work, "", 0.0, 0.0
@@ -85,14 +85,14 @@ def run(policy: Policy, available: Sequence[bool], job: Job, delays: Sequence[fl
         if left <= TICK - spent:
             cost += price * (spent + left) / 3600
             finished = tick * TICK + spent + left
-            return Run(cost, finished if finished <= job.deadline else None, tuple(history), tuple(sentences))
+            return TickRun(cost, finished if finished <= job.deadline else None, tuple(history), tuple(sentences))
         cost += price * TICK / 3600
         idle -= spent
         left -= TICK - spent
-    return Run(cost, None, tuple(history), tuple(sentences))
+    return TickRun(cost, None, tuple(history), tuple(sentences))
 
 
-def _view(job: Job, state: JobState, now: float, held: str, began: int) -> TierView:
+def _view(job: JobTimes, state: JobState, now: float, held: str, began: int) -> TierView:
     tiers = job.tiers
     records = tuple(state.record(tier.name) for tier in tiers)
     capacity = {SPOT: records[0].spells[-1].available, ON_DEMAND: True}

@@ -8,7 +8,7 @@ from pathlib import Path
 from spotladder.core import codec
 from spotladder.core.model import JobState
 from spotladder.display.timeline import Recorded, Timeline, read
-from tests.display.builders import Run
+from tests.display.builders import PlayedRun
 
 FOLDER = Path(__file__).parent
 UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
@@ -18,7 +18,7 @@ def recorded_run() -> tuple[Recorded, JobState]:
     """A run on three tiers: an eviction with notice, one without, a tier without capacity, success on on-demand."""
     timeline, state = FOLDER / "digits.jsonl", FOLDER / "digits.state.json"
     if UPDATE:
-        run = Run().play()
+        run = PlayedRun().play()
         timeline.unlink(missing_ok=True)
         with Timeline(timeline) as written:
             for record in run.records:

@@ -45,21 +45,21 @@ class Leases:
 
 
 @dataclass
-class Inventory:
+class NodeInventory:
     nodes: list[NodeRecord]
     contact_restored_at: float | None = None
 
 
 @dataclass
-class Cluster:
+class LeaseCluster:
     client: Leases
-    inventory: Inventory
+    inventory: NodeInventory
     name: str = "home"
     clock: SteppedClock = field(default_factory=lambda: SteppedClock(START))
 
 
 async def facts(nodes: list[NodeRecord], of_job: list[str], ages: Mapping[str, float], **more: Any) -> AttemptSeen:
-    cluster: Any = Cluster(Leases(ages, **more), Inventory(nodes))
+    cluster: Any = LeaseCluster(Leases(ages, **more), NodeInventory(nodes))
     heartbeats, seen = Heartbeats(cluster.clock), AttemptSeen(1, (SILENT,))
     assert await heartbeats.refresh(cluster, seen)
     pods = [pod(f"w-{index}", node=name) for index, name in enumerate(of_job)]
@@ -97,7 +97,7 @@ async def test_without_permission_to_list_leases_only_the_node_status_counts() -
 
 
 async def test_leases_are_listed_only_while_a_node_is_silent_and_at_most_once_per_interval() -> None:
-    cluster: Any = Cluster(Leases({}), Inventory([]))
+    cluster: Any = LeaseCluster(Leases({}), NodeInventory([]))
     heartbeats, silent = Heartbeats(cluster.clock), AttemptSeen(1, (SILENT,))
     assert not await heartbeats.refresh(cluster, AttemptSeen(1, (PodSeen("w-0"),)))
     assert [await heartbeats.refresh(cluster, silent) for _ in range(3)] == [True, False, False]

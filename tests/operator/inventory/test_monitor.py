@@ -20,7 +20,7 @@ from spotladder.resources import NODES
 from spotladder.workloads.records import NodeRecord
 
 
-class Server:
+class ReadyServer:
     """A fake API server. `status` is the code of every response; `lists` counts list requests."""
 
     def __init__(self) -> None:
@@ -57,9 +57,9 @@ class Somewhere:
         return self.now
 
 
-class Scene:
+class MonitorScene:
     def __init__(self, url: str) -> None:
-        self.server = Server()
+        self.server = ReadyServer()
         self.clock = SteppedClock()
         self.source = Somewhere(Connection(url, Fixed()))
         self.changes: list[str] = []
@@ -84,8 +84,8 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene() -> AsyncIterator[Scene]:
-    made = Scene("")
+async def scene() -> AsyncIterator[MonitorScene]:
+    made = MonitorScene("")
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", made.server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)

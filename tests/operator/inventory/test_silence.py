@@ -69,7 +69,7 @@ class Machines:
 
 
 @dataclass
-class Inventory:
+class JobInventory:
     jobs_on: Mapping[str, set[tuple[str, str]]]
     suspected: frozenset[str] = frozenset()
 
@@ -92,7 +92,7 @@ class SilentNodesRig:
         self.clock = SteppedClock()
         self.client = Machines(self.clock, tuple("abcdef"), **more)
         jobs = {"a": "one", "b": "one", "c": "two"}
-        self.inventory = Inventory({name: {("team", jobs[name])} for name in occupied or jobs})
+        self.inventory = JobInventory({name: {("team", jobs[name])} for name in occupied or jobs})
         self.name, self.problem = "home", ""
 
     async def __aenter__(self) -> SilentNodesRig:

@@ -26,7 +26,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
-from spotladder.operator.inventory.clusters import Cluster, Clusters, JobObjects, Located
+from spotladder.operator.inventory.clusters import Clusters, JobObjects, Located, WorkloadCluster
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reconcile.apply import SHORT_GRACE, Applier
 from spotladder.operator.reconcile.copies import Copies
@@ -42,7 +42,7 @@ from tests.workloads.builders import job, jobset_template, node, ray_template, t
 
 
 @dataclass
-class Client:
+class AcceptingClient:
     """A fake client that accepts every object."""
 
     made: list[Any] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Client:
 
 
 @dataclass
-class Refusing(Client):
+class RefusingClient(AcceptingClient):
     """A fake client that refuses RayJobs."""
 
     async def apply(self, kind: object, body: Any) -> Any:
@@ -69,7 +69,7 @@ class Refusing(Client):
         return await super().apply(kind, body)
 
 
-def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
+def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, WorkloadCluster]:
     """The loaded job of one reconcile, the applier, and the home cluster."""
     inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None, suspects=frozenset())
     loaded: Any = SimpleNamespace(
@@ -82,7 +82,7 @@ def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
         seen=Observation(1),
     )
     clock = SteppedClock()
-    home = Cluster(HOME, cast("Any", client), inventory, most=1)
+    home = WorkloadCluster(HOME, cast("Any", client), inventory, most=1)
     clusters = Clusters(home, {}, join=cast("Any", None), clock=clock, changed=lambda _name: None)
     preflight = Preflight(clusters, clock=clock, changed=lambda _key: None)
     copies = Copies(clusters, Scoped([]), namespaces=(), clock=clock)
@@ -92,7 +92,7 @@ def launching(made: TieredJob, client: Client) -> tuple[Any, Applier, Cluster]:
 
 @pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["RayJob", "JobSet"])
 async def test_launching_twice_applies_identical_objects_and_does_not_modify_the_job(template: dict[str, Any]) -> None:
-    made, client = job(template), Client()
+    made, client = job(template), AcceptingClient()
     before = made.model_copy(deep=True)
     loaded, applier, _home = launching(made, client)
     for _ in range(2):
@@ -111,7 +111,7 @@ async def test_launching_twice_applies_identical_objects_and_does_not_modify_the
 async def test_an_existing_attempt_object_is_not_applied_again_after_a_spec_change(
     template: dict[str, Any], there: type[RayJobRecord | JobSetRecord]
 ) -> None:
-    client = Client()
+    client = AcceptingClient()
     loaded, applier, home = launching(job(template), client)
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     for digest in (client.made[-1]["metadata"]["annotations"][names.DIGEST], "of the spec before"):
@@ -125,7 +125,7 @@ async def test_an_existing_attempt_object_is_not_applied_again_after_a_spec_chan
 
 @pytest.mark.parametrize("kind", [RAYJOBS, JOBSETS], ids=["RayJob", "JobSet"])
 async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_period(kind: APIResource) -> None:
-    client = Client()
+    client = AcceptingClient()
     loaded, applier, home = launching(job(ray_template()), client)
     of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
     pods = (
@@ -150,7 +150,7 @@ async def test_a_pod_that_is_being_deleted_is_known_before_the_watch_delivers_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Otherwise each reconcile until then deletes it again."""
-    client = Client()
+    client = AcceptingClient()
     loaded, applier, home = launching(job(ray_template()), client)
     of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
     pods = (PodRecord(name="ending", uid="p1", **of_it), PodRecord(name="gone", uid="p2", **of_it))
@@ -174,7 +174,7 @@ async def test_a_refused_rayjob_in_a_member_cluster_gets_its_disruption_budget_d
         (None, []),
         (SimpleNamespace(problem=""), [(DISRUPTION_BUDGETS, "digits-a001", "", None)]),
     ):
-        client = Refusing()
+        client = RefusingClient()
         loaded, applier, home = launching(job(ray_template()), client)
         home.monitor = cast("Any", monitor)
         problem = await applier.launch(loaded, Launch(1, "spot-a"))
@@ -184,7 +184,7 @@ async def test_a_refused_rayjob_in_a_member_cluster_gets_its_disruption_budget_d
 
 
 async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_during_lost_contact() -> None:
-    client = Client()
+    client = AcceptingClient()
     loaded, applier, home = launching(job(ray_template()), client)
     pods = (PodRecord(name="w-0", namespace="team-a", uid="p1", node="node-1", phase="Running"),)
     loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
@@ -201,7 +201,7 @@ async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_du
 
 
 async def test_a_new_attempt_avoids_silent_nodes_that_are_still_ready() -> None:
-    client = Client()
+    client = AcceptingClient()
     loaded, applier, home = launching(job(ray_template()), client)
     home.inventory.suspects = frozenset({"node-7"})
     await applier.launch(loaded, Launch(1, "spot-a"))
@@ -212,7 +212,7 @@ async def test_a_new_attempt_avoids_silent_nodes_that_are_still_ready() -> None:
 async def test_a_replaced_pod_on_a_silent_node_is_force_deleted_when_kuberay_has_removed_it(
     surplus: int, deleting: bool, removed: bool
 ) -> None:
-    client = Client()
+    client = AcceptingClient()
     loaded, applier, home = launching(job(ray_template()), client)
     ends = 1.0 if deleting else None
     pods = (PodRecord(name="w-0", namespace="team-a", uid="p1", node="node-1", phase="Running", deleted_at=ends),)

@@ -13,13 +13,13 @@ from spotladder.clusters.errors import NotFound
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Phase
 from spotladder.custom_resources import JobRecord
-from spotladder.operator.inventory.clusters import Cluster, Clusters
+from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.reconcile.copies import RESYNC_INTERVAL, Copies
 from spotladder.resources import CONFIG_MAPS, SECRETS, APIResource
 from spotladder.workloads.references import Reference
 
 
-class Api:
+class CopyApi:
     """A fake API server. While `gate` is closed, requests for metadata are not answered."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Api:
 class Far:
     """A member cluster; `at_work` are the jobs that have an attempt in it."""
 
-    client: Api = field(default_factory=Api)
+    client: CopyApi = field(default_factory=CopyApi)
     at_work: set[tuple[str, str]] = field(default_factory=set)
     name: str = "east"
     home: str = "home"
@@ -69,7 +69,7 @@ class Far:
 
 
 @dataclass
-class Jobs:
+class CopyingJobs:
     found: list[JobRecord]
     caches: tuple[()] = ()
 
@@ -81,19 +81,19 @@ def job(name: str, *copies: Reference) -> JobRecord:
     return JobRecord(name=name, namespace="team-a", uid=f"u-{name}", copies=copies, phase=Phase.RUNNING)
 
 
-def keeping(jobs: Jobs, far: Far, clock: SteppedClock) -> Copies:
-    class Known:
-        home = Far(Api())
+def keeping(jobs: CopyingJobs, far: Far, clock: SteppedClock) -> Copies:
+    class FakeClusters:
+        home = Far(CopyApi())
         others = (far,)
 
-    return Copies(cast("Clusters", Known()), cast("Any", jobs), namespaces=(), clock=clock)
+    return Copies(cast("Clusters", FakeClusters()), cast("Any", jobs), namespaces=(), clock=clock)
 
 
 async def test_a_job_that_starts_during_the_cleanup_of_copies_keeps_its_copies() -> None:
     bucket, settings = Reference(SECRETS, "bucket"), Reference(CONFIG_MAPS, "settings")
-    jobs, far, clock = Jobs([job("old", bucket)]), Far(), SteppedClock()
+    jobs, far, clock = CopyingJobs([job("old", bucket)]), Far(), SteppedClock()
     copies = keeping(jobs, far, clock)
-    assert await copies.bring(cast("Cluster", far), "team-a", [bucket, settings]) is None
+    assert await copies.bring(cast("WorkloadCluster", far), "team-a", [bucket, settings]) is None
     far.client.gate.clear()  # the cleanup has begun and waits for the Secret
     running = asyncio.create_task(copies.run())
     try:
@@ -112,7 +112,7 @@ async def test_a_job_that_starts_during_the_cleanup_of_copies_keeps_its_copies()
 async def test_a_deleted_copy_is_recreated_in_the_cluster_of_its_job() -> None:
     bucket = Reference(SECRETS, "bucket")
     far, clock = Far(at_work={("team-a", "here")}), SteppedClock()
-    jobs = Jobs([job("here", bucket), job("elsewhere", Reference(SECRETS, "other"))])
+    jobs = CopyingJobs([job("here", bucket), job("elsewhere", Reference(SECRETS, "other"))])
     running = asyncio.create_task(keeping(jobs, far, clock).run())
     try:
         await clock.advance(RESYNC_INTERVAL)

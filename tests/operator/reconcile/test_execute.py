@@ -20,7 +20,7 @@ REFUSED = Forbidden(403, "Forbidden", "rayjobs is forbidden")
 LIVE = 2
 
 
-class Refusing:
+class RefusingApplier:
     """A fake of every collaborator of the executor: the named calls are refused, all others succeed."""
 
     def __init__(self, *refused: str) -> None:
@@ -28,7 +28,7 @@ class Refusing:
         self.done: list[str] = []
         self.has_synced, self.problem = True, ""
 
-    def within(self, _namespace: str) -> Refusing:
+    def within(self, _namespace: str) -> RefusingApplier:
         return self
 
     def read_now(self, _key: object) -> None:
@@ -46,8 +46,8 @@ class Refusing:
         return do
 
 
-async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, Refusing]:
-    world = cast("Any", Refusing(refused))
+async def executed(refused: str, *actions: Action) -> tuple[ExecutionResult, RefusingApplier]:
+    world = cast("Any", RefusingApplier(refused))
     state = replace(JobState(), stage=Stage.RUNNING, attempt=Attempt(LIVE, "spot-a", created_at=0.0))
     loaded = cast("Any", type("Loaded", (), {"record": type("Record", (), {"key": ("ns", "a"), "uid": "u"})}))
     executor = Executor(world, jobs=world, logs=world, outputs=world, limits=world)
@@ -82,7 +82,7 @@ async def test_a_failed_action_of_the_live_attempt_fails_the_reconcile(refused: 
     assert "sweep" in world.done
 
 
-class EndLog(Refusing):
+class EndLog(RefusingApplier):
     """A log whose `end` returns why old checkpoints are kept, or raises an error."""
 
     def __init__(self, answer: str | Exception) -> None:

@@ -11,7 +11,7 @@ from tests.workloads.builders import capacity
 POOL = CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": 4}))
 
 
-class Jobs:
+class JobList:
     def __init__(self, *jobs: JobRecord) -> None:
         self._jobs = jobs
 
@@ -36,7 +36,7 @@ def limits_of(
     *jobs: JobRecord, size: int = 2, launched: tuple[str, ...] = (), standing_by: tuple[str, ...] = ()
 ) -> Limits:
     """`launched` and `standing_by` are the jobs with an observed live or standby attempt."""
-    made: Any = Jobs(*jobs)
+    made: Any = JobList(*jobs)
     return Limits(
         made,
         size=lambda _job, _tier: size,

@@ -38,7 +38,7 @@ LIVE = JOB.spec.tiers[0].name
 STATE = JobState(stage=Stage.RUNNING, tier=LIVE, attempt=Attempt(1, LIVE, created_at=0.0, seen=True), last_number=1)
 
 
-class Known:
+class TwoClusters:
     """The home cluster and a member cluster in the given condition, both without attempts."""
 
     names = frozenset({"home", "east"})
@@ -57,12 +57,12 @@ class Known:
         return JobObjects({}, ())
 
 
-def tiers_of(known: Known) -> Tiers:
+def tiers_of(known: TwoClusters) -> Tiers:
     """The tiers of the job, without any existing CapacityTier."""
     return load.resolve(JOB, lambda _: None, lambda _: None, known.names, price_of)
 
 
-def observed(known: Known) -> Observation:
+def observed(known: TwoClusters) -> Observation:
     record = JobRecord(name="digits", namespace="team-a", uid="u", resource_version="8")
     clusters: Any = known
     seen, _ = load.observe(
@@ -75,15 +75,15 @@ def observed(known: Known) -> Observation:
 
 @pytest.mark.parametrize(("synced", "waits"), [(False, True), (True, False)])
 def test_an_attempt_is_not_judged_before_every_cluster_has_synced(synced: bool, waits: bool) -> None:
-    known = Known(synced=synced)
+    known = TwoClusters(synced=synced)
     clusters = cast("Clusters", known)
     assert load.awaits_sync(clusters, tiers_of(known), STATE) == waits
     assert not load.awaits_sync(clusters, tiers_of(known), JobState())  # the job has no attempt
 
 
 def test_an_attempt_of_unknown_cluster_is_unreachable_while_any_cluster_is() -> None:
-    assert observed(Known(problem="no answer")).unavailable[LIVE] == "cluster east cannot be used: no answer"
-    assert LIVE not in observed(Known()).unavailable  # no cluster has the attempt: it is gone
+    assert observed(TwoClusters(problem="no answer")).unavailable[LIVE] == "cluster east cannot be used: no answer"
+    assert LIVE not in observed(TwoClusters()).unavailable  # no cluster has the attempt: it is gone
 
 
 NO_ROUTE = Reading(True, unreadable="no route", away_since=10.0)

@@ -24,7 +24,7 @@ AWAY = Reading(True, unreadable="s3://bucket/x: no route", away_since=10.0)
 EMPTY = Reading(True, Progress())
 
 
-class Jobs:
+class NoJobs:
     def of(self, _folder: str) -> list[JobRecord]:
         return []
 
@@ -37,7 +37,7 @@ class Nothing:
 
 
 def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Diagnosis | None:
-    preconditions = Preconditions(jobs=cast("Any", Jobs()), clusters=cast("Any", Nothing()), clock=SteppedClock())
+    preconditions = Preconditions(jobs=cast("Any", NoJobs()), clusters=cast("Any", Nothing()), clock=SteppedClock())
     record = JobRecord(name="digits", namespace="team-a", uid="u", deleted_at=1.0 if deleting else None)
     tiers = Tiers({}, {})
     return preconditions.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})

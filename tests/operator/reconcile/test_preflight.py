@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.registry import HOME
 from spotladder.operator.condition_types import ConditionType
-from spotladder.operator.inventory.clusters import Cluster, Clusters
+from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.operator.reconcile.conditions import of_preflight
 from spotladder.operator.reconcile.preflight import (
@@ -37,7 +37,7 @@ KEY: JobKey = ("team-a", "digits")
 BUCKET, SETTINGS = Reference(SECRETS, "bucket"), Reference(CONFIG_MAPS, "settings")
 
 
-class Place:
+class FakeApiPaths:
     """A fake API server. `there` has the existing paths, `refuses` the status code for all others, `kubernetes` the
     version, and `releases` the labels of the existing Deployments by path."""
 
@@ -62,8 +62,8 @@ class Place:
         return {"metadata": {}} if request.path in self.there else refused(self.refuses)
 
 
-class Scene:
-    def __init__(self, place: Place, home: Cluster) -> None:
+class PreflightScene:
+    def __init__(self, place: FakeApiPaths, home: WorkloadCluster) -> None:
         self.place, self.home = place, home
         self.clock = SteppedClock()
         self.woken: list[JobKey] = []
@@ -83,10 +83,10 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene() -> AsyncIterator[Scene]:
-    place = Place()
+async def scene() -> AsyncIterator[PreflightScene]:
+    place = FakeApiPaths()
     async with api(place) as client:
-        made = Scene(place, Cluster(HOME, client, cast("Inventory", None), most=1))
+        made = PreflightScene(place, WorkloadCluster(HOME, client, cast("Inventory", None), most=1))
         async with made.preflight:
             yield made
 
@@ -167,7 +167,7 @@ def test_copied_references_must_exist_in_the_home_cluster_and_others_in_the_memb
 
 
 def test_the_message_names_the_cluster_and_the_namespace_of_a_missing_object() -> None:
-    away = cast("Cluster", type("East", (), {"name": "east", "monitor": object()})())
+    away = cast("WorkloadCluster", type("East", (), {"name": "east", "monitor": object()})())
     assert lacking(away, "team-a", [BUCKET]) == "cluster east, namespace team-a lacks Secret bucket: create it there"
 
 

@@ -19,17 +19,17 @@ from spotladder.custom_resources import FINALIZER
 from spotladder.resources import DISRUPTION_BUDGETS, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
-from tests.kube.world import World, eventually
+from tests.kube.world import KubeWorld, eventually
 
 NAMESPACE = "team-a"
 
 
 @asynccontextmanager
-async def memory() -> AsyncIterator[World]:
+async def memory() -> AsyncIterator[KubeWorld]:
     """A namespace with CapacityTiers on a fake API server in memory. Only the operator runs; the test does the rest."""
     clock = SteppedClock()
     client = FakeClient(FakeApiServer(clock), clock)
-    here = World(client, None, NAMESPACE)  # type: ignore[arg-type]  # the server is for subprocesses
+    here = KubeWorld(client, None, NAMESPACE)  # type: ignore[arg-type]  # the server is for subprocesses
     here.clock = clock
     await here.make_namespace()
     for tier in ("spot-a", "spot-b", "on-demand"):
@@ -38,7 +38,7 @@ async def memory() -> AsyncIterator[World]:
         yield here
 
 
-async def running(here: World) -> None:
+async def running(here: KubeWorld) -> None:
     """A job whose first attempt is ready."""
     await here.submit()
     await eventually(lambda: here.is_on("spot-a", 1))
@@ -154,20 +154,20 @@ async def test_a_deleted_job_is_drained_before_its_objects_are_deleted() -> None
         assert (await here.rayjobs(), server_of(here).objects(DISRUPTION_BUDGETS)) == ([], {})
 
 
-def server_of(here: World) -> FakeApiServer:
+def server_of(here: KubeWorld) -> FakeApiServer:
     assert isinstance(here.client, FakeClient)
     return here.client.server
 
 
-async def failures_are(here: World, number: int) -> bool:
+async def failures_are(here: KubeWorld, number: int) -> bool:
     return (await here.status()).get("failures") == number
 
 
-async def reason_is(here: World, kind: str, reason: str) -> bool:
+async def reason_is(here: KubeWorld, kind: str, reason: str) -> bool:
     return (await here.condition(kind)).get("reason") == reason
 
 
-async def is_noticed(here: World) -> bool:
+async def is_noticed(here: KubeWorld) -> bool:
     pods: list[dict[str, Any]] = await here.pods(1)
     return bool(pods) and all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in pods)
 
@@ -204,11 +204,11 @@ async def test_an_elastic_job_continues_without_a_lost_worker_and_grows_again() 
         assert (status["attempt"], status["failures"]) == (1, 1)
 
 
-async def stage_is(here: World, stage: Stage) -> bool:
+async def stage_is(here: KubeWorld, stage: Stage) -> bool:
     return load_state((await here.status())["state"]).stage is stage
 
 
-def trains_with(here: World, workers: int) -> None:
+def trains_with(here: KubeWorld, workers: int) -> None:
     """The program starts with this number of workers."""
     CommitLog(here.bucket.store, "digits", namespace=NAMESPACE).start(1, "spot-a", hands_over=True, workers=workers)
 
@@ -221,7 +221,7 @@ def variables_of(rayjob: dict[str, Any]) -> dict[str, str]:
 @pytest.mark.parametrize("restarts", [False, True], ids=["one controller", "a new controller at every step"])
 async def test_a_worker_with_a_notice_is_replaced_within_the_attempt(restarts: bool) -> None:
     clock = SteppedClock()
-    here = World(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
+    here = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
     here.clock = clock
     await here.make_namespace()
     for tier in ("spot-a", "spot-b", "on-demand"):

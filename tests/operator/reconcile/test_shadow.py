@@ -10,7 +10,7 @@ from spotladder.core.model import TierChoice, TierView
 from spotladder.operator.reconcile import reconciler
 from spotladder.policies import registry
 from spotladder.resources import TIEREDJOBS
-from tests.kube.world import World, eventually
+from tests.kube.world import KubeWorld, eventually
 from tests.operator.reconcile.test_reconciler import memory, reason_is, server_of
 
 
@@ -19,7 +19,7 @@ class Broken:
         raise KeyError(view.current)
 
 
-async def running(here: World, shadow: str) -> None:
+async def running(here: KubeWorld, shadow: str) -> None:
     """A job with this shadow policy whose first attempt is ready."""
     await here.submit(policy={"name": "ordered", "shadow": shadow})
     await eventually(lambda: here.is_on("spot-a", 1))

@@ -12,18 +12,18 @@ from spotladder.core.model import NO_OUTCOMES, AgeCounts, Outcomes
 from spotladder.custom_resources.tier_outcomes import entries_of, outcomes_in
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
-from tests.kube.world import World, eventually
+from tests.kube.world import KubeWorld, eventually
 from tests.operator.reconcile.test_reconciler import NAMESPACE, memory
 
 HALF_AN_HOUR = 1800.0
 
 
-async def outcomes(here: World, tier: str) -> Outcomes:
+async def outcomes(here: KubeWorld, tier: str) -> Outcomes:
     status: Object = (await here.client.get(CAPACITYTIERS, f"{NAMESPACE}-{tier}")).get("status") or {}
     return outcomes_in(json.dumps(status).encode())
 
 
-async def ended(here: World, spells: int) -> Outcomes:
+async def ended(here: KubeWorld, spells: int) -> Outcomes:
     """The outcomes on spot-a, once so many spells with capacity have ended."""
 
     async def written() -> Outcomes | None:
@@ -35,7 +35,7 @@ async def ended(here: World, spells: int) -> Outcomes:
     return found
 
 
-async def use_spot_for_half_an_hour(here: World, name: str) -> None:
+async def use_spot_for_half_an_hour(here: KubeWorld, name: str) -> None:
     """A job gets the capacity of spot-a, loses a worker after half an hour, and gets no replacement."""
     tiers = [
         {"name": tier, "capacityTier": f"{NAMESPACE}-{tier}", "maxFailures": 5, "provisionTimeout": "10m"}
@@ -54,7 +54,7 @@ async def use_spot_for_half_an_hour(here: World, name: str) -> None:
     await eventually(lambda: _left(here, name))
 
 
-async def _left(here: World, name: str) -> bool:
+async def _left(here: KubeWorld, name: str) -> bool:
     await here.collect(1, name)
     return await here.is_on("on-demand", 2, name)
 

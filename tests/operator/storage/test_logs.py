@@ -23,7 +23,7 @@ from spotladder.operator.storage.logs import PER_BUCKET, LogAddress, Logs
 
 
 @dataclass
-class Fake:
+class ScriptedLog:
     """A fake log with a configured answer; a closed `gate` delays it."""
 
     answer: Progress | BaseException = field(default_factory=Progress)
@@ -74,7 +74,7 @@ async def until(what: object) -> None:
 
 
 async def test_a_new_commit_requeues_the_job_and_an_unchanged_log_does_not() -> None:
-    fake, woken, clock = Fake(Progress(step=1)), list[JobKey](), SteppedClock()
+    fake, woken, clock = ScriptedLog(Progress(step=1)), list[JobKey](), SteppedClock()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
         assert logs.follow(("ns", "a"), address("a"), 10) == Reading()
         await until(lambda: woken)
@@ -91,7 +91,7 @@ async def test_a_new_commit_requeues_the_job_and_an_unchanged_log_does_not() -> 
 
 
 async def test_a_report_of_a_held_standby_requeues_the_job() -> None:
-    fake, woken, clock = Fake(Progress(step=1)), list[JobKey](), SteppedClock()
+    fake, woken, clock = ScriptedLog(Progress(step=1)), list[JobKey](), SteppedClock()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
         key = ("ns", "a")
         logs.follow(key, address("a"), 10)
@@ -108,7 +108,11 @@ async def test_a_report_of_a_held_standby_requeues_the_job() -> None:
 
 
 async def test_a_hang_requeues_the_job_and_a_step_does_not() -> None:
-    fake, woken, clock = Fake(Progress(attempt=1), beat=StoredHeartbeat(0, 7, 100)), list[JobKey](), SteppedClock()
+    fake, woken, clock = (
+        ScriptedLog(Progress(attempt=1), beat=StoredHeartbeat(0, 7, 100)),
+        list[JobKey](),
+        SteppedClock(),
+    )
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
         key = ("ns", "a")
         logs.follow(key, address("a"), 10)
@@ -134,7 +138,7 @@ class Panic(BaseException):
 
 
 async def test_an_unreadable_log_reports_the_cause_and_keeps_the_known_progress() -> None:
-    fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock()
+    fake, woken, clock = ScriptedLog(Progress(step=7)), list[JobKey](), SteppedClock()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
         key = ("ns", "a")
         logs.follow(key, address("a"), 1)
@@ -161,7 +165,7 @@ async def test_an_unreadable_log_reports_the_cause_and_keeps_the_known_progress(
 
 
 async def test_the_start_of_a_bucket_outage_is_kept_and_a_refusal_is_no_outage() -> None:
-    fake, woken, clock = Fake(Progress(step=7)), list[JobKey](), SteppedClock(1000.0)
+    fake, woken, clock = ScriptedLog(Progress(step=7)), list[JobKey](), SteppedClock(1000.0)
     key = ("ns", "a")
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake) as logs:
         fake.answer = StoreUnavailable("503")
@@ -183,11 +187,11 @@ async def test_the_start_of_a_bucket_outage_is_kept_and_a_refusal_is_no_outage()
 
 async def test_a_bucket_that_does_not_answer_delays_only_its_own_jobs() -> None:
     gate, clock = threading.Event(), SteppedClock()
-    hanging = [Fake(gate=gate) for _ in range(3 * PER_BUCKET)]
-    well = Fake(Progress(step=3))
+    hanging = [ScriptedLog(gate=gate) for _ in range(3 * PER_BUCKET)]
+    well = ScriptedLog(Progress(step=3))
     woken: list[JobKey] = []
 
-    def find(where: LogAddress) -> Fake:
+    def find(where: LogAddress) -> ScriptedLog:
         return well if where.job == "well" else hanging[int(where.job)]
 
     async with Logs(clock=clock, changed=woken.append, open_log=find) as logs:
@@ -201,7 +205,7 @@ async def test_a_bucket_that_does_not_answer_delays_only_its_own_jobs() -> None:
 
 
 async def test_the_log_of_an_unfollowed_job_is_not_read() -> None:
-    fake, clock = Fake(), SteppedClock()
+    fake, clock = ScriptedLog(), SteppedClock()
     async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
         logs.follow(("ns", "a"), address("a"), 1)
         await until(lambda: fake.reads == 1)
@@ -212,7 +216,7 @@ async def test_the_log_of_an_unfollowed_job_is_not_read() -> None:
 
 async def test_an_exit_waits_for_a_read_of_the_log_that_began_after_it() -> None:
     gate, clock = threading.Event(), SteppedClock()
-    fake, woken = Fake(Progress(step=1), gate), list[JobKey]()
+    fake, woken = ScriptedLog(Progress(step=1), gate), list[JobKey]()
     async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
         key = ("ns", "a")
         assert logs.time_until_read(key, "exit") == 0  # the log is not followed: there is no read to wait for
@@ -243,7 +247,7 @@ async def test_a_cancellation_that_coincides_with_the_answer_is_not_lost(
         await answered.wait()
 
     monkeypatch.setattr("spotladder.operator.storage.logs._threaded", answer)
-    async with Logs(clock=SteppedClock(), changed=lambda _: None, open_log=lambda _: Fake()) as logs:
+    async with Logs(clock=SteppedClock(), changed=lambda _: None, open_log=lambda _: ScriptedLog()) as logs:
         ending = asyncio.create_task(logs.end(address("a"), "Succeeded", 1, "", keep=3))
         await asyncio.sleep(0.01)
         answered.set()
@@ -258,7 +262,7 @@ async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_th
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
-    fake, woken = Fake(gate=threading.Event()), list[JobKey]()
+    fake, woken = ScriptedLog(gate=threading.Event()), list[JobKey]()
     async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
         for _ in range(2):  # the second call finds the first one still running
             with pytest.raises(TimeoutError, match="the bucket has not answered yet"):
@@ -274,7 +278,7 @@ async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_th
 
 async def test_an_error_of_a_pending_end_is_raised_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator_logs, "PROMPT", 0.01)
-    fake = Fake(gate=threading.Event(), refusal=StoreUnavailable("no route"))
+    fake = ScriptedLog(gate=threading.Event(), refusal=StoreUnavailable("no route"))
     woken = list[JobKey]()
     async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: fake) as logs:
         with pytest.raises(TimeoutError):

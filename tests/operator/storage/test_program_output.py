@@ -25,7 +25,7 @@ MESSAGE = (
 )
 
 
-class Fake:
+class FakePodLogs:
     """A fake client. `logs` has the log by pod and container, `dashboard` the response by path."""
 
     def __init__(self) -> None:
@@ -82,9 +82,11 @@ def rank(index: int, **more: Any) -> PodRecord:
     return cast("PodRecord", replace(made, program="train", containers=containers))
 
 
-async def read(client: Fake, objects: AttemptObjects, nodes: Mapping[str, NodeRecord] = NODES) -> dict[Output, str]:
+async def read(
+    client: FakePodLogs, objects: AttemptObjects, nodes: Mapping[str, NodeRecord] = NODES
+) -> dict[Output, str]:
     inventory = type("Inventory", (), {"nodes_of": lambda _self, _objects: nodes})()
-    cluster = type("Cluster", (), {"client": client, "inventory": inventory})()
+    cluster = type("FakeCluster", (), {"client": client, "inventory": inventory})()
     return await printed(1, Located(cast("Any", cluster), objects))
 
 
@@ -92,7 +94,7 @@ DRIVER = Output(1, 0, "driver")
 
 
 async def test_the_driver_output_is_read_from_rays_state_api() -> None:
-    client = Fake()
+    client = FakePodLogs()
     client.dashboard = {
         "api/jobs/": [{"submission_id": None}, {"submission_id": "d-1"}],
         "api/v0/logs/file?d-1": "hi\n",
@@ -102,14 +104,14 @@ async def test_the_driver_output_is_read_from_rays_state_api() -> None:
 
 
 async def test_without_the_state_api_the_output_is_read_from_the_jobs_api() -> None:
-    client = Fake()
+    client = FakePodLogs()
     client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": '{"logs": "a \\"quoted\\" ä\\n"}'}
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: 'a "quoted" ä\n'}
     assert client.asked[-2:] == ["head:8265/api/v0/logs/file", "head:8265/api/jobs/d-1/logs"]
 
 
 async def test_a_long_answer_of_the_jobs_api_is_cut_to_its_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Fake()
+    client = FakePodLogs()
     text = "".join(f'step "{step}" \\ é\n' for step in range(60_000))
     client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/jobs/d-1/logs": json.dumps({"logs": text})}
     (found,) = (await read(client, AttemptObjects(top=rayjob(), pods=(pod(),)))).values()
@@ -121,14 +123,14 @@ async def test_a_long_answer_of_the_jobs_api_is_cut_to_its_last_lines(monkeypatc
 
 
 async def test_without_a_dashboard_the_output_is_read_from_the_rayjob_status() -> None:
-    client = Fake()
+    client = FakePodLogs()
     client.lists = [{"status": {"message": MESSAGE}}]
     assert await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),))) == {DRIVER: "step 1\nboom\n"}
     assert client.asked == ["head:8265/api/jobs/", "list metadata.name=digits-a001"]
 
 
 async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> None:
-    client = Fake()
+    client = FakePodLogs()
     lost = {"node-1": node(ready="Unknown")}
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),)), lost) == {}
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(phase="Pending"),))) == {}
@@ -140,20 +142,20 @@ async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> No
     ("mode", "where"), [("SidecarMode", ("head", "ray-job-submitter")), ("K8sJobMode", ("sub", "ray-job-submitter"))]
 )
 async def test_with_a_submitter_the_output_is_read_from_its_container_log(mode: str, where: tuple[str, str]) -> None:
-    client = Fake()
+    client = FakePodLogs()
     client.lists, client.logs = [pod_object("sub")], {where: "trained\n"}
     assert await read(client, AttemptObjects(top=rayjob(mode), pods=(pod(),))) == {DRIVER: "trained\n"}
 
 
 async def test_the_output_of_a_head_that_crashes_at_its_start_is_its_container_log() -> None:
-    client = Fake()
+    client = FakePodLogs()
     client.logs = {("head", "ray-head"): "no such option: --bogus\n"}
     objects = AttemptObjects(top=rayjob(), pods=(pod(phase="Failed", exit_code=2),))
     assert await read(client, objects) == {Output(1, 0, "head"): "no such option: --bogus\n"}
 
 
 async def test_all_started_ranks_of_a_jobset_are_read_with_the_latest_restart_first() -> None:
-    client = Fake()
+    client = FakePodLogs()
     client.logs = {(f"workers-0-{index}-1", "train"): f"rank {index}\n" for index in range(4)}
     client.logs["workers-0-2-1", "train"] = Forbidden(403, "Forbidden", "no")
     client.logs["workers-0-0-0", "train"] = "before\n"
@@ -172,7 +174,7 @@ async def test_all_started_ranks_of_a_jobset_are_read_with_the_latest_restart_fi
 
 
 async def test_of_many_ranks_the_failed_ones_and_the_lowest_are_read() -> None:
-    client = Fake()
+    client = FakePodLogs()
     client.logs = {(f"workers-0-{index}-0", "train"): "x\n" for index in range(100)}
     pods = tuple(rank(index, **({"phase": "Failed", "exit_code": 1} if index == 90 else {})) for index in range(100))
     found = await read(client, AttemptObjects(top=jobset(pods=100), pods=pods))
@@ -180,7 +182,7 @@ async def test_of_many_ranks_the_failed_ones_and_the_lowest_are_read() -> None:
 
 
 async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
-    client = Fake()
+    client = FakePodLogs()
     text = "".join(f"step {step}\n" for step in range(100_000))
     client.logs = {("workers-0-0-0", "train"): text, ("head", "ray-job-submitter"): text}
     (one,) = (await read(client, AttemptObjects(top=jobset(), pods=(rank(0),)))).values()
@@ -192,7 +194,7 @@ async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
 
 
 async def test_a_request_for_output_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Hanging(Fake):
+    class Hanging(FakePodLogs):
         async def ask(self, *_: object) -> Any:
             await asyncio.Event().wait()
 

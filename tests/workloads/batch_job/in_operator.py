@@ -21,7 +21,7 @@ from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
 from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
-from tests.kube.world import World
+from tests.kube.world import KubeWorld
 from tests.workloads.batch_job.kind import JOBS
 
 NAMESPACE, JOB, WORKERS = "team-a", "digits", 2
@@ -34,10 +34,10 @@ TEMPLATE = {
 
 
 @dataclass
-class Rig:
+class BatchJobRig:
     """A TieredJob of the third kind, the operator, and an API server in memory."""
 
-    here: World
+    here: KubeWorld
     session: LeaderRuntime
 
     async def reconcile(self) -> dict[str, Any]:
@@ -79,9 +79,9 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig() -> AsyncIterator[Rig]:
+async def rig() -> AsyncIterator[BatchJobRig]:
     clock = SteppedClock()
-    here = World(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
+    here = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
     here.clock = clock
     await here.make_namespace()
     for tier in ("spot-a", "spot-b"):
@@ -101,7 +101,7 @@ async def rig() -> AsyncIterator[Rig]:
         open_log=here.bucket.open,
     )
     async with session.ready():
-        yield Rig(here, session)
+        yield BatchJobRig(here, session)
 
 
 async def test_a_job_of_a_third_kind_falls_back_and_succeeds() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spotladder.cli.infra.progress import Progress
     from spotladder_infra.rollout.cluster import RolloutSite
     from spotladder_infra.rollout.engine import Change
-    from spotladder_infra.rollout.inspection import Row
+    from spotladder_infra.rollout.inspection import ComponentRow
     from spotladder_infra.rollout.waves import ClusterResult, RolloutOptions
     from spotladder_infra.topology.fleet import Fleet
 
@@ -320,14 +320,14 @@ def _platform(place: RolloutSite, name: str) -> Any:
     return ClusterPlatform(place, place.fleet.cluster(name))
 
 
-def _inspected(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[Row], list[str]]:
+def _inspected(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[ComponentRow], list[str]]:
     """The rows of the clusters, and one line for each cluster that cannot be read."""
     from concurrent.futures import ThreadPoolExecutor
 
     from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.inspection import inspect
 
-    def one(name: str) -> tuple[list[Row], str]:
+    def one(name: str) -> tuple[list[ComponentRow], str]:
         try:
             return inspect(_platform(place, name), compare=compare), ""
         except EnvironmentFailure as error:
@@ -353,7 +353,7 @@ def _described(change: Change) -> dict[str, str]:
     return {"component": change.resource, "change": change.operation, "details": details(change)}
 
 
-def _print_rows(rows: list[Row], output: Format) -> None:
+def _print_rows(rows: list[ComponentRow], output: Format) -> None:
     if output is not Format.TABLE:
         from dataclasses import asdict
 

@@ -40,7 +40,7 @@ class Busy(SpotladderError):
     exit_code = 5
 
 
-class Cluster:
+class WorkloadCluster:
     """One cluster. `home` is "" for the home cluster itself, and the home cluster's identity for member clusters,
     which have a monitor."""
 
@@ -104,7 +104,7 @@ class Cluster:
 class Located:
     """The objects of an attempt, and their cluster."""
 
-    cluster: Cluster
+    cluster: WorkloadCluster
     objects: AttemptObjects
 
 
@@ -122,10 +122,10 @@ class Clusters:
 
     def __init__(
         self,
-        home: Cluster,
+        home: WorkloadCluster,
         sources: Mapping[str, ConnectionSource],
         *,
-        join: Callable[[str, ConnectionSource, str], Cluster],
+        join: Callable[[str, ConnectionSource, str], WorkloadCluster],
         clock: Clock,
         changed: Callable[[str], None],
     ) -> None:
@@ -136,7 +136,7 @@ class Clusters:
         self._clock = clock
         self._changed = changed
         self._identity_error = ""
-        self._joined: dict[str, Cluster] = {}
+        self._joined: dict[str, WorkloadCluster] = {}
         self._log = structlog.get_logger("spotladder")
 
     # --- maintenance ------------------------------------------------------------------------------------------------
@@ -169,17 +169,17 @@ class Clusters:
 
     # --- queries ----------------------------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[Cluster]:
+    def __iter__(self) -> Iterator[WorkloadCluster]:
         """The clusters that are known so far."""
         yield self.home
         yield from self._joined.values()
 
     @property
-    def others(self) -> list[Cluster]:
+    def others(self) -> list[WorkloadCluster]:
         """The member clusters that can be used now."""
         return [cluster for cluster in self._joined.values() if not cluster.problem]
 
-    def of(self, name: str) -> Cluster | None:
+    def of(self, name: str) -> WorkloadCluster | None:
         """The cluster with this name, if it is known already."""
         return self.home if name == HOME else self._joined.get(name)
 

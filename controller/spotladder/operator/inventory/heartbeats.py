@@ -15,7 +15,7 @@ from spotladder.clusters.clock import Clock
 from spotladder.clusters.election import LEASES
 from spotladder.core.model import AttemptSeen, Instant, Seconds
 from spotladder.errors import SpotladderError
-from spotladder.operator.inventory.clusters import Cluster
+from spotladder.operator.inventory.clusters import WorkloadCluster
 from spotladder.workloads.causes import not_heard_of
 from spotladder.workloads.records import NodeRecord, PodRecord, instant
 
@@ -49,7 +49,7 @@ class Heartbeats:
         self._clock = clock
         self._renewals: dict[str, _LeaseRenewals] = {}
 
-    async def refresh(self, cluster: Cluster, seen: AttemptSeen | None) -> bool:
+    async def refresh(self, cluster: WorkloadCluster, seen: AttemptSeen | None) -> bool:
         """List the Leases of the cluster if a pod of the attempt is on a silent node. Returns whether the result is
         new.
 
@@ -72,7 +72,7 @@ class Heartbeats:
         return True
 
     def facts(
-        self, seen: AttemptSeen, cluster: Cluster, pods: Iterable[PodRecord], nodes: Mapping[str, NodeRecord]
+        self, seen: AttemptSeen, cluster: WorkloadCluster, pods: Iterable[PodRecord], nodes: Mapping[str, NodeRecord]
     ) -> AttemptSeen:
         """Add the numbers of silent nodes of the attempt and of its cluster; unchanged while no node is silent."""
         if not any(pod.silent for pod in seen.pods):
@@ -102,7 +102,7 @@ class Heartbeats:
             contact_restored_at=cluster.inventory.contact_restored_at,
         )
 
-    def _stopped(self, cluster: Cluster, marked: set[str]) -> set[str]:
+    def _stopped(self, cluster: WorkloadCluster, marked: set[str]) -> set[str]:
         """Nodes that stopped renewing their Leases when the marked ones did.
 
         A healthy node has renewed its Lease within the last quarter of the grace period. A node that stopped with the

@@ -27,7 +27,7 @@ from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.core.evidence import MANY_NODES, MOST_OF_A_CLUSTER
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
-from spotladder.operator.inventory.clusters import Cluster
+from spotladder.operator.inventory.clusters import WorkloadCluster
 from spotladder.operator.inventory.heartbeats import NODE_LEASES, SAME_MOMENT
 from spotladder.operator.inventory.inventory import Inventory
 from spotladder.workloads.records import Object, PodRecord
@@ -128,7 +128,7 @@ class _WatchedCluster:
 class SilenceWatch:
     """`run` sets the suspected nodes of the inventories until it is cancelled."""
 
-    def __init__(self, clusters: Iterable[Cluster], *, clock: Clock) -> None:
+    def __init__(self, clusters: Iterable[WorkloadCluster], *, clock: Clock) -> None:
         self._clusters = clusters
         self._clock = clock
         self._watched: dict[str, _WatchedCluster] = {}
@@ -139,7 +139,7 @@ class SilenceWatch:
             await self._clock.sleep(POLL_INTERVAL)
             await asyncio.gather(*(self._look(cluster) for cluster in self._clusters))
 
-    async def _look(self, cluster: Cluster) -> None:
+    async def _look(self, cluster: WorkloadCluster) -> None:
         ticks = self._clock.ticks()
         watched = self._watched.setdefault(cluster.name, _WatchedCluster(LeaseTable()))
         if ticks < watched.due or cluster.problem or not (cluster.inventory.occupied or watched.suspects):
@@ -163,7 +163,7 @@ class SilenceWatch:
             suspects |= {name for name, answers_us in zip(fresh, answers, strict=True) if not answers_us}
         return self._suspect(cluster, watched, suspects)
 
-    def _alone(self, cluster: Cluster, watched: _WatchedCluster, late: frozenset[str]) -> Iterator[str]:
+    def _alone(self, cluster: WorkloadCluster, watched: _WatchedCluster, late: frozenset[str]) -> Iterator[str]:
         """The nodes with pods of attempts that did not stop together with others."""
         occupied, ticks = cluster.inventory.occupied, self._clock.ticks()
         for node in late & occupied.keys():
@@ -175,7 +175,7 @@ class SilenceWatch:
                 yield node
 
     @staticmethod
-    def _suspect(cluster: Cluster, watched: _WatchedCluster, nodes: frozenset[str]) -> None:
+    def _suspect(cluster: WorkloadCluster, watched: _WatchedCluster, nodes: frozenset[str]) -> None:
         for name in sorted(nodes - watched.suspects):
             _log.warning("a node is silent: its Lease is late and its kubelet does not answer", node=name)
         for name in sorted(watched.suspects - nodes):
@@ -184,7 +184,7 @@ class SilenceWatch:
         cluster.inventory.suspect(nodes)
 
 
-async def _leases(cluster: Cluster) -> list[Object] | None:
+async def _leases(cluster: WorkloadCluster) -> list[Object] | None:
     """The Leases of the cluster's kubelets; None if they are too many."""
     found = list[Object]()
     async with asyncio.timeout(ANSWER_TIMEOUT):
@@ -197,7 +197,7 @@ async def _leases(cluster: Cluster) -> list[Object] | None:
     return found
 
 
-async def _answers(cluster: Cluster, node: str) -> bool:
+async def _answers(cluster: WorkloadCluster, node: str) -> bool:
     """Whether the kubelet of this node answers; True where it cannot be asked."""
     pod = next(_running_on(cluster.inventory, node), None)
     if pod is None:

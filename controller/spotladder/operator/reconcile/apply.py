@@ -23,7 +23,7 @@ from spotladder.custom_resources import JobRecord
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.failpoints import Point, reach
-from spotladder.operator.inventory.clusters import Cluster, Clusters, Located
+from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.copies import Copies
@@ -96,7 +96,7 @@ class Applier:
         return None
 
     async def _make_all(
-        self, cluster: Cluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
+        self, cluster: WorkloadCluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
     ) -> Diagnosis | None:
         """Create the objects in order; the main object, by which the others are found, is the last."""
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
@@ -131,7 +131,9 @@ class Applier:
                 await self._remove_attempt(found.cluster, top)
         return Diagnosis(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
 
-    async def _prepare(self, cluster: Cluster, record: JobRecord, named: Sequence[Reference]) -> Diagnosis | None:
+    async def _prepare(
+        self, cluster: WorkloadCluster, record: JobRecord, named: Sequence[Reference]
+    ) -> Diagnosis | None:
         """Ensure that the objects that the pods refer to exist in the cluster."""
         if cluster is not self._clusters.home:
             if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
@@ -143,7 +145,7 @@ class Applier:
             return Diagnosis(ConditionReason.REFERENCES_MISSING, lacking(cluster, record.namespace, missing))
         return None
 
-    def _occupied(self, cluster: Cluster, record: JobRecord, attempt: int) -> Diagnosis | None:
+    def _occupied(self, cluster: WorkloadCluster, record: JobRecord, attempt: int) -> Diagnosis | None:
         """In a member cluster, objects are not deleted with their TieredJob: those of a deleted job may still have the
         attempt's name."""
         if cluster is self._clusters.home or attempt not in cluster.inventory.of_others(record.key, record.uid):
@@ -153,7 +155,7 @@ class Applier:
         return Diagnosis(ConditionReason.NAME_TAKEN, message)
 
     async def _make(
-        self, cluster: Cluster, kind: APIResource, body: dict[str, Any], record: JobRecord, attempt: int
+        self, cluster: WorkloadCluster, kind: APIResource, body: dict[str, Any], record: JobRecord, attempt: int
     ) -> Diagnosis | None:
         namespace = body["metadata"]["namespace"]
         name = f"{kind.kind} {namespace}/{body['metadata']['name']}"
@@ -182,7 +184,7 @@ class Applier:
         cluster.inventory.written(kind, made)
         return None
 
-    def _is_ours(self, cluster: Cluster, kind: APIResource, record: JobRecord, attempt: int) -> bool:
+    def _is_ours(self, cluster: WorkloadCluster, kind: APIResource, record: JobRecord, attempt: int) -> bool:
         """Whether the object is of this very attempt. Its operator sets defaults in fields of the controller's, and
         owns them then."""
         found = cluster.inventory.attempts(record.key, record.uid).get(attempt, AttemptObjects())
@@ -292,7 +294,7 @@ class Applier:
                 if failure is not None:
                     raise failure
 
-    async def _remove_attempt(self, cluster: Cluster, top: WorkloadRecord) -> None:
+    async def _remove_attempt(self, cluster: WorkloadCluster, top: WorkloadRecord) -> None:
         """Delete by name: to delete by labels, the API server reads all objects of the kind in the namespace.
 
         The main object is deleted last, because the next reconcile finds the remaining objects through it.
@@ -303,14 +305,18 @@ class Applier:
                 reach(Point.BETWEEN_DELETES)
         await self._remove(cluster, top.kind, top)
 
-    async def _remove_labelled(self, cluster: Cluster, made: Sequence[APIResource], namespace: str, which: str) -> None:
+    async def _remove_labelled(
+        self, cluster: WorkloadCluster, made: Sequence[APIResource], namespace: str, which: str
+    ) -> None:
         for kind in reversed(made):
             try:
                 await cluster.client.delete_all(kind, namespace, labels=f"{cluster.selector},{which}")
             except NotFound:
                 continue  # The kind itself is gone, with all of its objects.
 
-    async def _remove(self, cluster: Cluster, kind: APIResource, entry: Made, *, grace: int | None = None) -> None:
+    async def _remove(
+        self, cluster: WorkloadCluster, kind: APIResource, entry: Made, *, grace: int | None = None
+    ) -> None:
         try:
             answer = await cluster.client.delete(kind, entry.name, entry.namespace, uid=entry.uid, grace=grace)
         except (NotFound, Conflict):
@@ -347,7 +353,7 @@ class Applier:
                             await self._fail(found.cluster, pod)
                         await self._remove(found.cluster, PODS, pod, grace=0)
 
-    async def _fail(self, cluster: Cluster, pod: PodRecord) -> None:
+    async def _fail(self, cluster: WorkloadCluster, pod: PodRecord) -> None:
         """Set the phase of a Job's pod to Failed, as Kubernetes' own garbage collector of pods does before it deletes
         one.
 
@@ -359,7 +365,7 @@ class Applier:
             await cluster.client.merge(PODS, pod.name, pod.namespace, body=body, subresource="status")
 
 
-def _is_there(found: Located | None, cluster: Cluster) -> bool:
+def _is_there(found: Located | None, cluster: WorkloadCluster) -> bool:
     """Whether the attempt was created."""
     return found is not None and found.cluster is cluster and found.objects.top is not None
 
@@ -369,11 +375,11 @@ def _cause(error: ClusterUnreachable) -> str:
     return str(error).partition(": ")[2] or str(error)
 
 
-def _named(cluster: Cluster) -> str:
+def _named(cluster: WorkloadCluster) -> str:
     return f"cluster {cluster.name}" if cluster.monitor else "this cluster"
 
 
-def _in(cluster: Cluster) -> str:
+def _in(cluster: WorkloadCluster) -> str:
     return f" in cluster {cluster.name}" if cluster.monitor else ""
 
 

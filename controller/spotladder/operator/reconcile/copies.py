@@ -24,7 +24,7 @@ from spotladder.core.model import Phase, Seconds
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
-from spotladder.operator.inventory.clusters import Cluster, Clusters
+from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.resources import APIResource
 from spotladder.workloads import names
 from spotladder.workloads.references import COPIED, Reference
@@ -46,7 +46,7 @@ class Copies:
         self._clock = clock
         self._log = structlog.get_logger("spotladder")
 
-    async def bring(self, cluster: Cluster, namespace: str, wanted: Iterable[Reference]) -> Diagnosis | None:
+    async def bring(self, cluster: WorkloadCluster, namespace: str, wanted: Iterable[Reference]) -> Diagnosis | None:
         """Create or update the copies in the cluster. Returns why this is not possible. Raises ClusterUnreachable,
         Throttled."""
         for reference in wanted:
@@ -66,7 +66,7 @@ class Copies:
                 except SpotladderError as error:
                     self._log.warning("copies are not updated", cluster=cluster.name, error=str(error))
 
-    async def _tend(self, cluster: Cluster) -> None:
+    async def _tend(self, cluster: WorkloadCluster) -> None:
         needed, used = self._needed(), self._needed(at=cluster)
         for kind in COPIED:
             try:
@@ -83,7 +83,7 @@ class Copies:
                 else:
                     await _removed(cluster.client, kind, reference.name, namespace, uid)
 
-    def _needed(self, *, at: Cluster | None = None) -> set[tuple[str, Reference]]:
+    def _needed(self, *, at: WorkloadCluster | None = None) -> set[tuple[str, Reference]]:
         """The copies that unfinished jobs list; or only jobs with an attempt in that cluster."""
         return {
             (job.namespace, entry)
@@ -93,7 +93,7 @@ class Copies:
             for entry in job.copies
         }
 
-    async def _made(self, cluster: Cluster, kind: APIResource) -> dict[tuple[str, Reference], str]:
+    async def _made(self, cluster: WorkloadCluster, kind: APIResource) -> dict[tuple[str, Reference], str]:
         """The copies in the cluster, with their uids."""
         selector = f"{cluster.selector},{names.COPY}=true"
         return {
@@ -103,7 +103,7 @@ class Copies:
             for found in page.items
         }
 
-    async def _bring(self, cluster: Cluster, namespace: str, reference: Reference) -> Diagnosis | None:
+    async def _bring(self, cluster: WorkloadCluster, namespace: str, reference: Reference) -> Diagnosis | None:
         what = f"{reference.kind.kind} {namespace}/{reference.name}"
         try:
             source = await self._clusters.home.client.get(reference.kind, reference.name, namespace)

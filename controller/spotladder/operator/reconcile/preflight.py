@@ -27,7 +27,7 @@ from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec, SpotladderError
 from spotladder.operator.installed import InstalledVersions, installed
-from spotladder.operator.inventory.clusters import Cluster, Clusters
+from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.resources import NAMESPACES
 from spotladder.workloads import names
@@ -98,7 +98,9 @@ class Preflight:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def missing(self, cluster: Cluster, namespace: str, references: Iterable[Reference]) -> tuple[Reference, ...]:
+    async def missing(
+        self, cluster: WorkloadCluster, namespace: str, references: Iterable[Reference]
+    ) -> tuple[Reference, ...]:
         """The references that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
         now = self._clock.ticks()
         self._found = {key: at for key, at in self._found.items() if now - at < FOUND_TTL}
@@ -132,18 +134,18 @@ class Preflight:
         if known is not None and known.task is not None:
             known.task.cancel()
 
-    def reached(self, cluster: Cluster) -> None:
+    def reached(self, cluster: WorkloadCluster) -> None:
         """A cluster can be used for the first time or again: read its versions, and log conflicts."""
         running = self._reading.get(cluster.name)
         if running is None or running.done():
             self._installed.pop(cluster.name, None)
             self._reading[cluster.name] = asyncio.create_task(self._read(cluster))
 
-    async def _read(self, cluster: Cluster) -> None:
+    async def _read(self, cluster: WorkloadCluster) -> None:
         with suppress(SpotladderError):  # The unreachable cluster is reported elsewhere.
             await self._versions(cluster)
 
-    async def _versions(self, cluster: Cluster) -> InstalledVersions:
+    async def _versions(self, cluster: WorkloadCluster) -> InstalledVersions:
         """The cluster's versions, at most `LATER` old. Raises ClusterUnreachable, Throttled."""
         known = self._installed.get(cluster.name)
         if known is not None and self._clock.ticks() - known[0] < LATER:
@@ -177,11 +179,11 @@ class Preflight:
             self._changed(job)
 
 
-def _place(cluster: Cluster) -> str:
+def _place(cluster: WorkloadCluster) -> str:
     return f"cluster {cluster.name}: " if cluster.monitor else ""
 
 
-def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> str:
+def lacking(cluster: WorkloadCluster, namespace: str, missing: Iterable[Reference]) -> str:
     """The message: the missing objects, their place and the remedy."""
     where = f"cluster {cluster.name}, namespace {namespace}" if cluster.monitor else f"namespace {namespace}"
     entries = tuple(missing)
@@ -190,7 +192,7 @@ def lacking(cluster: Cluster, namespace: str, missing: Iterable[Reference]) -> s
     return f"{where} lacks {', '.join(map(str, entries))}: {what}"
 
 
-def lacking_namespace(cluster: Cluster, namespace: str) -> str:
+def lacking_namespace(cluster: WorkloadCluster, namespace: str) -> str:
     """The message for a missing namespace in a cluster."""
     where = f" in cluster {cluster.name}" if cluster.monitor else ""
     return f"namespace {namespace} does not exist{where}: create it"
@@ -216,14 +218,14 @@ def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Refere
     return tuple(Wanted(cluster, tuple(entries), rays.get(cluster)) for cluster, entries in sorted(found.items()))
 
 
-async def _with_kind(cluster: Cluster, reference: Reference) -> Reference:
+async def _with_kind(cluster: WorkloadCluster, reference: Reference) -> Reference:
     """A missing queue, with whether the cluster knows queues."""
     if reference.kind != LOCAL_QUEUES:
         return reference
     return replace(reference, installed=await cluster.client.exists(LOCAL_QUEUES))
 
 
-async def _exists(cluster: Cluster, namespace: str, reference: Reference) -> bool:
+async def _exists(cluster: WorkloadCluster, namespace: str, reference: Reference) -> bool:
     try:
         await cluster.client.metadata(reference.kind, reference.name, namespace if reference.kind.namespaced else "")
     except NotFound:

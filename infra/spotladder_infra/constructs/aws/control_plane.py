@@ -8,7 +8,7 @@ from typing import Any
 
 from cdktn_aws import cloudwatch_logs, ec2, eks, kms, vpc
 
-from spotladder_infra.constructs.aws.network import Network
+from spotladder_infra.constructs.aws.network import CreatedNetwork
 from spotladder_infra.constructs.aws.roles import role
 from spotladder_infra.iam import PolicyScope, cluster_key
 from spotladder_infra.names import discovery_tag
@@ -36,7 +36,7 @@ class ControlPlane:
     resource: Any
 
 
-def control_plane(scope: Any, cluster: Cluster, place: PolicyScope, network: Network) -> ControlPlane:
+def control_plane(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork) -> ControlPlane:
     """The cluster itself."""
     name = cluster.name
     log_group = f"/aws/eks/{name}/cluster"
@@ -87,7 +87,7 @@ def control_plane(scope: Any, cluster: Cluster, place: PolicyScope, network: Net
     return ControlPlane(made.name, made.endpoint, group, made)
 
 
-def _node_group(scope: Any, cluster: Cluster, network: Network) -> None:
+def _node_group(scope: Any, cluster: Cluster, network: CreatedNetwork) -> None:
     """A second security group for Karpenter's nodes, found by the discovery tag, as the cluster's security group is.
 
     EFA passes only by rules that name the group itself. They are not added to the security group that EKS creates:

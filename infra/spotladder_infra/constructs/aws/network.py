@@ -19,7 +19,7 @@ _FEW_ZONES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class CreatedNetwork:
     """`subnets` are the ids of the private subnets, in the order of the zones."""
 
     vpc_id: str
@@ -44,7 +44,7 @@ def ranges(cidr: str, zones: int) -> Ranges:
     return Ranges(tuple(map(str, blocks[:zones])), tuple(map(str, public[:zones])))
 
 
-def network(scope: Any, cluster: Cluster) -> Network:
+def network(scope: Any, cluster: Cluster) -> CreatedNetwork:
     """The VPC of a cluster."""
     zones, name = zones_of(cluster), cluster.name
     plan = ranges(cluster.network.cidr, len(zones))
@@ -85,7 +85,7 @@ def network(scope: Any, cluster: Cluster) -> Network:
             )
         tables.append(table)
     _endpoints(scope, cluster, made.id, [subnet.id for subnet in private], [table.id for table in tables])
-    return Network(made.id, tuple(subnet.id for subnet in private))
+    return CreatedNetwork(made.id, tuple(subnet.id for subnet in private))
 
 
 def _gateways(scope: Any, cluster: Cluster, vpc_id: str, plan: Ranges) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from cdktn_aws import ec2, eks, iam
 
 from spotladder_infra.constructs.aws.control_plane import ControlPlane
-from spotladder_infra.constructs.aws.network import Network
+from spotladder_infra.constructs.aws.network import CreatedNetwork
 from spotladder_infra.constructs.aws.roles import role
 from spotladder_infra.facts.addons import BEFORE_NODES, ON_NODES
 from spotladder_infra.iam import PolicyScope
@@ -32,7 +32,7 @@ class Nodes:
     profile: str
 
 
-def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: Network, plane: ControlPlane) -> Nodes:
+def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, plane: ControlPlane) -> Nodes:
     """System nodes, add-ons, and the role of Karpenter's nodes."""
     first = [_addon(scope, cluster, plane, name, ()) for name in BEFORE_NODES]
     group = _system_nodes(scope, cluster, place, network, plane=plane, first=first)
@@ -45,7 +45,7 @@ def nodes(scope: Any, cluster: Cluster, place: PolicyScope, network: Network, pl
 
 
 def _system_nodes(
-    scope: Any, cluster: Cluster, place: PolicyScope, network: Network, *, plane: ControlPlane, first: list[Any]
+    scope: Any, cluster: Cluster, place: PolicyScope, network: CreatedNetwork, *, plane: ControlPlane, first: list[Any]
 ) -> Any:
     name = f"{cluster.name}-system"
     own = role(scope, "system", name, "ec2.amazonaws.com", managed=NODE_POLICIES, place=place)

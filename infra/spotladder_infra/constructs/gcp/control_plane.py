@@ -11,7 +11,7 @@ from cdktn_provider_google.container_cluster import (
     ContainerClusterMasterAuthorizedNetworksConfigCidrBlocks,
 )
 
-from spotladder_infra.constructs.gcp.network import PODS, SERVICES, Network
+from spotladder_infra.constructs.gcp.network import PODS, SERVICES, CreatedNetwork
 from spotladder_infra.topology.cluster import Autoscaler, Cluster
 from spotladder_infra.topology.defaults import zones_of
 
@@ -29,7 +29,7 @@ class ControlPlane:
     endpoint: str
 
 
-def control_plane(scope: Any, cluster: Cluster, network: Network, node: Any) -> ControlPlane:
+def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: Any) -> ControlPlane:
     """The cluster itself, without nodes."""
     made = ContainerCluster(
         scope,

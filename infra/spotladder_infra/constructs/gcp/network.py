@@ -18,14 +18,14 @@ SERVICES = "services"
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class CreatedNetwork:
     """Self links."""
 
     network: str
     subnetwork: str
 
 
-def network(scope: Any, cluster: Cluster, owner: str) -> Network:
+def network(scope: Any, cluster: Cluster, owner: str) -> CreatedNetwork:
     """The network of a cluster, described by `owner`. `single` and `per-zone` are the same: Cloud NAT is regional."""
     name = cluster.name
     made = ComputeNetwork(
@@ -56,4 +56,4 @@ def network(scope: Any, cluster: Cluster, owner: str) -> Network:
             nat_ip_allocate_option="AUTO_ONLY",
             source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
         )
-    return Network(made.id, subnet.id)
+    return CreatedNetwork(made.id, subnet.id)
