@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,18 @@ def test_a_provider_that_cannot_be_had(environment: dict[str, str], tmp_path: Pa
     line = failure(stack(tmp_path, environment, terraform=wanted))
     assert "Failed to query available provider packages" in line
     assert "or a mirror" in line
+
+
+def test_a_provider_that_an_earlier_run_has_chosen(environment: dict[str, str], tmp_path: Path) -> None:
+    """The fleet comes to need a newer provider than the lock file of its state has."""
+    lock = tmp_path / "providers" / "aws.lock.hcl"
+    replace(stack(tmp_path, environment), lock_file=lock).init()
+    assert lock.exists()
+    newer = {"required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 6.9.0, < 7.0.0"}}}
+    folder = tmp_path / "written anew"
+    folder.mkdir()
+    line = failure(replace(stack(folder, environment, terraform=newer), lock_file=lock))
+    assert line.endswith(f": delete {lock}: the next run chooses a version again")
 
 
 def test_a_terraform_that_is_too_old(environment: dict[str, str], tmp_path: Path) -> None:

@@ -46,7 +46,12 @@ def test_a_lock_names_its_holder() -> None:
         (Kind.CREDENTIALS, "Attempted to load application default credentials", "could not find default credentials"),
         (Kind.ACCOUNT, "AWS account ID not allowed: 111111111111", ""),
         (Kind.PROVIDER, "Failed to query available provider packages", "no available releases match >= 5.95.0"),
-        (Kind.PROVIDER, "Inconsistent dependency lock file", "the cached package does not match"),
+        (Kind.PINNED, "Inconsistent dependency lock file", "the cached package does not match"),
+        (
+            Kind.PINNED,
+            "Failed to query available provider packages",
+            "locked provider registry.terraform.io/hashicorp/aws 5.100.0 does not match\nconfigured version constraint",
+        ),
         (Kind.PROVIDER, "Unsupported Terraform Core version", "This configuration does not support 1.10.0"),
         (Kind.QUOTA, "creating EC2 EIP", "api error AddressLimitExceeded: The maximum number has been reached"),
         (Kind.QUOTA, "creating EC2 VPC", "api error VpcLimitExceeded: The maximum number of VPCs has been reached."),

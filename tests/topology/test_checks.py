@@ -231,6 +231,18 @@ REFUSED = {
         ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@v20261345,"),
         '"al2023@v20261345" is not an image of EKS',
     ),
+    "taint key that GKE reserves": (
+        ("{name: l4-on-demand,", "{name: l4-on-demand, taints: [{key: node.kubernetes.io/own, value: x}],"),
+        'spec.clusters[1].pools[2].taints[0].key: "node.kubernetes.io/own" has a part that GKE reserves',
+    ),
+    "taint value that a ComputeClass has not": (
+        ("{name: l4-on-demand,", '{name: l4-on-demand, taints: [{key: own, value: "no"}],'),
+        'taints[0].value: "no" is no value of a taint of a ComputeClass (expected one character, or three to 63',
+    ),
+    "consolidation after more than a day on GKE": (
+        ("{name: l4-on-demand,", "{name: l4-on-demand, disruption: {consolidateAfter: 25h},"),
+        "consolidateAfter: 25h is longer than a ComputeClass can wait: set at most 24h",
+    ),
     "a name for nothing": (("name: west-heads", "name: West_Heads"), 'for example "west-heads"'),
 }
 
@@ -261,6 +273,20 @@ WARNED = {
         ("      limits: {nodes: 16}", "      disruption: {consolidateAfter: 30s}"),
         "30s is shorter than a restart of a job",
     ),
+    **{
+        f"{path} of a ComputeClass": (
+            ("{name: l4-on-demand,", f"{{name: l4-on-demand, {given},"),
+            f"spec.clusters[1].pools[2].{path}: has no effect with autoscaler compute-class",
+        )
+        for path, given in {
+            "startupTaints": "startupTaints: [{key: own, value: x}]",
+            "image": "image: ContainerOptimizedOS@latest",
+            "limits.cpu": "limits: {cpu: 64}",
+            "limits.memory": "limits: {memory: 1Ti}",
+            "disruption.expireAfter": "disruption: {expireAfter: 720h}",
+            "disruption.terminationGracePeriod": "disruption: {terminationGracePeriod: 5m}",
+        }.items()
+    },
     "EFA without placement group": (("      placementGroup: training\n", ""), "pools[3].efa: without placementGroup"),
     "image not pinned": (
         ("{name: g5-on-demand,", "{name: g5-on-demand, image: al2023@latest,"),
@@ -398,6 +424,9 @@ def test_the_rules() -> None:
         "fallback",
         "grace",
         "known_prices",
+        "compute_class_taints",
+        "compute_class_consolidation",
+        "compute_class_options",
         "replicas",
         "role_sizes",
         "conditions",

@@ -64,7 +64,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 
 def of_machine(folder: Path) -> dict[str, tuple[Status, str]]:
-    results = machine.examine(fleet_file(folder).fleet.spec.clusters)
+    results = machine.examine(fleet_file(folder).fleet.spec.clusters, folder / "state")
     return {found.check: (found.status, found.found) for found in results if not found.check.startswith("package")}
 
 
@@ -73,6 +73,14 @@ def test_a_machine_that_has_everything(tmp_path: Path) -> None:
     assert of_machine(tmp_path) == {
         "terraform or tofu": (Status.OK, "Terraform 1.12.1"),
         "node": (Status.OK, "24.1.0"),
+        "Terraform provider aws": (
+            Status.OK,
+            "none chosen yet: the first run takes the newest of >= 5.95.0, < 7.0.0",
+        ),
+        "Terraform provider google": (
+            Status.OK,
+            "none chosen yet: the first run takes the newest of >= 7.0.0, < 8.0.0",
+        ),
         "helm": (Status.OK, "3.18.4"),
         "kubectl": (Status.OK, "1.35.2"),
         "pulumi": (Status.OK, "3.250.0"),
@@ -90,6 +98,46 @@ def test_programs_that_are_missing_old_or_broken(programs: Path, tmp_path: Path)
     assert found["helm"] == (Status.FAILED, "not found (needed for rollout)")
     assert found["pulumi"] == (Status.FAILED, f"{programs}/pulumi does not print its version")
     assert found["kubectl"] == (Status.WARNING, "1.32.4 (the cluster has 1.35)")
+
+
+@pytest.mark.parametrize(
+    ("version", "protected", "expected"),
+    [
+        ("5.100.0", False, (Status.OK, "5.100.0", "")),
+        ("6.9.0", True, (Status.OK, "6.9.0", "")),
+        ("5.100.0", True, (Status.FAILED, "5.100.0; cluster east needs >= 6.9.0, < 7.0.0", "delete {lock}")),
+        ("7.0.1", False, (Status.FAILED, "7.0.1; cluster east needs >= 5.95.0, < 7.0.0", "delete {lock}")),
+    ],
+)
+def test_a_provider_that_an_earlier_run_has_chosen(
+    version: str, protected: bool, expected: tuple[Status, str, str], tmp_path: Path
+) -> None:
+    """The lock file of Terraform 1.11; OpenTofu writes the same with the name of its own registry."""
+    lock = tmp_path / "providers" / "aws.lock.hcl"
+    lock.parent.mkdir()
+    registry = "registry.opentofu.org" if protected else "registry.terraform.io"
+    lock.write_text(
+        f"""\
+# This file is maintained automatically by "terraform init".
+# Manual edits may be lost in future updates.
+
+provider "{registry}/hashicorp/aws" {{
+  version     = "{version}"
+  constraints = ">= 5.95.0, < 7.0.0"
+  hashes = [
+    "h1:edXOJWE4ORX8Fm+dpVpICzMZJat4AX0VRCAy/xkcOc0=",
+  ]
+}}
+"""
+    )
+    changes = (
+        [("    bucket: acme-east\n", "    bucket: acme-east\n    deletionProtection: true\n")] if protected else []
+    )
+    clusters = [fleet_file(tmp_path, *changes).fleet.cluster("east")]
+    (found,) = machine.chosen_providers(clusters, tmp_path)
+    status, text, fix = expected
+    assert (found.status, found.found) == (status, text)
+    assert found.fix.startswith(fix.format(lock=lock))
 
 
 def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:

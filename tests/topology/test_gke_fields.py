@@ -1,8 +1,9 @@
 """The rendered ComputeClasses and GCENodeClasses have only documented fields, with values of the documented types.
 
-The CRDs themselves are part of GKE, and of a chart that is not available to the tests. The schemas below are written
-from the reference of ComputeClass (cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass) and that of
-karpenter-provider-gcp 0.5, for the fields that are rendered. An API server prunes unknown fields without an error.
+The CRDs themselves are part of GKE, and of a chart that is not available to the tests. The schemas below have their
+types, limits and rules for the fields that are rendered, compared on 2026-11-24 with the CRD of GKE as it is published
+in a public catalogue (datreeio/CRDs-catalog, cloud.google.com/computeclass_v1.json) and with the generated reference of
+karpenter-provider-gcp (docs/reference/gcenodeclass.md). An API server prunes unknown fields without an error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string", "minLength": 1}
 FLAG: Schema = {"type": "boolean"}
-LABELS: Schema = {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 20}
+
+
+def labels(most: int) -> Schema:
+    return {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": most}
 
 
 def record(required: tuple[str, ...] = (), **fields: Schema) -> Schema:
@@ -42,20 +46,25 @@ SECONDARY_DISK = record(
 )
 RULE: Schema = {
     **record(
-        machineType=TEXT,
-        machineFamily=TEXT,
+        machineType={**TEXT, "maxLength": 100},
+        machineFamily={**TEXT, "maxLength": 10},
         spot=FLAG,
-        gpu=record(("type", "count"), type=TEXT, count={"type": "integer", "minimum": 1}, driverVersion=TEXT),
+        gpu=record(
+            ("type", "count"),
+            type=TEXT,
+            count={"type": "integer", "minimum": 1},
+            driverVersion=one_of("default", "latest"),
+        ),
         placement=record(("policyName",), policyName=TEXT),
         location=record(("zones",), zones=each(TEXT, minItems=1)),
         reservations=record(
-            ("affinity",),
-            affinity=one_of("Specific", "AnyBestEffort", "None"),
-            specific=each(record(("name",), name=TEXT, project=TEXT)),
+            ("affinity", "specific"),
+            affinity={"const": "Specific"},  # the only one that may name reservations; it must
+            specific=each(record(("name",), name=TEXT, project=TEXT), minItems=1),
         ),
         storage=record(
             bootDiskSize={"type": "integer", "minimum": 10},
-            bootDiskType=TEXT,
+            bootDiskType=one_of("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced"),
             secondaryBootDisks=each(SECONDARY_DISK),
         ),
     ),
@@ -63,19 +72,23 @@ RULE: Schema = {
 }
 COMPUTE_CLASS = record(
     ("priorities",),
-    priorities=each(RULE, minItems=1),
+    priorities=each(RULE, minItems=1, maxItems=1000),
     nodePoolAutoCreation=record(("enabled",), enabled=FLAG),
-    activeMigration=record(optimizeRulePriority=FLAG),
+    activeMigration=record(("optimizeRulePriority",), optimizeRulePriority=FLAG),
     whenUnsatisfiable=one_of("DoNotScaleUp", "ScaleUpAnyway"),
     autoscalingPolicy=record(consolidationDelayMinutes={"type": "integer", "minimum": 1, "maximum": 1440}),
     nodePoolConfig=record(
         serviceAccount={"type": "string", "pattern": r"^[^@]+@[^@]+\.iam\.gserviceaccount\.com$"},
         imageStreaming=record(("enabled",), enabled=FLAG),
-        nodeLabels=LABELS,
+        nodeLabels=labels(100),
         taints=each(
             record(
-                ("key", "effect"), key=TEXT, value=TEXT, effect=one_of("NoSchedule", "PreferNoSchedule", "NoExecute")
-            )
+                ("key", "effect"),
+                key={**TEXT, "maxLength": 320},
+                value={"type": "string", "pattern": "^([a-z0-9][-A-Za-z0-9_.]{1,61})?[A-Za-z0-9]$"},
+                effect=one_of("NoSchedule", "PreferNoSchedule", "NoExecute"),
+            ),
+            maxItems=100,
         ),
     ),
 )
@@ -92,14 +105,24 @@ GCE_NODE_CLASS = record(
     disks=each(
         record(
             boot=FLAG,
-            category=one_of("pd-balanced", "pd-ssd", "pd-standard", "pd-extreme", "local-ssd", "hyperdisk-balanced"),
+            category=one_of(
+                "pd-balanced",
+                "pd-ssd",
+                "pd-standard",
+                "pd-extreme",
+                "hyperdisk-balanced",
+                "hyperdisk-balanced-high-availability",
+                "hyperdisk-extreme",
+                "hyperdisk-ml",
+                "hyperdisk-throughput",
+            ),
             sizeGiB={"type": "integer", "minimum": 10},
             secondaryBootImage=TEXT,
             secondaryBootMode=one_of("CONTAINER_IMAGE_CACHE", "MODE_UNSPECIFIED"),
         ),
         maxItems=10,
     ),
-    labels=LABELS,
+    labels=labels(20),
 )
 
 OPTIONS = (

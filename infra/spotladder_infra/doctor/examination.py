@@ -27,7 +27,7 @@ def examine(
         state: Folder for the state of fleets that keep it in local files.
         offline: Only this machine is looked at.
     """
-    yield from machine.examine(clusters)
+    yield from machine.examine(clusters, state)
     if offline:
         for name in dict.fromkeys(_place(cluster) for cluster in clusters):
             yield CheckResult(name, "all checks", Status.SKIPPED, "--offline")

@@ -8,14 +8,16 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
 from spotladder.versions import Version, parse
 from spotladder_infra.doctor.result import CheckResult, Status
 from spotladder_infra.rollout.tools import NEEDED
 from spotladder_infra.stacks import node as nodejs
-from spotladder_infra.terraform import tool
+from spotladder_infra.terraform import providers, tool
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 
 SCOPE = "machine"
@@ -47,12 +49,13 @@ PACKAGES = {
 EXTRAS = {"boto3": "aws", "google-auth": "gcp", "google-cloud-container": "gcp"}
 
 
-def examine(clusters: Sequence[Cluster]) -> Iterator[CheckResult]:
-    """The results for the programs and packages that these clusters need."""
+def examine(clusters: Sequence[Cluster], state: Path) -> Iterator[CheckResult]:
+    """The results for the programs and packages that these clusters need. `state` is the folder for local state."""
     clouds = {cluster.cloud for cluster in clusters}
     if clouds & set(CREATED):
         yield terraform()
         yield node()
+        yield from chosen_providers(clusters, state)
     for needed in (HELM, PULUMI):
         yield program(needed)
     yield kubectl(program(KUBECTL), clusters)
@@ -74,6 +77,26 @@ def terraform() -> CheckResult:
         message, _, fix = str(error).rpartition(": ")
         return CheckResult(SCOPE, "terraform or tofu", Status.FAILED, message, fix)
     return CheckResult(SCOPE, "terraform or tofu", Status.OK, f"{found.product} {found.version}")
+
+
+def chosen_providers(clusters: Sequence[Cluster], state: Path) -> Iterator[CheckResult]:
+    """Whether the provider's version that earlier runs have chosen fits the stacks, by cloud."""
+    for cloud, name in providers.NAMES.items():
+        stacks = {entry.name: providers.required(entry) for entry in clusters if entry.cloud is cloud}
+        if not stacks:
+            continue
+        check = f"Terraform provider {name}"
+        version = providers.locked(cloud, state)
+        if version is None:
+            wanted = " and ".join(dict.fromkeys(stacks.values()))
+            yield CheckResult(SCOPE, check, Status.OK, f"none chosen yet: the first run takes the newest of {wanted}")
+            continue
+        wrong = {entry: wanted for entry, wanted in stacks.items() if not providers.fits(version, wanted)}
+        if not wrong:
+            yield CheckResult(SCOPE, check, Status.OK, version)
+        for entry, wanted in wrong.items():
+            fix = f"delete {providers.lock_file(cloud, state)}: the next run chooses a version again"
+            yield CheckResult(SCOPE, check, Status.FAILED, f"{version}; cluster {entry} needs {wanted}", fix)
 
 
 def program(needed: RequiredProgram) -> CheckResult:
@@ -133,7 +156,7 @@ def package(name: str) -> CheckResult:
 
 def _installed(name: str) -> str | None:
     try:
-        return version(name)
+        return installed_version(name)
     except PackageNotFoundError:
         return None
 

@@ -16,14 +16,9 @@ from spotladder_infra.constructs.aws.nodes import nodes
 from spotladder_infra.constructs.aws.storage import checkpoints
 from spotladder_infra.names import common_tags
 from spotladder_infra.outputs import VERSION, ClusterOutputs
+from spotladder_infra.terraform.providers import required
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Fleet
-
-PROVIDER_VERSION = ">= 5.95.0, < 7.0.0"
-"""Only arguments that all of these versions have are used; the tests apply the stack with version 5."""
-
-PROTECTED_PROVIDER_VERSION = ">= 6.9.0, < 7.0.0"
-"""Versions that can protect a cluster from deletion."""
 
 
 def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
@@ -33,8 +28,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     if cluster.account is not None:
         shared["allowed_account_ids"] = [cluster.account]
     AwsProvider(stack, "aws", region=region, **shared)
-    version = PROTECTED_PROVIDER_VERSION if cluster.deletion_protection else PROVIDER_VERSION
-    stack.add_override("terraform.required_providers.aws.version", version)
+    stack.add_override("terraform.required_providers.aws.version", required(cluster))
 
     place = place_of(stack, region)
     net = network(stack, cluster)

@@ -13,10 +13,9 @@ from spotladder_infra.constructs.gcp.nodes import system_nodes
 from spotladder_infra.constructs.gcp.storage import access, checkpoints, images
 from spotladder_infra.names import common_tags, ownership_text
 from spotladder_infra.outputs import VERSION, ClusterOutputs
+from spotladder_infra.terraform.providers import required
 from spotladder_infra.topology.cluster import Cluster
 from spotladder_infra.topology.fleet import Bucket, Fleet
-
-PROVIDER_VERSION = ">= 7.0.0, < 8.0.0"
 
 
 def _principals(stack: Any, fleet: Fleet, bucket: Bucket, own: Pods) -> dict[str, Pods]:
@@ -30,7 +29,7 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     """Adds the cluster to the stack."""
     project = cluster.project or ""
     GoogleProvider(stack, "google", project=project, region=cluster.region, default_labels=common_tags(fleet, cluster))
-    stack.add_override("terraform.required_providers.google.version", PROVIDER_VERSION)
+    stack.add_override("terraform.required_providers.google.version", required(cluster))
 
     owner = ownership_text(fleet, cluster)
     principals = pods(stack, project)

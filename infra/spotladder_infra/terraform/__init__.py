@@ -2,7 +2,7 @@
 
 `tool` finds the program, `process` runs it, `events` reads what it prints, `failures` turns its errors into one line,
 `stack` has the commands, `adopt` takes over what an interrupted apply created (`existing_*` find it in a cloud),
-`changes` groups a plan for people,
+`providers` knows their versions, `changes` groups a plan for people,
 `applied` prepares the stacks of a fleet and keeps their outputs.
 """
 

@@ -15,6 +15,7 @@ from spotladder_infra.outputs import ClusterOutputs
 from spotladder_infra.stacks.synth import synth
 from spotladder_infra.terraform import adopt
 from spotladder_infra.terraform.events import Planned
+from spotladder_infra.terraform.providers import lock_file
 from spotladder_infra.terraform.stack import TerraformStack
 from spotladder_infra.terraform.tool import environment_of_runs, find
 from spotladder_infra.topology.cluster import CREATED, Cluster
@@ -53,7 +54,7 @@ def stacks_of(
             folder.absolute(),
             cluster.name,
             environment,
-            lock_file=state.absolute() / "providers" / f"{cluster.cloud}.lock.hcl",
+            lock_file=lock_file(cluster.cloud, state.absolute()),
             run_file=state.absolute() / "runs" / f"{cluster.name}.json",
             on_interrupt=on_interrupt,
         )

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     ACCOUNT = "account"
     DENIED = "denied"
     PROVIDER = "provider"
+    PINNED = "pinned"
     BACKEND = "backend"
     QUOTA = "quota"
     COLLISION = "collision"
@@ -39,10 +40,11 @@ _RULES: tuple[tuple[Kind, str], ...] = (
         ),
     ),
     (Kind.ACCOUNT, r"account ID not allowed|AWS account ID .* not allowed"),
+    (Kind.PINNED, r"locked provider .* does not match\s+configured version|Inconsistent dependency lock file"),
     (
         Kind.PROVIDER,
         (
-            r"Failed to query available provider|Failed to install provider|Inconsistent dependency lock file"
+            r"Failed to query available provider|Failed to install provider"
             r"|Unsupported Terraform Core version|Unsupported OpenTofu Core version|Required plugins are not installed"
             r"|Failed to instantiate provider|Failed to load plugin schemas|Invalid provider registry"
         ),
@@ -101,13 +103,14 @@ def lock_of(diagnostic: Diagnostic) -> Lock:
     return Lock(fields.get("ID", ""), operation, fields.get("Who", ""), fields.get("Created", ""))
 
 
-def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = "") -> list[str]:
+def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = "", lock_file: str = "") -> list[str]:
     """One line for each error; the first one only where several have the same cause.
 
     Args:
         cluster: The name of the stack's cluster.
         diagnostics: Those of the failed command; warnings are left out.
         unlock: The command that releases the state's lock, without the lock's id.
+        lock_file: The file with the chosen versions of the providers.
     """
     errors = [entry for entry in diagnostics if entry.severity == "error"]
     causes: set[Kind] = set()
@@ -117,15 +120,15 @@ def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = ""
         if kind in _ONE_CAUSE and kind in causes:
             continue
         causes.add(kind)
-        lines.append(_line(cluster, entry, unlock))
+        lines.append(_line(cluster, entry, unlock, lock_file))
     return list(dict.fromkeys(lines))
 
 
-_ONE_CAUSE = frozenset({Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.PROVIDER, Kind.BACKEND})
+_ONE_CAUSE = frozenset({Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.PROVIDER, Kind.PINNED, Kind.BACKEND})
 """Kinds that are reported once: Terraform adds the cloud's message for the same cause as a second error."""
 
 
-def _line(cluster: str, diagnostic: Diagnostic, unlock: str) -> str:
+def _line(cluster: str, diagnostic: Diagnostic, unlock: str, lock_file: str) -> str:
     kind = kind_of(diagnostic)
     where = f"cluster {cluster}" + (f": {diagnostic.address}" if diagnostic.address else "")
     if kind is Kind.LOCKED:
@@ -137,7 +140,7 @@ def _line(cluster: str, diagnostic: Diagnostic, unlock: str) -> str:
             f"if it no longer runs: {unlock} {lock.identifier}".rstrip()
         )
     message = _message_of(diagnostic)
-    todo = _TODO.get(kind)
+    todo = f"delete {lock_file}: the next run chooses a version again" if kind is Kind.PINNED else _TODO.get(kind)
     return f"{where}: {message}" + (f": {todo}" if todo else "")
 
 
@@ -146,8 +149,8 @@ _TODO = {
     "gcloud auth application-default login) and run the command again",
     Kind.ACCOUNT: "use credentials of the account in the fleet file, or correct `account`",
     Kind.DENIED: "ask for the permission, or use another identity",
-    Kind.PROVIDER: "let terraform reach registry.terraform.io or a mirror (provider_installation in its CLI "
-    "configuration); delete .terraform.lock.hcl in the stack's folder to choose the provider's version again",
+    Kind.PROVIDER: "let it reach its registry (registry.terraform.io, registry.opentofu.org) or a mirror with such a "
+    "version (provider_installation in its CLI configuration)",
     Kind.BACKEND: "create the state bucket with spotladder infra state, or correct spec.state",
     Kind.QUOTA: "raise the quota with the cloud, or make the fleet smaller, and run the command again",
     Kind.COLLISION: "it was created by something else: delete or rename it, or rename the cluster",

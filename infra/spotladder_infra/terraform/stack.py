@@ -181,7 +181,12 @@ class TerraformStack:
             raise TerraformInterrupted(
                 f"cluster {self.cluster}: {command} was interrupted{killed}: run the same command again to continue"
             )
-        lines = explain(self.cluster, diagnostics, unlock=self.unlock_command())
+        lines = explain(
+            self.cluster,
+            diagnostics,
+            unlock=self.unlock_command(),
+            lock_file=str(self.lock_file or self.folder / LOCK_FILE),
+        )
         if not lines:
             last = (ended.errors or ended.output).strip().splitlines()[-1:] or [f"exit code {ended.code}"]
             lines = [f"cluster {self.cluster}: {self.tool.product} {command} failed: {last[0]}"]
