@@ -6,9 +6,25 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.model import Exit, FailureUnit, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.model import (
+    AttemptSeen,
+    Delete,
+    Drain,
+    Exit,
+    FailureUnit,
+    Launch,
+    Overlap,
+    PodPhase,
+    PodRole,
+    PodSeen,
+    Progress,
+    Replace,
+    Stage,
+)
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, all_ready, attempt, head, lost, noticed, pending, spec, tier, worker
+from spotladder.core.replacing import COMMIT_RESERVE
+from spotladder.core.situation import MAINTENANCE_LIMIT, REMOVAL_DELAY
+from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, priced, spec, tier, worker
 
 
 def leaving(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
@@ -72,3 +88,140 @@ def test_exit_75_without_a_lost_pod_counts_as_an_interruption() -> None:
     job = Job(spec(tier("spot-a", 5))).running()
     job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
     assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
+
+
+# --- the nodes are replaced before the program leaves them ---
+
+
+def replaceable() -> Job:
+    """A job that runs on a tier with surge, and whose first failure exhausts the tier."""
+    made = Job(spec(tier("on-demand", 0, 900.0, surge=True), tier("other", -1), grace=20.0)).running()
+    made.progress = Progress(5, 100, START, 1, hands_over=True)
+    return made
+
+
+def gang(*pods: PodSeen, surplus: int = 0) -> AttemptSeen:
+    return attempt(1, head(), worker("w1-0"), *pods, surplus=surplus)
+
+
+def test_a_worker_on_a_drained_node_is_replaced_while_the_program_trains() -> None:
+    job = replaceable()
+    job.see(gang(leaving("w1-1")), after=1)
+    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.REPLACING, Reason.REPLACING, 0)
+    assert job.state.message == "node n1 is cordoned or drained: the job commits and moves off it (w1-1)"
+    job.see_again(after=0)
+    until = job.now + MAINTENANCE_LIMIT - COMMIT_RESERVE
+    assert job.last.actions == (Replace(1, ("w1-1",), False, False, until),)
+    job.see(gang(leaving("w1-1"), worker("w1-2"), surplus=1), after=200)
+    for after in (0, REMOVAL_DELAY):
+        job.see_again(after=after)
+    assert job.last.actions == (Replace(1, ("w1-1",), True, True, until),)
+    job.see(gang(worker("w1-2")), after=3)
+    assert (job.state.stage, job.state.failures, job.state.last_number) == (Stage.RUNNING, 0, 1)
+    assert job.reasons[-2:] == [Reason.REPLACING, Reason.HANDED_OVER]
+    assert [(loss.pod, loss.cause, loss.noticed) for loss in job.losses] == [("w1-1", Cause.MAINTENANCE, True)]
+
+
+@pytest.mark.parametrize(("patience", "waits"), [(900.0, MAINTENANCE_LIMIT), (120.0, 120.0), (5.0, 20.0)])
+def test_without_capacity_in_time_the_job_moves_off_the_node(patience: float, waits: float) -> None:
+    """The time is the tier's provisionTimeout, within the limit, and at least the job's grace."""
+    job = replaceable()
+    job.edit(tiers=(replace(job.spec.tiers[0], provision_timeout=patience), job.spec.tiers[1]))
+    seen = gang(leaving("w1-1"), pending("w1-2"), surplus=1)
+    job.see(gang(leaving("w1-1")), after=1)
+    job.see(seen, after=waits - COMMIT_RESERVE - 1)
+    assert job.state.stage is Stage.REPLACING
+    job.see(seen, after=1)
+    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, Reason.MAINTENANCE, 0)
+    assert job.state.message == "no capacity for a replacement in time"
+    job.see(attempt(1, head(), worker("w1-0"), leaving("w1-1"), exit=Exit.INTERRUPTED), after=1)
+    job.see(after=1)
+    assert (job.state.stage, job.state.tier, job.state.failures) == (Stage.STARTING, "on-demand", 0)
+
+
+def test_a_node_that_is_uncordoned_does_not_end_the_attempt() -> None:
+    job = replaceable()
+    job.edit(stall_timeout=3600.0)
+    job.see(gang(leaving("w1-1")), after=1)
+    back = gang(worker("w1-1"), pending("w1-2"), surplus=1)
+    job.see(back, after=MAINTENANCE_LIMIT)
+    job.see(back)
+    assert job.state.stage is Stage.REPLACING
+    assert job.last.wake_at is not None
+    assert job.last.wake_at > job.now + 5, "no busy loop"
+    job.see(gang(leaving("w1-1"), pending("w1-2"), surplus=1), after=MAINTENANCE_LIMIT)
+    assert job.state.reason is Reason.MAINTENANCE
+
+
+def test_a_reclaimed_node_during_the_replacement_counts_and_shortens_it() -> None:
+    job = replaceable()
+    job.edit(tiers=(replace(job.spec.tiers[0], max_failures=3), job.spec.tiers[1]))
+    job.see(gang(leaving("w1-1")), after=1)
+    both = attempt(1, head(), noticed("w1-0", job.now + 60), leaving("w1-1"), pending("w1-2"), surplus=1)
+    job.see(both, after=1)
+    assert (job.state.stage, job.state.failures) == (Stage.REPLACING, 1)
+    job.see(both, after=50)
+    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, Reason.EVICTION_NOTICE, 1)
+
+
+def test_a_drained_pod_that_is_evicted_by_force_is_no_failure() -> None:
+    job = replaceable()
+    job.see(gang(leaving("w1-1")), after=1)
+    job.see(gang(lost("w1-1", Cause.MAINTENANCE), pending("w1-2"), surplus=1), after=5)
+    assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, 0)
+    job.see(gang(worker("w1-2")), after=5)
+    assert (job.state.stage, job.state.failures, job.state.last_number) == (Stage.RUNNING, 0, 1)
+
+
+# --- the next attempt boots before the program leaves the node ---
+
+
+def overlapping() -> Job:
+    """A job with overlap whose workers cannot be replaced inside the attempt."""
+    made = Job(spec(priced("on-demand", 3.0, 3.0, max_failures=0), overlap=Overlap())).running()
+    made.progress = Progress(5, 100, START, 1, stands_by=True)
+    made.see(all_ready(1), after=1)
+    return made
+
+
+def relieved() -> tuple[Job, AttemptSeen]:
+    """Its head is on a node that is drained, and the next attempt boots."""
+    job = overlapping()
+    seen = attempt(1, leaving("head", PodRole.HEAD), worker("w1-0"), worker("w1-1"))
+    job.see(seen, after=1)
+    job.see(seen)
+    assert job.last.actions == (Launch(2, "on-demand", standby=True),)
+    assert (job.state.standby_reason, job.state.failures) == (Reason.MAINTENANCE, 0)
+    return job, seen
+
+
+def test_the_next_attempt_boots_while_the_program_trains_on_the_drained_node() -> None:
+    job, seen = relieved()
+    job.see(seen, all_ready(2, held=False), after=100)
+    assert (job.state.stage, job.number) == (Stage.RUNNING, 1)
+    job.see(seen, all_ready(2, held=True), after=10)
+    assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.MAINTENANCE)
+    assert job.state.message == "its nodes are drained; attempt 2 on on-demand stands by"
+    job.see(attempt(1, *seen.pods, exit=Exit.INTERRUPTED), all_ready(2, held=True), after=3)
+    assert (job.number, job.state.failures, job.state.history[-1].reason) == (2, 0, Reason.MAINTENANCE)
+
+
+def test_an_uncordoned_node_gives_the_standby_attempt_up() -> None:
+    job, _ = relieved()
+    job.see(all_ready(1), all_ready(2, held=False), after=30)
+    job.see(all_ready(1), all_ready(2, held=False))
+    assert (job.state.stage, job.state.standby) == (Stage.RUNNING, None)
+    assert not any(isinstance(action, Drain) for action in job.last.actions)
+    assert Delete(2, job.state.reason) in job.last.actions
+    assert job.state.attempt is not None
+    assert job.state.attempt.leave_by is None
+    again = attempt(1, leaving("head", PodRole.HEAD), worker("w1-0"), worker("w1-1"))
+    job.see(again, after=5)
+    assert (job.state.standby and job.state.standby.number) == 3, "a second cordon is a notice again"
+
+
+def test_a_program_that_stalls_during_the_wait_still_ends() -> None:
+    job, seen = relieved()
+    job.edit(stall_timeout=100.0)
+    job.see(seen, all_ready(2, held=False), after=150)
+    assert [loss.cause for loss in job.losses] == [Cause.STALLED]

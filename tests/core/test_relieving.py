@@ -17,12 +17,11 @@ from spotladder.core.model import (
     Launch,
     OnInsufficientCapacity,
     Overlap,
-    PodSeen,
     Progress,
     Stage,
     TakeOver,
 )
-from spotladder.core.reasons import Cause, Reason
+from spotladder.core.reasons import Reason
 from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, priced, spec, worker
 from tests.core.test_standing_by import Wish
 
@@ -144,13 +143,6 @@ def test_without_a_standby_the_notice_drains_at_once(
     job = training(tiers(**made), **progress)
     job.see(gang(job.now + 1 + notice), after=1)
     assert (job.state.stage, job.state.reason, job.state.standby) == (Stage.DRAINING, Reason.EVICTION_NOTICE, None)
-
-
-def test_maintenance_alone_drains_at_once() -> None:
-    job = training()
-    seen = attempt(1, head(), worker("w1-0"), PodSeen("w1-1", noticed=True, cause=Cause.MAINTENANCE))
-    job.see(seen, after=1)
-    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, Reason.MAINTENANCE, 0)
 
 
 def test_a_standby_without_capacity_is_given_up_and_the_attempt_drained() -> None:

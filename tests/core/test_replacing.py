@@ -99,7 +99,7 @@ def test_a_lingering_pod_and_the_surplus_worker_are_removed_after_the_handover()
         pytest.param(
             False,
             Stage.DRAINING,
-            "no capacity for a replacement before the node is reclaimed",
+            "no capacity for a replacement in time",
             id="without capacity as without surge",
         ),
         pytest.param(
@@ -195,13 +195,6 @@ def test_a_notice_for_the_head_drains_the_attempt() -> None:
     going = PodSeen("head", PodRole.HEAD, noticed=True, notice_ends_at=made.now + NOTICE)
     made.see(attempt(1, going, worker("w1-0"), worker("w1-1"), surplus=0), after=1)
     assert made.state.stage is Stage.DRAINING
-
-
-def test_maintenance_drains_the_attempt_without_a_replacement() -> None:
-    made = job()
-    going = PodSeen("w1-0", noticed=True, cause=Cause.MAINTENANCE)
-    made.see(seen(going, worker("w1-1")), after=1)
-    assert (made.state.stage, made.state.reason) == (Stage.DRAINING, Reason.MAINTENANCE)
 
 
 def test_a_second_notice_extends_the_replacement() -> None:

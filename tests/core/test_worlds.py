@@ -71,7 +71,9 @@ def test_the_decider_keeps_its_invariants_in_any_world(seed: int, crashes: float
     """At most one program without a fence, one tier for each attempt number, growing numbers, no busy loop and no way
     out of a terminal stage (asserted by the world and the decider), and every failure is counted once."""
     dice = Random(seed)
-    world = RandomWorld(specs(dice), dice, silences=dice.choice([0.0, 30.0, 300.0]))
+    world = RandomWorld(
+        specs(dice), dice, silences=dice.choice([0.0, 30.0, 300.0]), maintenance=dice.choice([0.0, 0.05])
+    )
     decider = Decider(world, crashes)
     for _ in range(4):
         decider.run(15)
@@ -106,17 +108,19 @@ def test_policies_that_wait_keep_the_invariants_in_any_world(seed: int, crashes:
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]), st.sampled_from([0.0, 0.1]))
-def test_a_job_finishes_when_nodes_are_only_reclaimed_with_notice_or_suspected(
-    seed: int, crashes: float, suspicions: float
+@given(
+    st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]), st.sampled_from([0.0, 0.1]), st.sampled_from([0.0, 0.1])
+)
+def test_a_job_finishes_when_nodes_are_only_reclaimed_with_notice_suspected_or_drained(
+    seed: int, crashes: float, suspicions: float, maintenance: float
 ) -> None:
     """Replacements within the attempt, with a decider that crashes between any two effects: every notice, and every
-    node that is replaced or lost, is one failure, and the job finishes."""
-    world = world_of_notices(seed, suspicions)
+    node that is replaced or lost, is one failure, unless an administrator drains it, and the job finishes."""
+    world = world_of_notices(seed, suspicions, maintenance)
     decider = Decider(world, crashes)
     decider.run(120)
     no_loss_is_counted_twice(decider)
-    assert decider.state.failures == len(decider.losses)
+    assert decider.state.failures == sum(loss.cause not in UNCOUNTED for loss in decider.losses)
     world.calm_down("spot-a")
     decider.crashes = 0.0
     decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now
@@ -134,13 +138,31 @@ def test_most_worlds_with_notices_contain_a_handover() -> None:
     assert handed_over > 10
 
 
+def test_many_worlds_contain_a_handover_without_a_failure() -> None:
+    """Otherwise maintenance would not be covered."""
+    handed_over = 0
+    for seed in range(40):
+        world = world_of_notices(seed, maintenance=0.1)
+        world.notices = 0.0
+        decider = Decider(world, 0.0)
+        decider.run(120)
+        handed_over += world.handovers > 0 and decider.state.failures == 0
+    assert handed_over > 10
+
+
 def elastic_world(seed: int, **fixed: object) -> RandomWorld:
     dice = Random(seed)
     workers = dice.randint(2, 4)
     job = specs(dice, workers=workers, min_workers=dice.randint(1, workers - 1), handover=Handover.FENCED, **fixed)
     surge, begins_whole = dice.random() < 0.5, dice.random() < 0.5
     tiers = tuple(replace(entry, surge=surge) for entry in job.tiers)
-    return RandomWorld(replace(job, tiers=tiers), dice, silences=dice.choice([0.0, 30.0]), begins_whole=begins_whole)
+    return RandomWorld(
+        replace(job, tiers=tiers),
+        dice,
+        silences=dice.choice([0.0, 30.0]),
+        begins_whole=begins_whole,
+        maintenance=dice.choice([0.0, 0.05]),
+    )
 
 
 @many
@@ -190,6 +212,7 @@ def world_with_overlap(seed: int, **fixed: object) -> RandomWorld:
         dice,
         notices_only=calmer,
         silences=0.0 if calmer else dice.choice([0.0, 30.0]),
+        maintenance=dice.choice([0.0, 0.05, 0.2]),
     )
 
 
@@ -274,12 +297,12 @@ def test_many_worlds_contain_a_hedge_that_is_ready_first() -> None:
     assert hedged > 10
 
 
-def world_of_notices(seed: int, suspicions: float = 0.0) -> RandomWorld:
+def world_of_notices(seed: int, suspicions: float = 0.0, maintenance: float = 0.0) -> RandomWorld:
     dice = Random(seed)
     grace = dice.choice([5.0, 30.0])
     # The decider's clock jumps in these worlds, and provisionTimeout with it.
     job = spec(tier("spot-a", -1, surge=True), workers=dice.randint(1, 3), grace=grace, exhausted=Exhausted.RESTART)
-    return RandomWorld(job, dice, notices_only=True, suspicions=suspicions)
+    return RandomWorld(job, dice, notices_only=True, suspicions=suspicions, maintenance=maintenance)
 
 
 @many
@@ -289,7 +312,10 @@ def test_a_job_finishes_if_one_tier_works_permanently(seed: int, crashes: float)
     dice = Random(seed)
     lasting = dice.choice([Exhausted.RESTART, Exhausted.WAIT])
     world = RandomWorld(
-        specs(dice, exhausted=lasting, backoff_limit=None), dice, silences=dice.choice([0.0, 30.0, 300.0])
+        specs(dice, exhausted=lasting, backoff_limit=None),
+        dice,
+        silences=dice.choice([0.0, 30.0, 300.0]),
+        maintenance=dice.choice([0.0, 0.05]),
     )
     decider = Decider(world, crashes)
     decider.run(25)

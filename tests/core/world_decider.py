@@ -141,7 +141,7 @@ class Decider:
 
 
 def _plan(attempt: Attempt) -> tuple[object, ...]:
-    return attempt.template, attempt.leaving, attempt.handing_over_since, attempt.leave_by
+    return attempt.template, attempt.leaving, attempt.replace_by, attempt.handing_over_since, attempt.leave_by
 
 
 def _number(attempt: Attempt | None) -> int:

@@ -43,6 +43,11 @@ class Pod:
     dies_at: float | None = None
     marked_at: float | None = None  # its node is suspected until then
     dead: bool = False  # and it is
+    drained: bool = False  # an administrator has cordoned its node
+
+    @property
+    def leaves(self) -> bool:
+        return self.dies_at is not None or self.drained
 
 
 @dataclass
@@ -86,7 +91,7 @@ class Program:
 
     @property
     def staying(self) -> int:
-        works = (pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead and pod.dies_at is None)
+        works = (pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead and not pod.leaves)
         return sum(pod.role is PodRole.WORKER for pod in works)
 
 
@@ -96,9 +101,11 @@ class RandomWorld:
     random: Random
     calm: bool = False
     notices_only: bool = False
+    notices: float = 0.1  # the probability that a worker's node is reclaimed with notice, then
     silences: float = 0.0
     begins_whole: bool = False  # programs begin only when all of their workers are ready
     suspicions: float = 0.0  # the probability that a worker's node is suspected, where nodes are only reclaimed
+    maintenance: float = 0.0  # the probability that a node is cordoned, or uncordoned
     crashing: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
     now: float = START
@@ -215,10 +222,10 @@ class RandomWorld:
                 pod.phase,
                 ready=pod.phase is PodPhase.RUNNING,
                 suspect=pod.marked_at is not None and pod.phase is PodPhase.RUNNING,
-                noticed=pod.dies_at is not None and pod.phase is PodPhase.RUNNING,
+                noticed=pod.leaves and pod.phase is PodPhase.RUNNING,
                 notice_ends_at=pod.dies_at,
                 unschedulable=pod.phase is PodPhase.PENDING and program.tier in self.dry,
-                cause=pod.cause,
+                cause=Cause.MAINTENANCE if pod.drained and pod.dies_at is None else pod.cause,
                 scheduled=placed,
                 image_pulled=placed,
                 exit_code=1 if pod.cause is Cause.APP_ERROR else None,
@@ -263,7 +270,7 @@ class RandomWorld:
                 if program.tier in self.crashing and not program.started and pod.role is PodRole.HEAD:
                     pod.phase, pod.cause = PodPhase.LOST, Cause.APP_ERROR
             if pod.dies_at is not None and self.now >= pod.dies_at:
-                pod.phase, pod.cause, pod.dies_at = PodPhase.LOST, Cause.INTERRUPTION, None
+                pod.phase, pod.cause, pod.dies_at, pod.drained = PodPhase.LOST, Cause.INTERRUPTION, None, False
             if pod.marked_at is not None and self.now >= pod.marked_at:
                 self._mark(pod)
         if program.exit is not None:
@@ -337,10 +344,20 @@ class RandomWorld:
         for program in self.programs.values():
             for pod in program.pods:
                 worker = pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING
-                if worker and pod.dies_at is None and dice.random() < 0.1:
+                if worker and pod.dies_at is None and dice.random() < self.notices:
                     pod.dies_at = self.now + dice.choice([8.0, 30.0, 60.0])
                 elif worker and pod.marked_at is None and dice.random() < self.suspicions:
                     pod.marked_at, pod.dead = self.now + dice.choice([5.0, 20.0]), dice.random() < 0.7
+                self._maintain(pod)
+
+    def _maintain(self, pod: Pod) -> None:
+        """An administrator cordons the pod's node, uncordons it, or evicts the pod by force."""
+        fate = self.random.random()
+        if pod.phase is not PodPhase.RUNNING or fate >= self.maintenance:
+            return
+        if pod.drained and fate < 0.3 * self.maintenance:
+            pod.phase, pod.cause = PodPhase.LOST, Cause.MAINTENANCE
+        pod.drained = not pod.drained
 
     def _trouble(self) -> None:
         dice = self.random
@@ -357,6 +374,7 @@ class RandomWorld:
                 (self.slow.discard if tier.name in self.slow else self.slow.add)(tier.name)
         for program in list(self.programs.values()):
             for pod in program.pods:
+                self._maintain(pod)
                 fate = dice.random()
                 if pod.phase is PodPhase.RUNNING and fate < 0.06:
                     pod.phase, pod.cause = PodPhase.LOST, dice.choice(list(Cause))
@@ -375,7 +393,7 @@ class RandomWorld:
         for program in self.programs.values():
             program.unheard_until = 0.0
             for pod in program.pods:
-                pod.dies_at = None
+                pod.dies_at, pod.drained = None, False
                 self._mark(pod)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from spotladder.checkpoints.log import CommitLog
 from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.operators import SILENCE
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
-from tests.kube.world import KubeWorld, eventually, world
+from tests.kube.world import WORKERS, KubeWorld, eventually, world
 
 WEBHOOKS = APIResource(
     "admissionregistration.k8s.io",
@@ -124,6 +125,40 @@ async def test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_fai
         await eventually(lambda: here.is_on("on-demand", 2))
         assert (await here.status())["failures"] == 0
         assert "Maintenance" in await here.events()
+
+
+async def test_a_worker_on_a_cordoned_node_is_replaced_inside_the_attempt(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=("on-demand",)) as here, here.operator():
+        tier = {"name": "on-demand", "capacityTier": f"{here.namespace}-on-demand", "maxFailures": 0}
+        await here.submit(tiers=[tier])
+        await here.run(1)
+        await here.raycluster(1)
+        await eventually(lambda: here.has_phase("Running"))
+        CommitLog(here.bucket.store, "digits", namespace=here.namespace).start(1, "", hands_over=True)
+        going = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        await here.client.merge(NODES, going["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
+
+        async def asked() -> bool:
+            return bool((await here.worker_group(1))["replicas"] == WORKERS + 1)
+
+        await eventually(asked)
+        await here.pass_time(120)
+        assert await here.has_phase("Running"), "it waits for the replacement longer than for a commit"
+        await here.pod(1, "worker", WORKERS)
+
+        name = going["metadata"]["name"]
+
+        async def named() -> bool:
+            await here.pass_time(1)
+            group = await here.worker_group(1)
+            return bool(group["replicas"] == WORKERS and group["scaleStrategy"]["workersToDelete"] == [name])
+
+        await eventually(named)
+        await here.client.delete(PODS, name, here.namespace, grace=0)  # as KubeRay does
+        await eventually(lambda: reason(here, "Running", "HandedOver"))
+        status = await here.status()
+        assert (status["attempt"], status["failures"], status["phase"]) == (1, 0, "Running")
+        assert {"Replacing", "HandedOver", "Maintenance"} <= set(await here.events())
 
 
 async def test_a_deleted_raycluster_is_one_failure(api_server: ApiServer) -> None:

@@ -9,7 +9,7 @@ from spotladder.checkpoints.standby import report_held
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind, Variable
-from spotladder.resources import CAPACITYTIERS
+from spotladder.resources import CAPACITYTIERS, NODES
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.world import KubeWorld, eventually, ray_spec, world
@@ -198,6 +198,30 @@ async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_se
         await second_takes_over(here, "on-demand")
         status = await here.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
+
+
+async def test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job(api_server: ApiServer) -> None:
+    """An administrator cordons the head's node: the job trains on until the next attempt is ready."""
+    async with world(api_server, tiers=("on-demand",)) as here, here.operator():
+        tier = {"name": "on-demand", "capacityTier": f"{here.namespace}-on-demand", "maxFailures": 0}
+        await here.submit(tiers=[tier], overlap={"maxDuration": "20m"})
+        await here.run(1)
+        await eventually(lambda: here.has_phase("Running"))
+        log_of(here).start(1, "on-demand", stands_by=True)
+        head = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
+        await here.client.merge(NODES, head["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
+        await eventually(lambda: here.rayjob(2))
+        found = await standby_of(here)
+        assert (found["number"], found["tier"], found["reason"]) == (2, "on-demand", "Maintenance")
+        await here.run(2)
+        await here.pass_time(60)
+        assert await here.has_phase("Running")
+        assert notices_are_empty(await notices(here, 1))
+        await release_first(here)
+        await stop_first(here)
+        await second_takes_over(here, "on-demand")
+        status = await here.status()
+        assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "Maintenance")
 
 
 async def test_a_standby_attempt_needs_room_within_the_limits_of_its_tier(api_server: ApiServer) -> None:

@@ -29,7 +29,7 @@ from spotladder.core.model import (
 from spotladder.core.pacing import paced
 from spotladder.core.queueing import end_by_queue, taken_back
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.relieving import relief, waits_for_relief
+from spotladder.core.relieving import relief, stays, waits_for_relief
 from spotladder.core.standing_by import PlannedMove, waits_for_standby
 from spotladder.core.tier_view import view_of
 
@@ -144,12 +144,19 @@ def _start_failed(draft: Draft, reason: Reason, crash: str, output: str = "", po
 # --- the attempt is healthy, but must not continue ---
 
 
-def moves_off(draft: Draft, notices: list[PodSeen]) -> bool:
-    """End the attempt if nodes are drained for maintenance only. Counts no failure."""
-    if not notices or any(pod.cause is not Cause.MAINTENANCE for pod in notices):
+def starts_elsewhere(draft: Draft, notices: list[PodSeen]) -> bool:
+    """End an attempt that has not been ready yet if nodes are drained for maintenance only."""
+    if not notices or draft.here.notice_reason is not Reason.MAINTENANCE:
         return False
-    draft.move(Reason.MAINTENANCE, maintenance(draft.here))
+    draft.move(*leaves(draft, notices))
     return True
+
+
+def leaves(draft: Draft, notices: list[PodSeen]) -> tuple[Reason, str]:
+    """The reason and the message with which an attempt ends that does not survive these notices."""
+    if draft.here.notice_reason is Reason.MAINTENANCE:
+        return Reason.MAINTENANCE, maintenance(draft.here)
+    return Reason.EVICTION_NOTICE, ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
 
 
 def unwanted(draft: Draft) -> bool:
@@ -159,10 +166,10 @@ def unwanted(draft: Draft) -> bool:
         wish = (draft.spec.suspend_reason, "")
     if wish is None and draft.here.tier is None:
         wish = (Reason.TIER_REMOVED, f"{draft.here.attempt.tier} is no longer among the tiers")
-    if wish is None and draft.here.attempt.leave_by is not None:
+    if wish is None and draft.here.attempt.leave_by is not None and not stays(draft):
         if waits_for_relief(draft):
             return False
-        wish = (Reason.EVICTION_NOTICE, relief(draft))
+        wish = (draft.here.notice_reason, relief(draft))
     if wish is None:
         planned = _planned_move(draft)
         if waits_for_standby(draft, planned):

@@ -41,17 +41,18 @@ from spotladder.core.durations import format_duration
 from spotladder.core.elastic import continues_smaller, fits, how_many, learns_of_notices, why_smaller
 from spotladder.core.endings import (
     ended_by_itself,
+    leaves,
     log_owner,
-    moves_off,
     provision_timed_out,
     recovery_timed_out,
     stalled,
     start_timed_out,
+    starts_elsewhere,
     unwanted,
 )
 from spotladder.core.evidence import program_ended
 from spotladder.core.hedging import hedge_takes_over, start_hedge
-from spotladder.core.losses import noticed_pods
+from spotladder.core.losses import failing, noticed_pods
 from spotladder.core.model import (
     Attempt,
     Decision,
@@ -164,7 +165,7 @@ def _starting(draft: Draft) -> None:
         return None
     if draft.here.all_pods_ready:
         return draft.move(Reason.ALL_READY, how_many(draft.here))
-    if moves_off(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
+    if starts_elsewhere(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
         return None
     provision_timed_out(draft)
     return start_hedge(draft) if draft.state.stage is Stage.STARTING else None
@@ -174,17 +175,15 @@ def _running(draft: Draft) -> None:
     if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
         return None
     notices = _notices(draft)
-    if moves_off(draft, notices):
-        return None
     if notices:
-        draft.count(notices)
+        draft.count(failing(notices))
         if draft.here.attempt.leave_by is None and started(draft, notices):
-            return draft.move(Reason.REPLACING, _pods(notices))
+            return draft.move(Reason.REPLACING, leaves(draft, notices)[1])
         draft.exhaust_if_exceeded()
         if continues_without(draft, notices):
             return draft.move(Reason.REPLACING, why_smaller(draft.here, draft.losses))
         if not (learns_of_notices(draft.here) and continues_smaller(draft.here)):
-            return None if trains_until_relieved(draft, notices) else draft.move(Reason.EVICTION_NOTICE, _pods(notices))
+            return None if trains_until_relieved(draft, notices) else draft.move(*leaves(draft, notices))
     if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     if not fits(draft.here):
@@ -196,14 +195,12 @@ def _replacing(draft: Draft) -> None:
     if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
         return None
     notices = _notices(draft)
-    if moves_off(draft, notices):
-        return None
     if notices:
-        draft.count(notices)
+        draft.count(failing(notices))
         if draft.here.attempt.handing_over_since is not None or not started(draft, notices):
             draft.exhaust_if_exceeded()
             if not continues_without(draft, notices):
-                return draft.move(Reason.EVICTION_NOTICE, _pods(notices))
+                return draft.move(*leaves(draft, notices))
     if not draft.here.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     advance(draft)
@@ -214,13 +211,11 @@ def _recovering(draft: Draft) -> None:
     if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here) or hedge_takes_over(draft):
         return None
     notices = _notices(draft)
-    if moves_off(draft, notices):
-        return None
     if notices:
-        draft.count(notices)
+        draft.count(failing(notices))
         continues = continues_without(draft, notices)
         if not continues and not (learns_of_notices(draft.here) and continues_smaller(draft.here)):
-            return draft.end(Reason.EVICTION_NOTICE, _pods(notices))
+            return draft.end(*leaves(draft, notices))
     if draft.here.all_pods_ready and fits(draft.here) and draft.here.moves_again:
         return draft.move(Reason.ALL_READY, how_many(draft.here))
     if queue_timed_out(draft):
@@ -283,9 +278,11 @@ _STAGES: Mapping[Stage, Callable[[Draft], None]] = MappingProxyType(
 
 
 def _notices(draft: Draft) -> list[PodSeen]:
-    """Pods of the live attempt whose nodes are about to be reclaimed."""
-    seen = draft.here.attempt_seen
-    return noticed_pods(draft.here.attempt, seen) if seen else []
+    """Pods of the live attempt whose nodes are about to be reclaimed, or are drained, without those that it leaves
+    already: pods that are being replaced and, while the next attempt boots, drained nodes."""
+    attempt, seen = draft.here.attempt, draft.here.attempt_seen
+    fresh = [pod for pod in noticed_pods(attempt, seen) if pod.uid not in attempt.leaving] if seen else []
+    return fresh if attempt.leave_by is None else failing(fresh)
 
 
 def _what_is_missing(draft: Draft) -> str:
@@ -299,7 +296,3 @@ def _grace_given(attempt: Attempt) -> str:
     if attempt.drain_by is None or attempt.drain_since is None:
         return "did not stop in time"
     return f"did not stop within {max(0.0, attempt.drain_by - attempt.drain_since):.3g} s"
-
-
-def _pods(pods: list[PodSeen]) -> str:
-    return ", ".join(f"{pod.called} ({pod.cause})" for pod in pods)

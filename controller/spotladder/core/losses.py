@@ -64,6 +64,11 @@ def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     ]
 
 
+def failing(pods: list[PodSeen]) -> list[PodSeen]:
+    """Those of these pods whose loss is a failure because of its cause."""
+    return [pod for pod in pods if pod.cause not in UNCOUNTED]
+
+
 def suspect_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     """Pods on silent nodes that their cluster has not marked and that are not counted yet, as lost pods."""
     counted = set(attempt.lost_pods)
@@ -97,12 +102,15 @@ def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
 
 
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
-    """Count these losses against the live attempt, its tier and the job.
+    """Count those of these losses that are not counted yet against the live attempt, its tier and the job.
 
     Losses by maintenance, and on nodes that are known to be bad, are recorded but are not failures. Under
     `FailureUnit.INTERRUPTION` all losses until all workers are ready again are one failure.
     """
     attempt = state.attempt
+    if attempt is not None:
+        counted = set(attempt.lost_pods)
+        pods = [pod for pod in pods if pod.uid not in counted]
     if attempt is None or not pods:
         return state, ()
     losses = tuple(
@@ -110,7 +118,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         for pod in pods
     )
     bad = bad_nodes(state)
-    failures = sum(1 for pod in pods if pod.cause not in UNCOUNTED and pod.node not in bad)
+    failures = sum(1 for pod in failing(pods) if pod.node not in bad)
     state = with_node_failures(state, pods)
     if unit is FailureUnit.INTERRUPTION:
         failures = 0 if state.loss_counted else min(1, failures)

@@ -6,6 +6,8 @@
 3. When the live attempt has ended, the standby attempt becomes the live one, ready or not.
 
 The notice is counted as a failure as soon as it is observed, once. Without a standby attempt the drain begins at once.
+Nodes that an administrator drains are left in the same way, and no failure is counted. When all of them are usable
+again, the standby attempt is given up.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from spotladder.core.standing_by import PlannedMove, plan
 
 
 def trains_until_relieved(draft: Draft, notices: list[PodSeen]) -> bool:
-    """Begin to wait for the next attempt after these notices, which are counted already, if that is possible. Returns
+    """Begin to wait for the next attempt after these notices, whose failures are counted, if that is possible. Returns
     whether the live attempt continues for now."""
     here, by = draft.here, commit_due(draft.here, notices)
     if by <= here.now or not here.overlaps or limits.over_backoff_limit(here):
@@ -43,13 +45,24 @@ def waits_for_relief(draft: Draft) -> bool:
     return here.state.stage in READY and not here.passed(here.attempt.leave_by)
 
 
+def stays(draft: Draft) -> bool:
+    """Forget that the live attempt is to be relieved, if its nodes were only drained for maintenance and are usable
+    again. Returns whether it stays."""
+    if draft.state.loss_counted or not draft.here.notices_withdrawn:
+        return False
+    draft.state = replace(draft.state, attempt=replace(draft.here.attempt, leave_by=None))
+    draft.replanned = True
+    return True
+
+
 def relief(draft: Draft) -> str:
     """The message when the live attempt is drained after it has waited for the next one."""
     standby = draft.state.standby
+    what = "drained" if draft.here.notice_reason is Reason.MAINTENANCE else "being reclaimed"
     if standby is None:
-        return "its nodes are being reclaimed, and no attempt stands by"
+        return f"its nodes are {what}, and no attempt stands by"
     ready = "stands by" if draft.here.standby_ready else "is not ready yet"
-    return f"its nodes are being reclaimed; attempt {standby.number} on {standby.tier} {ready}"
+    return f"its nodes are {what}; attempt {standby.number} on {standby.tier} {ready}"
 
 
 def _planned(draft: Draft, notices: list[PodSeen]) -> bool:
@@ -60,5 +73,5 @@ def _planned(draft: Draft, notices: list[PodSeen]) -> bool:
     if tier is None or tier.name not in draft.here.open or tier.name in draft.seen.unavailable or not tier.standby:
         return False
     why = ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
-    plan(draft, PlannedMove(tier.name, Reason.EVICTION_NOTICE, why))
+    plan(draft, PlannedMove(tier.name, draft.here.notice_reason, why))
     return True

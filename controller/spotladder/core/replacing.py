@@ -7,7 +7,8 @@
    if there is no time for a replacement, or the tier wants none.
 4. Otherwise, and for a program that cannot hand over, the attempt is drained as for any notice.
 
-The notice is counted as a failure in either case, once.
+The notice is counted as a failure in either case, once. Pods on nodes that an administrator drains are replaced in the
+same way; their notice is no failure. It may be withdrawn: then the program still moves, whenever it can.
 
 A pod on a silent node that its cluster has not marked yet is replaced in the same way, without a handover. It keeps its
 room on the node until the cluster marks the node: the scheduler would give the room to the replacement.
@@ -32,17 +33,18 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import READY, Situation
+from spotladder.core.situation import MAINTENANCE_LIMIT, READY, Situation
 
 COMMIT_RESERVE: Seconds = 10.0
 """Time before the end of a notice that is kept for the commit, unless a longer one was measured."""
 
 
 def started(draft: Draft, notices: list[PodSeen]) -> bool:
-    """Begin to replace these pods, which are counted already, if that is possible. Returns whether it is."""
+    """Begin to replace these pods, whose failures are counted, if that is possible. Returns whether it is."""
     by = _possible_until(draft.here, notices)
     if by is None:
         return False
+    draft.count(notices)  # Under maintenance they are no failures, but their removal must not become one.
     attempt = draft.here.attempt
     known = (*attempt.leaving, *(pod.uid for pod in notices if pod.uid not in attempt.leaving))
     if attempt.replace_by is not None and draft.state.stage is Stage.REPLACING:
@@ -59,8 +61,10 @@ def continues_without(draft: Draft, notices: list[PodSeen]) -> bool:
     here = draft.here
     if not continues_smaller(here) or not _can_hand_over(here, notices):
         return False
-    fresh = (pod.uid for pod in notices if pod.uid not in here.attempt.leaving)
-    attempt = replace(here.attempt, leaving=(*here.attempt.leaving, *fresh))
+    draft.count(notices)
+    attempt = draft.here.attempt
+    fresh = (pod.uid for pod in notices if pod.uid not in attempt.leaving)
+    attempt = replace(attempt, leaving=(*attempt.leaving, *fresh))
     draft.state = replace(draft.state, attempt=attempt)
     hand_over(draft)
     return True
@@ -105,11 +109,14 @@ def advance(draft: Draft) -> None:
         draft.move(Reason.HANDED_OVER, f"{ready} are ready without {_count(attempt.leaving)}")
     elif attempt.handing_over_since is not None:
         if here.passed(here.handing_over_deadline):
-            draft.move(Reason.EVICTION_NOTICE, "the program did not continue without the noticed pods")
+            draft.move(here.notice_reason, "the program did not continue without the noticed pods")
     elif here.replacements_ready or (here.passed(attempt.replace_by) and _continues_before(here)):
         hand_over(draft)
+    elif here.passed(attempt.replace_by) and here.notices_withdrawn:
+        draft.state = replace(draft.state, attempt=replace(attempt, replace_by=draft.now + MAINTENANCE_LIMIT))
+        draft.replanned = True
     elif here.passed(attempt.replace_by):
-        draft.move(Reason.EVICTION_NOTICE, "no capacity for a replacement before the node is reclaimed")
+        draft.move(here.notice_reason, "no capacity for a replacement in time")
 
 
 def _continues_before(here: Situation) -> bool:

@@ -35,6 +35,10 @@ READY = frozenset({Stage.RUNNING, Stage.REPLACING})
 HANDOVER_GRACE_PERIOD: Seconds = 10.0
 """How long the next attempt waits until a fenced attempt is gone."""
 
+MAINTENANCE_LIMIT: Seconds = 600.0
+"""How long a node that an administrator drains may wait for the job's pods: their disruption budget refuses the
+eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."""
+
 REMOVAL_DELAY: Seconds = 3.0
 """Time from the request to continue without a pod until the pod is removed. A kubelet shows a pod no new notice once
 the pod is being deleted."""
@@ -171,12 +175,28 @@ class Situation:
         return self.handing_over_deadline if self.passed(self.removal_due) else self.removal_due
 
     def gone_at(self, pod: PodSeen) -> Instant:
-        """When a noticed pod will be gone: as announced, else after the notice of its cloud, else after the grace."""
+        """When a noticed pod will be gone: as announced, else after the notice of its cloud, else after the grace.
+        Maintenance waits for another node as long as the tier does, within a limit."""
         if pod.notice_ends_at is not None:
             return pod.notice_ends_at
+        if pod.cause is Cause.MAINTENANCE and self.tier is not None:
+            return self.now + max(self.spec.grace, min(MAINTENANCE_LIMIT, self.tier.provision_timeout))
         if pod.cause not in (Cause.INTERRUPTION, Cause.UNKNOWN) or self.tier is None or not self.tier.notice:
             return self.now + self.spec.grace
         return (self.now if pod.noticed_at is None else min(self.now, pod.noticed_at)) + self.tier.notice
+
+    @property
+    def notice_reason(self) -> Reason:
+        """The reason for which the live attempt ends after its notices: maintenance if no node is reclaimed or lost."""
+        pods = self.attempt_seen.pods if self.attempt_seen else ()
+        causes = {pod.cause for pod in pods if pod.noticed or pod.phase is PodPhase.LOST}
+        return Reason.MAINTENANCE if causes == {Cause.MAINTENANCE} else Reason.EVICTION_NOTICE
+
+    @property
+    def notices_withdrawn(self) -> bool:
+        """Whether all workers are ready and no node of the live attempt is noticed or suspected any more."""
+        pods = self.attempt_seen.pods if self.attempt_seen and self.reachable else ()
+        return self.all_pods_ready and not any(pod.noticed or pod.suspect for pod in pods)
 
     @property
     def waits_for_capacity(self) -> bool:
