@@ -68,7 +68,7 @@ def bucket(address: str) -> Iterator[BucketServer]:
             region_name="us-east-1",
             aws_access_key_id="test",
             aws_secret_access_key="test",  # noqa: S106 – moto takes any
-        ).create_bucket(BucketServer=NAME)
+        ).create_bucket(Bucket=NAME)
         yield found
     finally:
         process.kill()
