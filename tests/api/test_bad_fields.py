@@ -38,6 +38,12 @@ CASES = [
         "job.yaml:16:3: spec.maxFailure: is not a known field; did you mean spec.tiers[].maxFailures?",
     ),
     Case(
+        "the beginning of a field, and near a field in another place",
+        "    interval: 5m",
+        "    interval: 5m\n    cache: {size: 10Gi, sizeLimit: 10Gi}",
+        "job.yaml:21:13: spec.checkpoints.cache.size: is not a known field; did you mean sizeLimit?",
+    ),
+    Case(
         "unknown field",
         "    interval: 5m",
         "    zzz: 5m",

@@ -267,6 +267,18 @@ CASES = [
         "job.yaml:16:11: spec.budget: must not be negative",
     ),
     Case(
+        "negative budget as text",
+        "  grace: 90s",
+        '  budget: "-1"',
+        "job.yaml:16:11: spec.budget: must not be negative",
+    ),
+    Case(
+        "budget of 0",
+        "  grace: 90s",
+        '  budget: "0"',
+        "job.yaml:16:11: spec.budget: must be more than 0, or the job would fail before it starts",
+    ),
+    Case(
         "budget of .nan",
         "  grace: 90s",
         "  budget: .nan",

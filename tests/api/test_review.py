@@ -85,6 +85,18 @@ def test_a_hedge_on_a_tier_without_price_is_reported(tmp_path: Path) -> None:
     assert said(tmp_path, changed(WORLD, (on_demand, "")), job) == [f"1.yaml:17:44: spec.overlap.hedgeAfter: {what}"]
 
 
+def test_a_problem_at_the_name_of_a_field_makes_its_object_invalid(tmp_path: Path) -> None:
+    unpriced = changed(
+        WORLD,
+        ('    price: {perNodeHour: "0.42", onDemandPerNodeHour: 1.41}\n', ""),
+        ("    price: {perNodeHour: 1.41}\n", ""),
+    )
+    job = changed(JOB, ("  grace: 90s", "  overlap: {}"))
+    found = review([written(tmp_path, "world.yaml", unpriced), written(tmp_path, "job.yaml", job)])
+    assert [problem.path for problem in found.problems] == ["spec.overlap"]
+    assert {entry.kind: entry.valid for entry in found.objects} == {"World": True, "TieredJob": False}
+
+
 def test_an_invalid_world_adds_no_errors_to_the_job(tmp_path: Path) -> None:
     lines = said(tmp_path, WORLD.replace("notice", "notise"), JOB)
     assert lines == ["0.yaml:7:5: pools.g5-spot-use1a.notise: is not a known field; did you mean notice?"]

@@ -234,8 +234,11 @@ def test_what_if_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        ("deadline: 2020-01-01T00:00:00Z", "spec.deadline: is in the past (expected at least the work, 5 h)"),
-        ("maxDuration: 2h", "spec.maxDuration: leaves 2 h (expected at least the work, 5 h)"),
+        (
+            "deadline: 2020-01-01T00:00:00Z",
+            "spec.deadline: is in the past (expected at least the work, 5 h): set a later",
+        ),
+        ("maxDuration: 2h", "spec.maxDuration: leaves 2 h (expected at least the work, 5 h): set a longer one,"),
     ],
 )
 def test_a_deadline_that_cannot_be_met(limit: str, said: str, capsys: Capture, tmp_path: Path) -> None:

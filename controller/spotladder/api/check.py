@@ -99,6 +99,8 @@ def _unknown_field(path: Path, model: type[Record]) -> str:
     around = _model_at(path[:-1], model)
     known = _names(around) if around else []
     elsewhere = {place.rpartition(".")[2].removesuffix("[]"): place for place in _places(model)}
+    if len(longer := [field for field in known if field.lower().startswith(name.lower())]) == 1:
+        return f"is not a known field; did you mean {longer[0]}?"
     near = closest(name, [*known, *elsewhere])
     if near in known:
         return f"is not a known field; did you mean {near}?"

@@ -37,6 +37,11 @@ class Document:
     keys: Mapping[Path, str]
     values: Mapping[Path, str]
 
+    @property
+    def places(self) -> frozenset[str]:
+        """All locations in the document."""
+        return frozenset((*self.keys.values(), *self.values.values()))
+
     def where(self, path: Path, *, key: bool = False) -> str:
         """`file:line:column` of the field's value (or of its name), or of the nearest field around it."""
         if key and path in self.keys:

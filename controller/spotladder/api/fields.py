@@ -131,6 +131,8 @@ def _number(value: Any) -> Any:
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, str) and _NUMBER.fullmatch(value.strip().removeprefix("-")):
+            raise refused("must not be negative")
         text = str(value).strip().lstrip("$€").removesuffix("USD").strip().replace(",", ".")
         hint = f' like "{text}"' if _NUMBER.fullmatch(text) else ' like "0.42"'
         raise refused(f"must be a plain number{hint}")
@@ -152,6 +154,16 @@ Usd = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}),
 ]
 """US dollars: a decimal string in Kubernetes objects (they have no floats), numbers are accepted, too."""
+
+
+def _above_zero(value: float) -> float:
+    if value == 0:
+        raise refused("must be more than 0, or the job would fail before it starts")
+    return value
+
+
+JobBudget = Annotated[Usd, AfterValidator(_above_zero)]
+"""The US dollars that a job may cost."""
 
 Rate = Annotated[float, BeforeValidator(_number)]
 

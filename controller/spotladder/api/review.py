@@ -45,8 +45,7 @@ class Review:
         more = tuple(more)
         faulty = {problem.where for problem in more}
         objects = (
-            replace(entry, valid=entry.valid and faulty.isdisjoint(entry.document.values.values()))
-            for entry in self.objects
+            replace(entry, valid=entry.valid and faulty.isdisjoint(entry.document.places)) for entry in self.objects
         )
         return Review(tuple(objects), (*self.problems, *more))
 

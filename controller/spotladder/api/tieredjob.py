@@ -16,6 +16,7 @@ from spotladder.api.fields import (
     EnvironmentName,
     FilledText,
     Finding,
+    JobBudget,
     JobName,
     Name,
     PolicyName,
@@ -278,7 +279,7 @@ class TieredJobSpec(Record):
     max_duration: PositiveDuration | None = Field(
         default=None, description="Maximum duration of the job since its creation; then it fails."
     )
-    budget: Usd | None = Field(default=None, description="Maximum cost of nodes in USD; then the job fails.")
+    budget: JobBudget | None = Field(default=None, description="Maximum cost of nodes in USD; then the job fails.")
     policy: PolicyChoice = Field(default_factory=PolicyChoice, description="Policy that chooses the tier.")
     grace: Duration = Field(default=90.0, description="How long an attempt may take to commit after a request to stop.")
     checkpoints: Checkpoints = Field(description="Location, interval and retention of commits.")

@@ -163,8 +163,10 @@ def _relative(question: Question) -> tuple[JobSpec, Seconds]:
     for path, limit in limits.items():
         if limit < question.hours * HOUR:
             problem = "is in the past" if limit <= 0 else f"leaves {limit / HOUR:.4g} h"
+            more = "later" if path == "spec.deadline" else "longer"
             raise InvalidSpec(
-                f"{problem} (expected at least the work, {question.hours:g} h): set a later one, or give fewer --hours",
+                f"{problem} (expected at least the work, {question.hours:g} h): set a {more} one, or give fewer "
+                "--hours",
                 path=path,
             )
     shortest = min(limits.values(), default=None)
