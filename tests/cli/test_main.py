@@ -59,9 +59,17 @@ USAGE = {
     ("validate", "--outptu", "json", "f"): (
         "error: No such option: --outptu (Possible options: --output) (see: spotladder validate --help)\n"
     ),
-    ("cost", "--hours", "five"): (
-        "error: Invalid value for '--hours': Input should be a valid number, unable to parse string as a number "
-        "(see: spotladder cost --help)\n"
+    ("cost", "--hours", "5h"): (
+        "error: Invalid value for '--hours': expected a plain number (see: spotladder cost --help)\n"
+    ),
+    ("simulate", "--seeds", "1.5"): (
+        "error: Invalid value for '--seeds': expected a whole number (see: spotladder simulate --help)\n"
+    ),
+    ("simulate", "--seeds", "0"): (
+        "error: Invalid value for '--seeds': expected 1 or more (see: spotladder simulate --help)\n"
+    ),
+    ("plan", "--hours", "2000000", "job.yaml"): (
+        "error: Invalid value for '--hours': expected 1000000 or less (see: spotladder plan --help)\n"
     ),
     ("cost", "--hours", "5"): "error: Missing option '--spot-fraction' (see: spotladder cost --help)\n",
     ("validate", "-o", "xml", "f"): (

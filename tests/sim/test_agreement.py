@@ -58,6 +58,7 @@ class EverySecond:
     policy: Any
     plan: ProgramPlan
     zones: dict[str, Steps]
+    reports_shortage: bool = True
     backend: FakeBackend = field(default_factory=lambda: FakeBackend(WORKERS))
     state: JobState = field(default_factory=JobState)
     path: list[Transition] = field(default_factory=list)
@@ -133,7 +134,9 @@ class EverySecond:
                 replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False) if pod.uid in started else pod
                 for pod in seen.pods
             )
-            self.backend._attempts[number] = replace(seen, pods=pods, refused=free < len(pending))
+            self.backend._attempts[number] = replace(
+                seen, pods=pods, refused=self.reports_shortage and free < len(pending)
+            )
             if free >= len(pending) and number not in self.programs:
                 self._begin(number, now)
 
@@ -222,13 +225,24 @@ def simulated(job: SimulationRun) -> list[Transition]:
     ]
 
 
-def job_of(policy: str, seed: int, notices: list[float], spec: dict[str, Any], **program: Any) -> SimulationRun:
+def job_of(
+    policy: str,
+    seed: int,
+    notices: list[float],
+    spec: dict[str, Any],
+    *,
+    reports_shortage: bool = True,
+    **program: Any,
+) -> SimulationRun:
     """A job on random capacity of two spot tiers."""
     dice = Random(seed)
     zones = {"spot-a": changes(dice), "spot-b": changes(dice)}
     notice = dice.choice(notices)
     here = market(
-        *(zone(name, *steps, notice=notice, price=1.0) for name, steps in zones.items()),
+        *(
+            zone(name, *steps, notice=notice, price=1.0, reports_shortage=reports_shortage)
+            for name, steps in zones.items()
+        ),
         zone("on-demand", (0, WORKERS), price=3.0),
         seed=seed,
     )
@@ -252,7 +266,8 @@ def compare(policy: str, job: SimulationRun) -> EverySecond:
         name: tuple(zip(map(int, found.times), found.counts, strict=True))
         for name, found in job.backend.market.zones.items()
     }
-    expected = EverySecond(job.spec, registry.by_name(policy), job.backend.program, zones)
+    reports = all(found.plan.reports_shortage for found in job.backend.market.zones.values())
+    expected = EverySecond(job.spec, registry.by_name(policy), job.backend.program, zones, reports)
     expected.backend.progress = Progress(0, 900, stands_by=job.backend.program.stands_by)
     found = simulated(job)
     assert [entry[1:] for entry in found] == [entry[1:] for entry in expected.run()]
@@ -266,6 +281,12 @@ def compare(policy: str, job: SimulationRun) -> EverySecond:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_simulator_takes_the_path_of_a_job_that_is_decided_every_second(policy: str, seed: int) -> None:
     compare(policy, job_of(policy, seed, [0.0, 5.0, 30.0], {}))
+
+
+@pytest.mark.parametrize("policy", ["ordered", "uniform-progress"])
+@pytest.mark.parametrize("seed", range(4))
+def test_both_take_the_same_path_where_only_provision_timeout_shows_a_shortage(policy: str, seed: int) -> None:
+    compare(policy, job_of(policy, seed, [5.0, 30.0], {}, reports_shortage=False))
 
 
 @pytest.mark.parametrize(

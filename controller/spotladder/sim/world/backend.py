@@ -262,8 +262,8 @@ class SimBackend:
         return QueueSeen(attempt.zone, attempt.queued, NO_QUOTA if attempt.queued else "", eviction=eviction)
 
     def _refused(self, attempt: SimAttempt) -> bool:
-        """Whether the attempt lacks nodes for lack of capacity."""
-        if attempt.exit is not None or attempt.queued:
+        """Whether the zone reports that it has no capacity for the attempt."""
+        if attempt.exit is not None or attempt.queued or not self.market.zones[attempt.zone].plan.reports_shortage:
             return False
         return sum(1 for pod in attempt.pods if pod.node is not None) < self.workers
 

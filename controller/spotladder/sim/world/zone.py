@@ -22,6 +22,8 @@ class ZonePlan:
     for it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end a node is announced to
     go. All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that apply.
     `quota` is the number of nodes over time that the zone's admission queue allows a job; None: there is no queue.
+    `reports_shortage`: an attempt learns at once that the zone has no capacity for it, as from Karpenter; otherwise its
+    pods only wait, as in a cluster without a provisioner, and provisionTimeout tells.
     """
 
     name: str
@@ -32,6 +34,7 @@ class ZonePlan:
     notice: Seconds = 0.0
     region: str = ""
     quota: Trace | None = None
+    reports_shortage: bool = True
 
 
 class Zone:
