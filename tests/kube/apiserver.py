@@ -15,6 +15,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 TOKEN = "of-the-tests"
 ROOT = Path(__file__).parents[2]
@@ -94,9 +95,16 @@ class ApiServer:
 
     def compact(self) -> None:
         """Compact all old revisions of etcd, so that a watch from one of them gets 410."""
-        base = f"http://127.0.0.1:{self._etcd_port}/v3/kv"
-        revision = _post(f"{base}/range", {"key": "AA=="})["header"]["revision"]
-        _post(f"{base}/compaction", {"revision": revision, "physical": True})
+        revision = self.etcd("range", {"key": "AA=="})["header"]["revision"]
+        self.etcd("compaction", {"revision": revision, "physical": True})
+
+    def etcd(self, call: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The response of etcd to a call of its key-value API as JSON; keys and values are in Base64."""
+        url = f"http://127.0.0.1:{self._etcd_port}/v3/kv/{call}"
+        request = urllib.request.Request(url, data=json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
 
     def freeze(self, *, frozen: bool) -> None:
         """SIGSTOP or SIGCONT the API server: connections stay open without responses."""
@@ -199,13 +207,6 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _post(url: str, body: dict[str, object]) -> dict[str, dict[str, str]]:
-    request = urllib.request.Request(url, data=json.dumps(body).encode(), method="POST")
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        found: dict[str, dict[str, str]] = json.load(answer)
-    return found
 
 
 def _die_with_parent() -> None:

@@ -1,15 +1,22 @@
-"""The text of Events, and the failures that are parsed from them."""
+"""The text of Events, the failures that are parsed from them, and when they are written."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Decision, JobState, Loss, Move, Stage
 from spotladder.core.reasons import Cause, Reason
+from spotladder.custom_resources import JobRecord
 from spotladder.custom_resources.loss_events import loss_of
-from spotladder.operator.reporting.events import notes_of
+from spotladder.operator.reporting.events import LONGEST_DELAY, Events, Note, notes_of
 
 LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a")
 
@@ -61,3 +68,71 @@ def test_the_end_of_an_attempt_has_no_event_if_the_next_attempt_begins_at_once()
 )
 def test_other_events_are_not_parsed_as_failures(reason: str, action: str, message: str) -> None:
     assert loss_of(reason, action, message) is None
+
+
+JOB = JobRecord(name="digits", namespace="team", uid="u-1")
+
+
+class Written:
+    """A client that records the Events, and the tests' backlog of jobs."""
+
+    def __init__(self, clock: SteppedClock) -> None:
+        self.notes: list[tuple[str, str]] = []
+        self.backlog = 0
+        self.events = Events(cast(Client, self), clock=clock, instance="test", backlog=lambda: self.backlog)
+
+    async def create(self, _kind: object, body: dict[str, Any]) -> None:
+        self.notes.append((body["note"], body["eventTime"]))
+
+
+@asynccontextmanager
+async def running(clock: SteppedClock) -> AsyncIterator[Written]:
+    written = Written(clock)
+    task = asyncio.create_task(written.events.run())
+    try:
+        yield written
+    finally:
+        task.cancel()
+
+
+def test_events_are_written_after_the_jobs_that_wait_for_a_reconcile() -> None:
+    async def scenario() -> None:
+        clock = SteppedClock()
+        async with running(clock) as written:
+            written.backlog = 3
+            written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
+            await clock.advance(LONGEST_DELAY / 2)
+            assert not written.notes
+            written.backlog = 0
+            await clock.advance(1.0)
+            assert [note for note, _at in written.notes] == ["attempt 2"]
+
+    asyncio.run(scenario())
+
+
+def test_a_backlog_that_never_ends_delays_each_event_by_the_longest_delay() -> None:
+    async def scenario() -> None:
+        clock = SteppedClock(start=1_800_000_000.0)
+        async with running(clock) as written:
+            written.backlog = 3
+            for number in range(20):
+                written.events.emit(JOB, Note("FellBack", "Starting", f"attempt {number}"))
+            await clock.advance(LONGEST_DELAY + 1.0)
+            assert [note for note, _at in written.notes] == [f"attempt {number}" for number in range(20)]
+            assert {at for _note, at in written.notes} == {"2027-01-15T08:00:00.000000Z"}, "the time of the emission"
+
+    asyncio.run(scenario())
+
+
+def test_a_flush_writes_events_in_spite_of_a_backlog() -> None:
+    async def scenario() -> None:
+        clock = SteppedClock()
+        async with running(clock) as written:
+            written.backlog = 3
+            written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
+            flushed = asyncio.create_task(written.events.written())
+            await clock.advance(1.0)
+            assert flushed.done()
+            assert len(written.notes) == 1
+
+    asyncio.run(scenario())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from spotladder.api.record import API_VERSION
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.throttle import Throttle
-from spotladder.core.model import Decision, Move, Stage
+from spotladder.core.model import Decision, Instant, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.custom_resources.loss_events import COUNT, message_of
@@ -44,8 +44,14 @@ MOST_PENDING = 10_000
 """Length of the queue of Events: those of 3,000 fallbacks."""
 
 RATE, BURST = 20.0, 25
-"""Events per second on average, and at once. While many jobs fall back at once their Events are late, so that the API
-server can create the next attempts."""
+"""Events per second on average, and at once."""
+
+LONGEST_DELAY: Seconds = 10.0
+"""Maximum time that an Event is kept back while jobs wait for a reconcile. While many jobs fall back at once, the API
+server creates their next attempts first."""
+
+BACKLOG_CHECK_INTERVAL: Seconds = 0.25
+"""Interval between two checks whether jobs still wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,16 @@ class Note:
     action: str
     message: str
     kind: Literal["Normal", "Warning"] = "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitted:
+    """An Event in the queue. `at` is when it was emitted, and `ticks` the same in ticks."""
+
+    job: JobRecord
+    note: Note
+    at: Instant
+    ticks: Seconds
 
 
 def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
@@ -91,44 +107,63 @@ def _message(move: Move) -> str:
 
 class Events:
     """Writes Events about TieredJobs in the background, so that no job waits for them. `instance` names the
-    controller.
+    controller, `backlog` is the number of jobs that wait for a reconcile.
 
     If the queue of Events is full, the newest are dropped.
     """
 
-    def __init__(self, client: Client, *, clock: Clock, instance: str, rate: float = RATE, burst: int = BURST) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        instance: str,
+        backlog: Callable[[], int] = lambda: 0,
+        rate: float = RATE,
+        burst: int = BURST,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._instance = instance
+        self._backlog = backlog
+        self._flushes = 0
         self._throttle = Throttle(rate, burst, clock)
         self._order = itertools.count()
-        self._pending: asyncio.Queue[tuple[JobRecord, Note]] = asyncio.Queue(MOST_PENDING)
+        self._pending: asyncio.Queue[_Emitted] = asyncio.Queue(MOST_PENDING)
 
     def emit(self, job: JobRecord, note: Note) -> None:
         """Queue the Event."""
         with suppress(asyncio.QueueFull):
-            self._pending.put_nowait((job, note))
+            self._pending.put_nowait(_Emitted(job, note, self._clock.now(), self._clock.ticks()))
 
     async def run(self) -> None:
         """Write queued Events until cancelled."""
         while True:
-            job, note = await self._pending.get()
+            emitted = await self._pending.get()
+            await self._let_jobs_go_first(emitted.ticks + LONGEST_DELAY)
             await self._throttle.take()
-            await self._write(job, note)
+            await self._write(emitted.job, emitted.note, emitted.at)
             self._pending.task_done()
 
-    async def written(self) -> None:
-        """Return when all queued Events are written."""
-        await self._pending.join()
+    async def _let_jobs_go_first(self, until: Seconds) -> None:
+        while self._backlog() and not self._flushes and self._clock.ticks() < until:
+            await self._clock.sleep(BACKLOG_CHECK_INTERVAL)
 
-    async def _write(self, job: JobRecord, note: Note) -> None:
-        now = self._clock.now()
-        at = datetime.fromtimestamp(now, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    async def written(self) -> None:
+        """Return when all queued Events are written, whatever waits for a reconcile."""
+        self._flushes += 1
+        try:
+            await self._pending.join()
+        finally:
+            self._flushes -= 1
+
+    async def _write(self, job: JobRecord, note: Note, emitted_at: Instant) -> None:
+        at = datetime.fromtimestamp(emitted_at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         body = {
             "apiVersion": WRITTEN.api_version,
             "kind": WRITTEN.kind,
             "metadata": {
-                "name": f"{job.name}.{int(now * 1e6):x}{next(self._order) % 0x1000:03x}",
+                "name": f"{job.name}.{int(emitted_at * 1e6):x}{next(self._order) % 0x1000:03x}",
                 "namespace": job.namespace,
             },
             "eventTime": at,

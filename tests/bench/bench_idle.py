@@ -1,0 +1,103 @@
+"""10,000 idle jobs with 50,000 pods: memory and load of the controller, and the start of another one.
+
+The first jobs run as in tests/bench/bench_scale.py; the others are copies of them (tests/bench/clones.py), to which
+nothing happens. It has the requirements of `make test-kube`. Without them it is skipped, and docs/benchmarks.md keeps
+its figures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bench import rows
+from tests.bench.clones import clone
+from tests.bench.crowd import WORKERS, Crowd, crowd, job_name, say
+from tests.bench.rows import Row
+from tests.kube.apiserver import ApiServer, missing
+from tests.kube.world import install_kinds
+
+JOBS = 10_000
+RUN = 200
+"""Number of jobs that run; the others are copies of them."""
+
+REST = 20.0
+"""Seconds for which idle jobs are measured, after a pause of three times as long."""
+
+READY, ALLOWED = 30 / 10_000, 600 / 10_000
+"""Limits per job: seconds until a new controller is ready, MB of its memory. Small benchmarks have 10 s and 200 MB."""
+
+CALLS, CPU = 10.0, 25.0
+"""Limits for idle jobs: API calls per second, percent of a core."""
+
+MEMORY = 400 / 200
+"""SkyPilot's published memory in MB per job (400 MB for 200 jobs)."""
+
+
+async def measured(server: ApiServer, folder: Path, *, jobs: int, run: int, rest: float) -> list[Row]:
+    """All rows, with `jobs` jobs at the end."""
+    async with crowd(server, folder, nodes=run) as here:
+        await here.start()
+        empty = here.memory()
+        await here.submit(map(job_name, range(run)))
+        await here.stop()
+        await here.end_simulation()
+        await asyncio.to_thread(clone, here, run, jobs // run - 1)
+        say(f"{jobs:,} jobs exist")
+        began = time.monotonic()
+        ready = await here.start()
+        found = [*_start(jobs, ready, await here.reconciled(jobs) - began)]
+        found += await _rest(here, jobs, rest)
+        return [*found, _weight(here, jobs, empty)]
+
+
+def _start(jobs: int, ready: float, reconciled: float) -> list[Row]:
+    say(f"ready after {ready:.1f} s, every job reconciled after {reconciled:.1f} s; load {os.getloadavg()[0]:.1f}")
+    what, limit = f"start with {jobs:,} jobs and {jobs * (WORKERS + 1):,} pods →", max(10.0, READY * jobs)
+    return [
+        Row(f"{what} ready", ready, "s", "limit", limit, f"< {limit:.0f} s", ready < limit),
+        Row(f"{what} every job reconciled", reconciled, "s", "-"),
+    ]
+
+
+async def _rest(here: Crowd, jobs: int, seconds: float) -> list[Row]:
+    """The load of idle jobs."""
+    await asyncio.sleep(3 * seconds)
+    before, began = (here.processor_time(), await here.calls()), time.monotonic()
+    await asyncio.sleep(seconds)
+    lasted = time.monotonic() - began
+    busy, calls = 100 * (here.processor_time() - before[0]) / lasted, (await here.calls()) - before[1]
+    say(f"idle: {calls / lasted:.1f} calls/s, {busy:.0f} % of a core")
+    rate = calls / lasted
+    return [
+        Row(f"API calls, {jobs:,} idle jobs", rate, "/s", "limit", CALLS, "< 10 /s", rate < CALLS),
+        Row(f"CPU time of the controller, {jobs:,} idle jobs", busy, "%", "limit", CPU, "< 25 %", busy < CPU),
+    ]
+
+
+def _weight(here: Crowd, jobs: int, empty: float) -> list[Row]:
+    memory = here.memory()
+    say(f"{memory:.0f} MB with {jobs} jobs, {empty:.0f} MB with none")
+    compared_with = "SkyPilot's published 400 MB for 200 jobs"
+    what = f"memory, {jobs:,} jobs with {jobs * (WORKERS + 1):,} pods"
+    limit = max(200.0, ALLOWED * jobs)
+    return [Row(what, memory, "MB", compared_with, MEMORY * jobs, f"< {limit:.0f} MB", memory < limit)]
+
+
+def measure(*, jobs: int = JOBS, run: int = RUN, rest: float = REST) -> Sequence[Row]:
+    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as folder, ApiServer() as server:
+        asyncio.run(install_kinds(server))
+        say("the API server runs")
+        return asyncio.run(measured(server, Path(folder), jobs=jobs, run=run, rest=rest))
+
+
+if __name__ == "__main__":
+    if why := missing():
+        print(f"skipped: there is no API server: {why}")
+        sys.exit(0)
+    rows.main(measure, "Many idle jobs", jobs=JOBS)

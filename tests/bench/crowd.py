@@ -1,0 +1,255 @@
+"""Many jobs in a namespace: the controller as a process with its default settings, on an API server without nodes.
+
+KubeRay and kubelets are simulated (tests/kube/kuberay.py). Each job has a head and four workers; each Node object has
+five pods. Pods run as soon as they are created, and deleted objects are gone at once, so a fallback never waits for the
+old attempt. The commit logs are on the local disk. The time of a loss is the time at which the pod's status is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from spotladder.clusters.cache import Cache
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import SystemClock
+from spotladder.clusters.connection import connect
+from spotladder.clusters.transport import Object
+from spotladder.custom_resources import JobRecord
+from spotladder.resources import CAPACITYTIERS, NODES, TIEREDJOBS
+from tests.kube.apiserver import ApiServer, processor_time
+from tests.kube.kuberay import AT_ONCE, KubeRay
+from tests.kube.process import Process
+from tests.kube.world import NAMESPACES, eventually, ray_spec
+
+WORKERS = 4
+TIERS = ("spot-a", "spot-b", "on-demand")
+NAMESPACE = "crowd"
+
+LIMIT = 300.0
+PORTION = 20
+"""The benchmark fails if fewer than `PORTION` further jobs reach their phase within `LIMIT` seconds."""
+
+
+class Crowd:
+    """A namespace with many jobs, the simulated KubeRay, and one controller at a time."""
+
+    def __init__(self, client: Client, server: ApiServer, namespace: str, folder: Path) -> None:
+        self.client, self.server, self.namespace, self.folder = client, server, namespace, folder
+        self.checkpoints = folder / "checkpoints"
+        self.nodes: list[str] = []
+        self.jobs = Cache(client, TIEREDJOBS, JobRecord.of, clock=SystemClock(), namespace=namespace)
+        self.kuberay: KubeRay
+        self.playing: list[asyncio.Task[None]] = []
+        self.process: Process | None = None
+
+    async def submit(self, names: Iterable[str]) -> None:
+        """Create the jobs and wait until they run."""
+        names = list(names)
+        began, turn = time.monotonic(), asyncio.Semaphore(AT_ONCE)
+
+        async def one(name: str) -> None:
+            async with turn:
+                await self.client.create(TIEREDJOBS, self._job(name))
+
+        await asyncio.gather(*map(one, names))
+        await self.run(names)
+        if len(names) > 1:
+            say(f"{len(names)} more jobs run after {time.monotonic() - began:.0f} s")
+
+    async def run(self, names: Iterable[str]) -> None:
+        """Wait until these jobs run."""
+        await self._have(names, "Running")
+
+    async def finish(self, name: str) -> None:
+        await self.kuberay.finish(name)
+        await self._have([name], "Succeeded")
+
+    async def _have(self, names: Iterable[str], phase: str) -> None:
+        left = set(names)
+        enough = 0
+
+        async def enough_have() -> bool:
+            self._still_played()
+            for name in list(left):
+                job = self.jobs.get(name, self.namespace)
+                if job is not None and job.phase == phase:
+                    left.discard(name)
+            return len(left) <= enough
+
+        while left:
+            enough = max(0, len(left) - PORTION)
+            await eventually(enough_have, limit=LIMIT)
+
+    async def evict(
+        self, names: Sequence[str], *, every: float = 0.0, then: Callable[[str], Awaitable[None]] | None = None
+    ) -> list[tuple[float, float]]:
+        """Evict a worker of each job. Returns the seconds until the old attempt is deleted and until the next one
+        exists.
+
+        `then` performs the fallback if no controller runs.
+        """
+        lost: dict[str, float] = {}
+        old = {name: self.kuberay.attempt[name] for name in names}
+        self.kuberay.capacity.clear()
+
+        async def one(name: str) -> None:
+            lost[name] = await self.kuberay.evict(name)
+            if then:
+                await then(name)
+
+        async with asyncio.TaskGroup() as tasks:
+            began = time.monotonic()
+            for number, name in enumerate(names):
+                await asyncio.sleep(began + number * every - time.monotonic())
+                tasks.create_task(one(name))
+
+        async def all_moved() -> bool:
+            self._still_played()
+            return all(self.kuberay.attempt[name] != old[name] and old[name] in self.kuberay.gone for name in names)
+
+        await eventually(all_moved, limit=LIMIT)
+        self.kuberay.capacity.set()
+        made, gone = self.kuberay.made, self.kuberay.gone
+        return [(gone[old[name]] - at, made[self.kuberay.attempt[name]] - at) for name, at in lost.items()]
+
+    def _still_played(self) -> None:
+        for task in self.playing:
+            if task.done():
+                task.result()
+
+    def _job(self, name: str) -> Object:
+        spec = ray_spec()
+        spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = WORKERS
+        tiers = [
+            {"name": tier, "capacityTier": f"{self.namespace}-{tier}", "maxFailures": 0, "provisionTimeout": "10m"}
+            for tier in TIERS
+        ]
+        return {
+            "apiVersion": TIEREDJOBS.api_version,
+            "kind": TIEREDJOBS.kind,
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "tiers": tiers,
+                "checkpoints": {"uri": f"file://{self.checkpoints}"},
+                "workload": {"ray": {"template": {"spec": spec}}},
+            },
+        }
+
+    async def end_simulation(self) -> None:
+        """From now on nothing happens to pods and RayJobs."""
+        for task in self.playing:
+            task.cancel()
+        await asyncio.gather(*self.playing, return_exceptions=True)
+
+    # --- the controller ---------------------------------------------------------------------------------------------
+
+    async def start(self) -> float:
+        """Start a controller. Returns the seconds until it is ready and leads."""
+        config = self.folder / "controller.yaml"
+        access = [{"namespaces": ["*"], "uris": [f"file://{self.checkpoints}"]}]
+        settings = {"leaseNamespace": self.namespace, "listen": "127.0.0.1:0", "checkpointAccess": access}
+        config.write_text(json.dumps(settings), encoding="utf-8")
+        began = time.monotonic()
+        self.process = await Process.start(self.server, config)
+
+        async def leads() -> bool:
+            return await self.process.get("/readyz") == (200, "leading\n")
+
+        await eventually(leads, limit=LIMIT)
+        return time.monotonic() - began
+
+    async def stop(self) -> None:
+        """Stop the controller."""
+        self.process.send(signal.SIGTERM)
+        await self.process.ended()
+        await self.process.close()
+
+    async def reconciled(self, jobs: int) -> float:
+        """The time at which the controller has reconciled this many jobs since its start."""
+
+        async def enough() -> bool:
+            await asyncio.sleep(0.3)
+            return await self.reconciles() >= jobs
+
+        await eventually(enough, limit=LIMIT)
+        return time.monotonic()
+
+    async def count(self, name: str, wanted: Callable[[dict[str, str]], bool] = lambda _labels: True) -> float:
+        """The sum of one of the controller's metrics."""
+        families = text_string_to_metric_families((await self.process.get("/metrics"))[1])
+        samples = (sample for family in families for sample in family.samples)
+        return sum(sample.value for sample in samples if sample.name == name and wanted(sample.labels))
+
+    async def calls(self) -> float:
+        """API calls so far, without those for the lease."""
+        return await self.count("spotladder_api_requests_total", lambda labels: labels["resource"] != "leases")
+
+    async def reconciles(self) -> float:
+        return await self.count("spotladder_reconcile_seconds_count")
+
+    def memory(self) -> float:
+        """Resident memory of the controller in MB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) * 1024 / 1e6
+
+    def processor_time(self) -> float:
+        """CPU seconds that the controller has used."""
+        return processor_time(self.process.pid)
+
+
+@asynccontextmanager
+async def crowd(server: ApiServer, folder: Path, nodes: int) -> AsyncIterator[Crowd]:
+    """Set up the namespace, the capacity, the nodes and the simulation. Objects are not deleted: the API server ends
+    with the benchmark."""
+    async with Client(connect(str(server.kubeconfig))) as client:
+        here = Crowd(client, server, NAMESPACE, folder)
+        await client.create(NAMESPACES, _named("v1", "Namespace", here.namespace))
+        for tier in TIERS:
+            capacity = _named(CAPACITYTIERS.api_version, CAPACITYTIERS.kind, f"{here.namespace}-{tier}")
+            kind = "on-demand" if tier == "on-demand" else "spot"
+            price = {"perNodeHour": "1", "onDemandPerNodeHour": "4"}
+            await client.create(CAPACITYTIERS, {**capacity, "spec": {"capacityType": kind, "price": price}})
+        await _make_nodes(here, nodes)
+        here.kuberay = KubeRay(client, here.namespace, here.nodes, here.checkpoints)
+        here.playing = [asyncio.create_task(here.kuberay.run()), asyncio.create_task(here.jobs.run())]
+        try:
+            yield here
+        finally:
+            await here.end_simulation()
+            if here.process:
+                await here.process.close()
+
+
+async def _make_nodes(here: Crowd, number: int) -> None:
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str) -> None:
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        async with turn:
+            await here.client.create(NODES, {**_named("v1", "Node", name), "status": {"conditions": [ready]}})
+
+    here.nodes = [f"{here.namespace}-{index:04d}" for index in range(number)]
+    await asyncio.gather(*map(one, here.nodes))
+
+
+def _named(version: str, kind: str, name: str) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
+
+
+def job_name(number: int) -> str:
+    return f"job-{number:04d}"
+
+
+def say(text: str) -> None:
+    print(f"[{time.monotonic() - _BEGAN:4.0f} s] {text}", flush=True)
+
+
+_BEGAN = time.monotonic()
