@@ -53,7 +53,7 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, run: int, rest
         ready = await here.start()
         found = [*_start(jobs, ready, await here.reconciled(jobs) - began)]
         found += await _rest(here, jobs, rest)
-        return [*found, _weight(here, jobs, empty)]
+        return [*found, *_weight(here, jobs, empty)]
 
 
 def _start(jobs: int, ready: float, reconciled: float) -> list[Row]:
