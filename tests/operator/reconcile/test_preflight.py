@@ -48,9 +48,11 @@ class FakeApiPaths:
         self.refuses = 404
         self.kueue = False
         self.asked: list[str] = []
+        self.versions_asked = 0
 
     def __call__(self, request: web.Request) -> Any:
         if request.path == "/version":
+            self.versions_asked += 1
             return {"major": "1", "gitVersion": self.kubernetes}
         if request.path == "/apis/kueue.x-k8s.io/v1beta2":
             return {"resources": [{"name": "localqueues"}]} if self.kueue else refused(404)
@@ -220,6 +222,21 @@ async def test_version_conflicts_are_reported_in_the_preflight_condition(
         assert (found.missing, conflicts in found.conflicts, bool(found.conflicts)) == ("", True, bool(conflicts))
         claims = of_preflight(found)[ConditionType.PREFLIGHT]
         assert claims.reason == ("VersionConflict" if conflicts else "AllFound")
+
+
+async def test_jobs_that_start_together_share_the_calls_of_the_preflight_check() -> None:
+    async with scene() as here:
+        here.place.there.add("/api/v1/namespaces/team-a/secrets/bucket")
+        jobs = [("team-a", f"digits-{number}") for number in range(50)]
+        for job in jobs:
+            here.preflight.check(job, 1, lambda: (Wanted(HOME, (BUCKET,), None),))
+        for _ in range(400):
+            if len(here.woken) == len(jobs):
+                break
+            await asyncio.sleep(0.005)
+        assert sorted(here.woken) == sorted(jobs)
+        assert here.place.asked == ["/api/v1/namespaces/team-a/secrets/bucket"]
+        assert here.place.versions_asked == 1
 
 
 async def test_version_conflicts_of_a_cluster_are_logged_when_it_is_reached() -> None:

@@ -29,6 +29,7 @@ from spotladder.errors import InvalidSpec, SpotladderError
 from spotladder.operator.installed import InstalledVersions, installed
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.inventory.inventory import JobKey
+from spotladder.operator.reconcile.shared_reads import SharedReads
 from spotladder.resources import NAMESPACES
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
@@ -82,10 +83,13 @@ class Preflight:
         self._clusters = clusters
         self._clock = clock
         self._changed = changed
-        self._found: dict[tuple[str, str, Reference], Seconds] = {}
+        self._existing = SharedReads[tuple[str, str, Reference], bool](
+            clock, lambda exists: FOUND_TTL if exists else 0.0
+        )
         self._checks: dict[JobKey, _Check] = {}
-        self._installed: dict[str, tuple[Seconds, InstalledVersions]] = {}
-        self._reading: dict[str, asyncio.Task[None]] = {}
+        self._installed = SharedReads[str, InstalledVersions](clock, lambda _versions: LATER)
+        self._logged: dict[str, InstalledVersions] = {}
+        self._logging: dict[str, asyncio.Task[None]] = {}
         self._log = structlog.get_logger("spotladder")
 
     async def __aenter__(self) -> Preflight:
@@ -93,24 +97,25 @@ class Preflight:
 
     async def __aexit__(self, *_: object) -> None:
         tasks = [look.task for look in self._checks.values() if look.task is not None]
-        tasks += self._reading.values()
+        tasks += self._logging.values()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._existing.aclose()
+        await self._installed.aclose()
 
     async def missing(
         self, cluster: WorkloadCluster, namespace: str, references: Iterable[Reference]
     ) -> tuple[Reference, ...]:
         """The references that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
-        now = self._clock.ticks()
-        self._found = {key: at for key, at in self._found.items() if now - at < FOUND_TTL}
-        wanted = [entry for entry in references if (cluster.name, namespace, entry) not in self._found]
-        there = await asyncio.gather(*(_exists(cluster, namespace, entry) for entry in wanted))
-        for entry, exists in zip(wanted, there, strict=True):
-            if exists:
-                self._found[cluster.name, namespace, entry] = now
+        wanted = tuple(references)
+        there = await asyncio.gather(*(self._exists(cluster, namespace, entry) for entry in wanted))
         lacks = [entry for entry, exists in zip(wanted, there, strict=True) if not exists]
         return tuple([await _with_kind(cluster, entry) for entry in lacks])
+
+    async def _exists(self, cluster: WorkloadCluster, namespace: str, reference: Reference) -> bool:
+        key = cluster.name, namespace, reference
+        return await self._existing.get(key, lambda: _exists(cluster, namespace, reference))
 
     def check(self, job: JobKey, version: object, wanted: Callable[[], tuple[Wanted, ...]]) -> Ahead | None:
         """The objects that the job lacks on its tiers; None while the check is pending.
@@ -136,24 +141,23 @@ class Preflight:
 
     def reached(self, cluster: WorkloadCluster) -> None:
         """A cluster can be used for the first time or again: read its versions, and log conflicts."""
-        running = self._reading.get(cluster.name)
+        running = self._logging.get(cluster.name)
         if running is None or running.done():
-            self._installed.pop(cluster.name, None)
-            self._reading[cluster.name] = asyncio.create_task(self._read(cluster))
+            self._installed.forget(cluster.name)
+            self._logged.pop(cluster.name, None)
+            self._logging[cluster.name] = asyncio.create_task(self._log_conflicts(cluster))
 
-    async def _read(self, cluster: WorkloadCluster) -> None:
+    async def _log_conflicts(self, cluster: WorkloadCluster) -> None:
         with suppress(SpotladderError):  # The unreachable cluster is reported elsewhere.
             await self._versions(cluster)
 
     async def _versions(self, cluster: WorkloadCluster) -> InstalledVersions:
         """The cluster's versions, at most `LATER` old. Raises ClusterUnreachable, Throttled."""
-        known = self._installed.get(cluster.name)
-        if known is not None and self._clock.ticks() - known[0] < LATER:
-            return known[1]
-        found = await installed(cluster.client)
-        self._installed[cluster.name] = self._clock.ticks(), found
-        if (known is None or known[1] != found) and (conflicts := found.conflicts()):
-            self._log.warning("versions do not work together", cluster=cluster.name, conflicts=list(conflicts))
+        found = await self._installed.get(cluster.name, lambda: installed(cluster.client))
+        if self._logged.get(cluster.name) != found:
+            self._logged[cluster.name] = found
+            if conflicts := found.conflicts():
+                self._log.warning("versions do not work together", cluster=cluster.name, conflicts=list(conflicts))
         return found
 
     async def _find(self, job: JobKey, look: _Check) -> None:

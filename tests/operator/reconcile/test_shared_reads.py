@@ -1,0 +1,87 @@
+"""Reads that many jobs share: one call at a time for each key, kept for a time that depends on the value."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import ClusterUnreachable
+from spotladder.operator.reconcile.shared_reads import SharedReads
+
+
+class Source:
+    """Counts its calls; each waits until `go` is set. An exception in `value` is raised."""
+
+    def __init__(self, value: bool | Exception = True) -> None:
+        self.value = value
+        self.calls = 0
+        self.go = asyncio.Event()
+
+    async def __call__(self) -> bool:
+        self.calls += 1
+        await self.go.wait()
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
+
+def shared(clock: SteppedClock) -> SharedReads[str, bool]:
+    return SharedReads(clock, lambda exists: 60.0 if exists else 0.0)
+
+
+async def test_callers_at_the_same_time_share_a_read_even_if_one_is_cancelled() -> None:
+    reads, source = shared(SteppedClock()), Source()
+    callers = [asyncio.create_task(reads.get("bucket", source)) for _ in range(5)]
+    await asyncio.sleep(0)
+    callers[0].cancel()
+    source.go.set()
+    found = await asyncio.gather(*callers, return_exceptions=True)
+    assert isinstance(found[0], asyncio.CancelledError)
+    assert found[1:] == [True] * 4
+    assert source.calls == 1
+
+
+@pytest.mark.parametrize(("value", "after", "calls"), [(True, 59.0, 1), (True, 60.0, 2), (False, 0.0, 2)])
+async def test_a_value_is_kept_for_its_time(value: bool, after: float, calls: int) -> None:
+    clock = SteppedClock()
+    reads, source = shared(clock), Source(value)
+    source.go.set()
+    assert await reads.get("bucket", source) is value
+    await clock.advance(after)
+    assert await reads.get("bucket", source) is value
+    assert source.calls == calls
+
+
+async def test_a_failure_is_raised_for_all_that_wait_and_not_kept() -> None:
+    reads, source = shared(SteppedClock()), Source(ClusterUnreachable("home", "no answer"))
+    source.go.set()
+    found = await asyncio.gather(*(reads.get("bucket", source) for _ in range(3)), return_exceptions=True)
+    assert [type(error) for error in found] == [ClusterUnreachable] * 3
+    source.value = True
+    assert await reads.get("bucket", source)
+    assert source.calls == 2
+
+
+async def test_forgotten_values_are_read_again_and_old_ones_are_dropped() -> None:
+    clock = SteppedClock()
+    reads, source = shared(clock), Source()
+    source.go.set()
+    for name in map(str, range(100)):
+        await reads.get(name, source)
+    reads.forget("5")
+    await reads.get("5", source)
+    assert source.calls == 101
+    await clock.advance(120.0)
+    await reads.get("new", source)
+    assert len(reads._values) == 1
+
+
+async def test_the_end_cancels_reads() -> None:
+    reads, source = shared(SteppedClock()), Source()
+    caller = asyncio.create_task(reads.get("bucket", source))
+    await asyncio.sleep(0)
+    await reads.aclose()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
