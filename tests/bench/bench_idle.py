@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from spotladder.operator.reconcile.status import PODS_WRITE_INTERVAL
 from tests.bench import rows
 from tests.bench.clones import clone
 from tests.bench.crowd import WORKERS, Crowd, crowd, job_name, say
@@ -45,6 +46,7 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, run: int, rest
         await here.start()
         empty = here.memory()
         await here.submit(map(job_name, range(run)))
+        await asyncio.sleep(2 * PODS_WRITE_INTERVAL)  # Otherwise each copy would have its pods to report.
         await here.stop()
         await here.end_simulation()
         await asyncio.to_thread(clone, here, run, jobs // run - 1)

@@ -16,6 +16,7 @@ from spotladder.core.codec import load_state
 from spotladder.core.model import Stage
 from spotladder.core.situation import REMOVAL_DELAY
 from spotladder.custom_resources import FINALIZER
+from spotladder.operator.reporting.events import BACKLOG_CHECK_INTERVAL
 from spotladder.resources import DISRUPTION_BUDGETS, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
@@ -62,6 +63,7 @@ async def test_a_job_that_loses_its_workers_falls_back_and_completes() -> None:
         status = await here.status()
         assert (status["attempts"][0]["reason"], status["failures"]) == ("MaxFailuresExceeded", 2)
         assert (await here.condition("Completed"))["status"] == "True"
+        await here.clock.advance(BACKLOG_CHECK_INTERVAL)  # Events are written after the jobs that wait.
         assert {"FellBack", "Completed"} <= set(await here.events())
 
         async def recorded() -> bool:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from spotladder.api.record import API_VERSION
 from spotladder.clusters.client import Client
-from spotladder.clusters.clock import Clock
+from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Decision, Instant, Move, Seconds, Stage
 from spotladder.core.reasons import Reason
@@ -126,7 +126,7 @@ class Events:
         self._clock = clock
         self._instance = instance
         self._backlog = backlog
-        self._flushes = 0
+        self._flushing = asyncio.Event()
         self._throttle = Throttle(rate, burst, clock)
         self._order = itertools.count()
         self._pending: asyncio.Queue[_Emitted] = asyncio.Queue(MOST_PENDING)
@@ -146,16 +146,16 @@ class Events:
             self._pending.task_done()
 
     async def _let_jobs_go_first(self, until: Seconds) -> None:
-        while self._backlog() and not self._flushes and self._clock.ticks() < until:
-            await self._clock.sleep(BACKLOG_CHECK_INTERVAL)
+        while self._backlog() and not self._flushing.is_set() and self._clock.ticks() < until:
+            await wait_at_most(self._clock, BACKLOG_CHECK_INTERVAL, self._flushing)
 
     async def written(self) -> None:
         """Return when all queued Events are written, whatever waits for a reconcile."""
-        self._flushes += 1
+        self._flushing.set()
         try:
             await self._pending.join()
         finally:
-            self._flushes -= 1
+            self._flushing.clear()
 
     async def _write(self, job: JobRecord, note: Note, emitted_at: Instant) -> None:
         at = datetime.fromtimestamp(emitted_at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
