@@ -131,7 +131,19 @@ CASES = [
         "maxFailures as a fraction",
         "maxFailures: 3",
         "maxFailures: 3.5",
-        "job.yaml:10:18: spec.tiers[0].maxFailures: must be a whole number without quotes",
+        'job.yaml:10:18: spec.tiers[0].maxFailures: must be a whole number, not "3.5"',
+    ),
+    Case(
+        "maxFailures as a word",
+        "maxFailures: 3",
+        "maxFailures: three",
+        'job.yaml:10:18: spec.tiers[0].maxFailures: must be a whole number, not "three"',
+    ),
+    Case(
+        "maxFailures as a list",
+        "maxFailures: 3",
+        "maxFailures: [3]",
+        "job.yaml:10:18: spec.tiers[0].maxFailures: must be a whole number",
     ),
     Case(
         "number without unit",

@@ -154,11 +154,12 @@ def test_an_empty_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_world_is_rejected_as_a_job(tmp_path: Path) -> None:
-    assert refused_job(tmp_path, WORLD) == "job.yaml:1:1: is a world file, not a TieredJob"
+    said = "is a world file, not a TieredJob; give the file of the job, and a world file with --world"
+    assert refused_job(tmp_path, WORLD) == f"job.yaml:1:1: {said}"
 
 
 def test_a_job_is_rejected_as_a_world(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSpec, match=r"is a TieredJob, not a world file \(pools: …\)"):
+    with pytest.raises(InvalidSpec, match="is a TieredJob, not a world file; give a file that begins with pools"):
         read_world(written(tmp_path, "job.yaml", JOB))
 
 

@@ -228,7 +228,14 @@ def test_bad_what_ifs(text: str, said: str, capsys: Capture, tmp_path: Path) -> 
 def test_what_if_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, *RATE, "--runs", "0", "--what-if", "spot-a.maxFailures=1")
     assert (answer.code, answer.out) == (2, "")
-    assert "--what-if: needs simulated runs" in answer.err
+    assert "--what-if: needs simulated runs: omit --runs" in answer.err
+    answer = planned(capsys, tmp_path, "--what-if", "spot-a.maxFailures=1")
+    assert "--what-if: needs simulated runs: give --evictions-per-node-hour" in answer.err
+
+
+def test_a_duration_without_unit_is_refused_without_simulated_runs_too(capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, "--restart", "3")
+    assert (answer.code, answer.err) == (2, "error: --restart: '3' is not a duration: write 3s\n")
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--policy", "orderd"), "no policy is called 'orderd'"),
+        (("--policy", "orderd"), "error: --policy: no policy is called 'orderd'"),
         (("--what-if", "spot-z.maxFailures=1"), "the job has no tier 'spot-z'"),
         (("--hours", "0"), "--hours"),
     ],

@@ -140,7 +140,7 @@ def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--policy", "orderd"), "no policy is called 'orderd'"),
+        (("--policy", "orderd"), "error: --policy: no policy is called 'orderd'"),
         (("--deadline", "5h"), "--deadline: expected at least the work (6 h), got 5 h"),
         (("--deadline", "2 days"), "--deadline: '2 days' is not a duration: write 48h"),
         (("--deadline", "400h"), "zone.json: lasts 20.33 h (expected 400 h or more"),

@@ -33,7 +33,7 @@ def test_every_problem_is_a_line_on_stderr(capsys: Capture, tmp_path: Path) -> N
     answer = call(capsys, "validate", job)
     assert answer.code == 2
     assert answer.err.splitlines() == [
-        f"error: {job}:10:18: spec.tiers[0].maxFailures: must be a whole number without quotes",
+        f'error: {job}:10:18: spec.tiers[0].maxFailures: must be a whole number, not "x"',
         f"error: {job}:16:10: spec.grace: needs a unit: write 90s for seconds (or 10m, 1h30m)",
     ]
     assert answer.out.splitlines()[1].endswith("invalid")

@@ -18,7 +18,6 @@ M = TypeVar("M", bound=Record)
 
 _MESSAGES = {
     "bool_type": "must be true or false",
-    "int_type": "must be a whole number without quotes",
     "string_type": "must be text: write it in quotes",
     "list_type": 'must be a list: lines that begin with "- "',
     "dict_type": 'must be a mapping: lines of the form "name: value"',
@@ -84,11 +83,21 @@ def _message(detail: ErrorDetails, path: Path, model: type[Record]) -> str:
         return "must have at least one entry"
     if kind == "too_long":
         return f"must have at most {context['max_length']} entries, not {context['actual_length']}"
+    if kind == "int_type":
+        return _no_whole_number(detail["input"])
     if kind in ("int_parsing", "int_from_float", "float_parsing"):
         return (
             f"must be a {'number' if kind == 'float_parsing' else 'whole number'}, not {quoted(str(detail['input']))}"
         )
     return _MESSAGES.get(kind) or detail["msg"]
+
+
+def _no_whole_number(given: object) -> str:
+    if not isinstance(given, str | float):
+        return "must be a whole number"
+    if isinstance(given, str) and given.strip().lstrip("+-").isdecimal():
+        return "must be a whole number without quotes"
+    return f"must be a whole number, not {quoted(str(given))}"
 
 
 # --- known fields ----------------------------------------------------------------------------------------------------

@@ -21,6 +21,12 @@ __all__ = ["located", "model_of", "read_documents", "read_job", "read_job_and_wo
 
 KINDS: dict[str, type[TieredJob | CapacityTier]] = {"TieredJob": TieredJob, "CapacityTier": CapacityTier}
 
+GIVE: dict[type[Record], str] = {
+    TieredJob: "give the file of the job, and a world file with --world",
+    World: "give a file that begins with pools",
+}
+"""What to do instead of giving a file of another kind."""
+
 M = TypeVar("M", bound=Record)
 
 
@@ -31,7 +37,7 @@ def read_job(path: str | File) -> TieredJob:
 
 def read_world(path: str | File) -> World:
     """The world of a file, with readable traces. Raises InvalidSpec with every problem found."""
-    document, world = _only(path, World, "a world file (pools: …)")
+    document, world = _only(path, World, "a world file")
     if problems := trace_problems(world, document, File(path).parent):
         raise InvalidDocument(problems)
     return world
@@ -97,7 +103,7 @@ def _only(path: str | File, model: type[M], wanted: str) -> tuple[Document, M]:
     kind = kind_of(documents[0])
     if kind is not model:
         name = "a world file" if kind is World else f"a {kind.__name__}"
-        raise _refused(documents[0], (), f"is {name}, not {wanted}")
+        raise _refused(documents[0], (), f"is {name}, not {wanted}; {GIVE[model]}")
     return documents[0], checked(documents[0], model)
 
 

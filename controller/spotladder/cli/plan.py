@@ -37,6 +37,7 @@ from spotladder.errors import InvalidSpec, not_written
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
+    from spotladder.core.model import Seconds
     from spotladder.planner.plan import Choice, Question, TierFacts
     from spotladder.planner.simulated import Assumptions
 
@@ -83,6 +84,7 @@ def plan(
     if write is not None and (write.exists() or str(source) == "-"):
         raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: give a job file")
     forecast.check_plot(plot)
+    first_step_after = _seconds("--restart", restart)
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
     interval = _interval(job)
@@ -95,14 +97,10 @@ def plan(
     variants = [parsed(text, [tier.tier.name for tier in known.tiers]) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None
-    installed = find_spec("numpy") is not None
-    if runs and formulas["choices"] and installed:
-        simulated = forecast.simulate(question, _assumptions(question, restart), runs, seed, variants)
+    if runs and formulas["choices"] and _installed():
+        simulated = forecast.simulate(question, _assumptions(question, first_step_after), runs, seed, variants)
     elif needed := [name for name, given in (("what-if", variants), ("plot", plot), ("write", write)) if given]:
-        raise InvalidSpec(
-            "needs simulated runs: give --runs and --evictions-per-node-hour, and install spotladder[sim]",
-            path=f"--{needed[0]}",
-        )
+        raise InvalidSpec(f"needs simulated runs: {_remedy(runs)}", path=f"--{needed[0]}")
     if simulated is not None:
         _write_files(plot, write, source, question, simulated)
     if output is not Format.TABLE:
@@ -118,6 +116,18 @@ def plan(
     for name, target in (("plot", plot), ("advised job", write)):
         if target is not None:
             typer.echo(f"{name}: {target}")
+
+
+def _installed() -> bool:
+    """Whether the packages of the simulator are installed."""
+    return find_spec("numpy") is not None
+
+
+def _remedy(runs: int) -> str:
+    """What the user must do to get simulated runs."""
+    if not _installed():
+        return "install 'spotladder[sim]'"
+    return "give --evictions-per-node-hour" if runs else "omit --runs"
 
 
 def _only_file(*given: Path | None) -> Path:
@@ -153,10 +163,10 @@ def _write(target: Path, source: Path, question: Question, simulated: forecast.S
         raise not_written("--write", target, error) from None
 
 
-def _assumptions(question: Question, restart: str) -> Assumptions:
+def _assumptions(question: Question, restart: Seconds) -> Assumptions:
     from spotladder.planner.simulated import Assumptions
 
-    given: dict[str, float] = {"restart": _seconds("--restart", restart)}
+    given: dict[str, float] = {"restart": restart}
     if question.commit_time:
         given["commit_time"] = question.commit_time
     if question.interval is not None:

@@ -99,6 +99,7 @@ def replay(
       spotladder replay incident.json
     """
     try:
+        from spotladder.cli.simulation import policies
         from spotladder.planner.replay.history import history
     except ModuleNotFoundError as error:
         if error.name != "numpy":
@@ -109,7 +110,7 @@ def replay(
         return _check(Path(job))
     recorded, state = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
     found = history(recorded.records, state, hours)
-    replays = _replays(found, list(dict.fromkeys(policy or found.policies)), change or [])
+    replays = _replays(found, policies(policy or found.policies), change or [])
     if to is not None:
         _write(to, found, replays[0])
     if output is not Format.TABLE:
@@ -144,10 +145,8 @@ def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple
 
 
 def _replays(found: RecordedRun, policies: Sequence[str], changes: Sequence[str]) -> list[Replayed]:
-    from spotladder.sim.compare import installed, simulate
+    from spotladder.sim.compare import simulate
 
-    for name in policies:
-        installed(name)
     tiers = [tier.name for tier in found.low.spec.tiers]
     variants = [("", found)]
     for one in [parsed(text, tiers) for text in changes]:

@@ -127,7 +127,7 @@ def simulate(
     scenario = simulation.with_quotas(scenario, quota or [])
     simulation.check_plot(plot, "--plot")
     simulation.check_plot(survival, "--survival")
-    policies = list(dict.fromkeys(policy or ["ordered"]))
+    policies = simulation.policies(policy or ["ordered"])
     with simulation.bar(len(policies) * seeds) as done:
         summaries = compare(scenario, policies, seeds, done, processes, ray=ray)
     if survival is not None:

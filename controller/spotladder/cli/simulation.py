@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from spotladder.cli.output import on_terminal
 from spotladder.core.durations import parse_duration
 from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
-from spotladder.sim.compare import Scenario, ZoneSource
+from spotladder.sim.compare import Scenario, ZoneSource, installed
 from spotladder.sim.readers import egress as egress_file
 from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
 from spotladder.sim.readers.egress import Egress
@@ -84,6 +84,16 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
             raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path="--trace")
         found[name] = source
     return found
+
+
+def policies(given: Sequence[str]) -> list[str]:
+    """The policies of --policy, each once. Raises InvalidSpec for one that is not installed."""
+    for name in given:
+        try:
+            installed(name)
+        except InvalidSpec as error:
+            raise InvalidSpec(error.message, path="--policy") from None
+    return list(dict.fromkeys(given))
 
 
 def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
