@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test test-frameworks test-torch test-jax test-raytrain test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test test-frameworks test-torch test-jax test-raytrain test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e test-day kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -37,7 +37,7 @@ demo: $(if $(filter tensorflow,$(FRAMEWORK)),setup,setup-frameworks) ## Train on
 	@$(if $(DEMO_$(FRAMEWORK)),,$(error FRAMEWORK is tensorflow, torch or jax, not '$(FRAMEWORK)'))$(BIN)/spotladder run examples/$(DEMO_$(FRAMEWORK))/job.yaml --world examples/$(DEMO_$(FRAMEWORK))/world.yaml --fresh --report demo-report
 
 test: setup ## Tests that need nothing but this machine
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/infra
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=tests/day --ignore=tests/infra
 
 # RETRY=1 runs the tests that failed once more, one at a time: servers, clusters and several Rays share this machine.
 
@@ -97,6 +97,9 @@ else
 	$(E2E_ALONE) $(if $(RETRY),|| $(E2E_ALONE) --last-failed)
 	$(BIN)/python -m pytest tests/e2e/test_zz_removal.py
 endif
+
+test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
+	$(BIN)/python -m pytest tests/day -v -s
 
 # --- Infrastructure: FLEET=fleet.yaml, CLUSTER=name or CLOUD=aws|gcp|existing|kind (all clusters when empty) ---
 FLEET   ?= fleet.yaml

@@ -43,7 +43,7 @@ CLASS_OF = np.array([max(0, sum(age >= first for first in AGES) - 1) for age in 
 def load(folder: Path) -> dict[str, NDArray[np.int8]]:
     """The combined windows of each zone of the published 2022 traces: 1 available, 0 not, -1 unknown."""
     found: dict[str, list[tuple[int, NDArray[np.int8]]]] = defaultdict(list)
-    for name, content in published._windows(folder / "frontier-cs"):
+    for name, content in published.zone_windows(folder / "frontier-cs"):
         document = json.loads(content)
         samples = 1 - np.array(document["data"], dtype=np.int8)
         found[name.split("/")[-4]].append((document["metadata"]["start_time"], samples))

@@ -84,14 +84,14 @@ def folder() -> Path | None:
 def load(traces: Path) -> Starts:
     """The 30 starts of each zone."""
     found: dict[str, dict[str, bytes]] = defaultdict(dict)
-    for name, content in _windows(traces / "frontier-cs"):
+    for name, content in zone_windows(traces / "frontier-cs"):
         found[name.split("/")[-4]][name.rsplit("/", 1)[-1]] = content
     if missing := [zone for zone in ZONES if zone not in found]:
         raise FileNotFoundError(f"{traces}: no windows of {', '.join(missing)}")
     return {zone: [_flags(found[zone][name], name) for name in _chosen(sorted(found[zone]))] for zone in ZONES}
 
 
-def _windows(place: Path) -> Iterator[tuple[str, bytes]]:
+def zone_windows(place: Path) -> Iterator[tuple[str, bytes]]:
     files = sorted(place.glob("*/traces/random_start/*.json"))
     if files:
         yield from ((str(file), file.read_bytes()) for file in files)

@@ -14,9 +14,9 @@ PROVISION_TIMEOUT = 20.0
 """provisionTimeout of the tier on which JobSet's controller hangs, in seconds."""
 
 
-def workload(here: E2eCluster, workers: int) -> Object:
+def workload(here: E2eCluster, workers: int, steps: int = 400) -> Object:
     alone = {"requests": {"cpu": "1200m", "memory": "256Mi"}}  # of two CPUs: a machine to itself
-    pod = here.pod("256Mi", command=["python", "/programs/plain.py", "--steps", "400"], resources=alone)
+    pod = here.pod("256Mi", command=["python", "/programs/plain.py", "--steps", str(steps)], resources=alone)
     job = {"parallelism": workers, "completions": workers, "template": {"spec": pod}}
     replicated = [{"name": "workers", "replicas": 1, "template": {"spec": job}}]
     return {"jobSet": {"template": {"spec": {"replicatedJobs": replicated}}}}

@@ -1,0 +1,171 @@
+"""A day of spot capacity on real nodes: the machines of a cluster come and go as recorded in public traces, and the
+simulator predicts the same job on the same capacity.
+
+The simulator gets what the record of the cluster's job measured (the duration of starts, restarts, steps and commits),
+and the times at which machines were given and taken. All decisions are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from spotladder.cli.cluster.snapshot import JobSnapshot
+from spotladder.core.model import TERMINAL, Instant, Move, Seconds, Stage
+from spotladder.display.timeline import Moved, Record
+from spotladder.planner.replay.history import history
+from spotladder.sim.compare import ZoneSource, simulate
+from spotladder.sim.readers.windows import parse
+from spotladder.sim.trace import Trace
+from tests.bench.published import zone_windows
+from tests.e2e.world import E2eCluster
+
+HOUR: Seconds = 10.0
+"""Seconds of the test for one hour of the day."""
+
+FIRST_TICK = 660
+"""The start of the day, in ticks of the traces."""
+
+HOURS = 24
+
+ENDS = {Stage.DRAINING, Stage.ENDING, Stage.IDLE, *TERMINAL}
+"""The stages of an attempt that ends, and the stage after it."""
+
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The capacity of a tier over the day: `machines` at each change, as (hour, number from then on). `notice` is how
+    long before a machine goes the job learns of it; 0: it does not."""
+
+    name: str
+    machines: tuple[tuple[int, int], ...]
+    notice: Seconds = 0.0
+
+
+def spot_pool(name: str, traces: Path, zone: str, notice: Seconds = 0.0) -> Pool:
+    """A pool that has its machines in the hours at whose start the zone had capacity."""
+    for path, content in zone_windows(traces / "frontier-cs"):
+        if f"/{zone}/" not in path:
+            continue
+        document = json.loads(content)
+        trace = parse(document, Path(path))
+        first = FIRST_TICK - document["metadata"]["start_time"]
+        moments = first * (trace.gap or math.nan) + np.arange(HOURS) * 3600.0
+        if first >= 0 and moments[-1] < trace.end:
+            numbers = [min(WORKERS, int(nodes)) for nodes in trace.at(moments)]
+            changes = [(hour, new) for hour, (old, new) in enumerate(pairwise(numbers), 1) if old != new]
+            return Pool(name, ((0, numbers[0]), *changes), notice)
+    raise AssertionError(f"no window of {zone} has the whole day")
+
+
+@dataclass
+class Day:
+    """Gives machines to a cluster and takes them. `held` are those of each pool, `given` the numbers over time: (epoch
+    seconds, machines)."""
+
+    here: E2eCluster
+    pools: Sequence[Pool]
+    held: dict[str, list[str]] = field(default_factory=dict)
+    given: dict[str, list[tuple[Instant, int]]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Create the tiers with their first machines."""
+        for pool in self.pools:
+            self.here.pool(pool.name, 0, **({"notice": f"{pool.notice:g}s"} if pool.notice else {}))
+            self._change(pool, pool.machines[0][1])
+
+    def run(self) -> None:
+        """Make the changes of the day at their hours, until the job has ended."""
+        began = time.time()
+        changes = sorted((hour, pool.name, pool, number) for pool in self.pools for hour, number in pool.machines[1:])
+        for hour, _name, pool, number in changes:
+            while (wait := began + hour * HOUR - time.time()) > 0:
+                if self.here.status().get("phase") == "Succeeded":
+                    return
+                time.sleep(max(0.0, min(wait, 2.0)))
+            self._change(pool, number)
+
+    def _change(self, pool: Pool, number: int) -> None:
+        held = self.held.get(pool.name, [])
+        going, held = held[number:], held[:number]
+        if pool.notice:
+            self.here.processes += [self.here.cluster.notice(name, pool.notice) for name in going]
+        elif going:
+            self.here.cluster.remove(*going)
+        self.held[pool.name] = [*held, *self.here.give(pool.name, number - len(held))]
+        self.given.setdefault(pool.name, []).append((time.time(), number))
+
+
+@dataclass(frozen=True)
+class EndedAttempt:
+    """One attempt. Times are in seconds after the job's start."""
+
+    tier: str
+    reason: str
+    began: Seconds
+    ended: Seconds
+
+
+@dataclass(frozen=True)
+class DayResult:
+    """The attempts of the job, the seconds that it took, and its cost in USD."""
+
+    attempts: tuple[EndedAttempt, ...]
+    seconds: Seconds
+    usd: float
+
+    @property
+    def path(self) -> list[tuple[str, str]]:
+        """Tier and reason of each attempt."""
+        return [(attempt.tier, attempt.reason) for attempt in self.attempts]
+
+    def __str__(self) -> str:
+        lines = [f"{one.began:6.1f}–{one.ended:.1f} s  {one.tier}: {one.reason}" for one in self.attempts]
+        return "\n".join([*lines, f"{self.seconds:.1f} s, ${self.usd:.4f}"])
+
+
+def recorded(snapshot: JobSnapshot, records: Sequence[Record]) -> DayResult:
+    """The result on the cluster."""
+    began, ended = records[0].at, snapshot.state.ended_at
+    assert ended is not None
+    moves = [(record.at - began, record.move) for record in records if isinstance(record, Moved)]
+    return DayResult(_attempts(moves), ended - began, snapshot.state.spent_usd)
+
+
+def predicted(snapshot: JobSnapshot, records: Sequence[Record], day: Day, commit_time: Seconds) -> DayResult:
+    """The simulator's result for the recorded job on the capacity of the day. `commit_time` is that of a typical
+    commit: the record has only the longest one."""
+    scenario, notices = history(records, snapshot.state).low, {pool.name: pool.notice for pool in day.pools}
+
+    def zone(source: ZoneSource) -> ZoneSource:
+        name = source.plan.name
+        changes = {max(0.0, at - records[0].at): number for at, number in day.given[name]}
+        times, nodes = np.array(list(changes), dtype=np.float64), np.array(list(changes.values()), dtype=np.int64)
+        plan = replace(source.plan, notice=notices[name], reports_shortage=False)
+        return ZoneSource(plan, (Trace(name, times, nodes, math.inf),))
+
+    program = replace(scenario.program, commit_time=commit_time)
+    world = replace(scenario, program=program, zones=tuple(map(zone, scenario.zones)))
+    outcome = simulate(world, snapshot.policies[0], 0)
+    assert outcome.succeeded, outcome.reason
+    return DayResult(_attempts([(step.at, step.move) for step in outcome.path]), outcome.finished, outcome.cost)
+
+
+def _attempts(moves: Sequence[tuple[Seconds, Move]]) -> tuple[EndedAttempt, ...]:
+    """The attempts of these transitions."""
+    found: list[EndedAttempt] = []
+    for at, move in moves:
+        if move.target is Stage.STARTING:
+            found.append(EndedAttempt(move.tier, "", at, at))
+        elif move.target in ENDS:
+            found[-1] = replace(found[-1], ended=at, reason=found[-1].reason or str(move.reason))
+    return tuple(found)
