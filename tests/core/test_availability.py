@@ -29,6 +29,13 @@ def test_an_observation_of_the_same_availability_extends_the_spell() -> None:
     assert state.record("a").spells == (Spell(True, 0.0, 10.0), Spell(False, 20.0, 20.0), Spell(True, 30.0, 30.0))
 
 
+def test_a_spell_ends_when_the_next_one_begins_if_no_decision_was_made_without_its_tier() -> None:
+    before = with_sightings(JobState(), {"a": True}, 10.0)
+    seen_at_the_last_decision, not_seen = (with_sightings(before, {"a": False}, 70.0, last) for last in (10.0, 40.0))
+    assert seen_at_the_last_decision.record("a").spells == (Spell(True, 10.0, 70.0), Spell(False, 70.0, 70.0))
+    assert not_seen.record("a").spells == (Spell(True, 10.0, 10.0), Spell(False, 70.0, 70.0))
+
+
 def test_only_the_newest_spells_are_kept() -> None:
     state = JobState()
     for at in range(3 * SPELLS):

@@ -283,6 +283,11 @@ def test_the_simulator_takes_the_path_of_a_job_that_is_decided_every_second(poli
     compare(policy, job_of(policy, seed, [0.0, 5.0, 30.0], {}))
 
 
+def test_a_job_without_capacity_on_two_tiers_waits_for_provision_timeout() -> None:
+    """The policy moved between the two tiers at every decision."""
+    compare("uniform-progress", job_of("uniform-progress", 6, [30.0, 60.0], {}))
+
+
 @pytest.mark.parametrize("policy", ["ordered", "uniform-progress"])
 @pytest.mark.parametrize("seed", range(4))
 def test_both_take_the_same_path_where_only_provision_timeout_shows_a_shortage(policy: str, seed: int) -> None:

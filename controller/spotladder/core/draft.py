@@ -30,14 +30,14 @@ from spotladder.core.tier_view import view_of
 class Draft:
     """Mutable; used by one call of `decide` only.
 
-    `since_last` is the time since the last decision, 0 if the clock stepped back. `replanned`: the plan of the live
-    attempt changed without a move: with the spec before its launch, by a step of a replacement, or by
-    a standby attempt. `choice` is the
-    policy's newest choice.
+    `last` is when the last decision was made, None before the first. `since_last` is the time since then, 0 if the
+    clock stepped back. `replanned`: the plan of the live attempt changed without a move: with the spec before its
+    launch, by a step of a replacement, or by a standby attempt. `choice` is the policy's newest choice.
     """
 
     def __init__(self, spec: JobSpec, state: JobState, seen: Observation, now: Instant, policy: Policy) -> None:
         self.spec, self.seen, self.now, self.policy = spec, seen, now, policy
+        self.last: Instant | None = state.clock or None
         self.since_last: Seconds = max(0.0, now - state.clock) if state.clock else 0.0
         self.state = replace(account(rewound(state, now), spec, now), revision=seen.revision)
         self.moves: list[Move] = []

@@ -28,7 +28,7 @@ def take_in(draft: Draft) -> None:
     replace_suspects(draft)
     forget_finished(draft)
     take_in_standby(draft)
-    draft.state = with_sightings(draft.state, sightings(draft.here), draft.now)
+    draft.state = with_sightings(draft.state, sightings(draft.here), draft.now, draft.last)
 
 
 def _take_in_attempt(draft: Draft) -> None:

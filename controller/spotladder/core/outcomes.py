@@ -6,7 +6,7 @@ controller restarts between two decisions.
 
 from __future__ import annotations
 
-from spotladder.core.ages import AGES, age_class, ticks_of
+from spotladder.core.ages import AGES, age_class, ended_ticks, ticks_of
 from spotladder.core.copying import replace
 from spotladder.core.losses import with_record
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, JobSpec, JobState, Outcomes, Spell
@@ -28,10 +28,11 @@ def observed_between(before: tuple[Spell, ...], after: tuple[Spell, ...]) -> Out
     first, age = _continued(before, after)
     for index, spell in enumerate(after[first:], first):
         survived, ended = kinds[spell.available]
-        ticks = ticks_of(spell)
+        has_ended = index < len(after) - 1
+        ticks = ended_ticks(spell) if has_ended else ticks_of(spell)
         for reached in range(age, ticks):
             survived[age_class(reached)] += 1
-        if index < len(after) - 1:
+        if has_ended:
             ended[age_class(ticks)] += 1
         age = 1
     capacity, outages = (AgeCounts(tuple(kinds[kind][0]), tuple(kinds[kind][1])) for kind in (True, False))

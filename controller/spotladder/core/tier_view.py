@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spotladder.core import limits
 from spotladder.core.availability import start_overhead, work_left
-from spotladder.core.model import TierOutlook, TierView
+from spotladder.core.model import Instant, TierOutlook, TierView
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
 
@@ -20,6 +20,12 @@ def sightings(here: Situation) -> dict[str, bool]:
         elif attempt.refused:
             found[here.state.tier] = False
     return {tier.name: found[tier.name] for tier in here.spec.tiers if tier.name in found}
+
+
+def _waiting_since(here: Situation) -> Instant | None:
+    """When the live attempt began to wait for workers, if that was before now."""
+    since = here.state.waiting_since
+    return since if since is not None and since < here.now else None
 
 
 def view_of(here: Situation, *, live: bool) -> TierView:
@@ -52,4 +58,5 @@ def view_of(here: Situation, *, live: bool) -> TierView:
         submitted_at=spec.submitted_at,
         interval=spec.decision_interval,
         grace=spec.grace,
+        waiting_since=_waiting_since(here) if live and available.get(state.tier) is False else None,
     )

@@ -62,7 +62,7 @@ def run(policy: Policy, available: Sequence[bool], job: JobTimes, delays: Sequen
     for tick in range(ticks):
         up = bool(available[tick])
         now = START + tick * TICK
-        state = with_sightings(state, {SPOT: up, ON_DEMAND: True}, now)
+        state = with_sightings(state, {SPOT: up, ON_DEMAND: True}, now, now - TICK)
         if held == SPOT and not up:
             held, idle = "", 0.0
         view = replace(_view(job, state, now, held, began), remaining=left + idle if held else left)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
@@ -163,7 +164,8 @@ class TierView:
     `live`: an attempt exists and is not being ended. `work` is the training time of the whole job in seconds without
     interruptions and `remaining` that of the steps that are not committed; None if unknown. `submitted_at` is when the
     job was created. `interval` is the longest time until the policy is asked again. `grace` is the time that a live
-    attempt has to stop.
+    attempt has to stop. `waiting_since` is when the live attempt began to wait for workers that its tier is known to
+    lack; None if it does not wait, or only since now.
     """
 
     now: Instant
@@ -182,6 +184,7 @@ class TierView:
     submitted_at: Instant = 0.0
     interval: Seconds = 60.0
     grace: Seconds = 0.0
+    waiting_since: Instant | None = None
 
     def outlook(self, name: str) -> TierOutlook:
         """The outlook of this tier; an outlook without data if the view has none."""
@@ -210,3 +213,8 @@ class TierChoice:
     keeps_open: bool = False
     holds_until: Instant | None = None
     regardless_of_spot: bool = False
+
+    def reviewed_by(self, at: Instant | None) -> TierChoice:
+        """This choice, to be reviewed at `at` at the latest."""
+        times = [time for time in (self.review_at, at) if time is not None and time < math.inf]
+        return replace(self, review_at=min(times, default=None))

@@ -28,7 +28,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
-from spotladder.core.ages import TICK, ticks_of
+from spotladder.core.ages import ended_ticks, next_tick, ticks_between, ticks_of
 from spotladder.core.durations import format_duration
 from spotladder.core.model import NO_OUTCOMES, Outcomes, Seconds, Spell, Tier, TierChoice, TierView
 from spotladder.core.policies.adaptive_tables import (
@@ -85,16 +85,16 @@ class Adaptive:
             best = usable[0] if len(usable) == 1 else min(usable, key=lambda tier: self._useful_price(net, tier))
             return net.choice(best.name, "spot capacity may be available")
         if not self._trusted(net):
-            return replace(UniformProgress().choose(view), holds_until=None)
+            return self._reviewed(net, replace(UniformProgress().choose(view), holds_until=None))
         needed = min(self._least_slack(net, tier).wait for tier in net.spot)
         if slack < needed - EXACT:
             why = f"no spot capacity, and waiting needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
-            return net.choice(net.fallback.name, why)
+            return self._reviewed(net, net.choice(net.fallback.name, why))
         waiting = view.current if view.live and view.current in view.open else None
         choice = net.choice(
             waiting, f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
         )
-        return replace(choice, review_at=min(view.now + slack - needed, choice.review_at or math.inf))
+        return self._reviewed(net, choice.reviewed_by(view.now + slack - needed))
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Keep the spot tier of the live attempt, or move to a cheaper one if that pays."""
@@ -114,7 +114,8 @@ class Adaptive:
             saves = (price - price_of(best)) * lasts > (price + price_of(best)) * start
             if saves and slack - start >= self._least_slack(net, best).wait:
                 return net.choice(best.name, f"{best.name} is cheaper, and is expected to last for {_rounded(lasts)}")
-        return replace(kept, holds_until=None)  # The expected life grows with the age of the capacity.
+        # The expected life grows with the age of the capacity.
+        return self._reviewed(net, replace(kept, holds_until=None))
 
     def _useful_price(self, net: SafetyNet, tier: Tier) -> tuple[float, float]:
         """USD per node and hour of training on this tier, with the overhead of a start spread over the expected life of
@@ -137,12 +138,12 @@ class Adaptive:
         if not there:
             return self._without_known_capacity(net, slack)
         if not self._trusted(net):
-            return replace(UniformProgress().choose(view), holds_until=None)
+            return self._reviewed(net, replace(UniformProgress().choose(view), holds_until=None))
         best = min(there, key=lambda tier: self._least_slack(net, tier).leave)
         needed = self._least_slack(net, best).leave
         if slack < needed - EXACT:
             why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
-            return net.choice(view.current, why)
+            return self._reviewed(net, net.choice(view.current, why))
         found = "is available" if view.outlook(best.name).capacity else "may be available"
         return net.choice(best.name, f"spot capacity {found} and {_rounded(slack)} of slack are left")
 
@@ -152,8 +153,8 @@ class Adaptive:
         stays = net.choice(view.current, "no spot capacity is known to be available", math.inf)
         if net.certain or not self._trusted(net):
             return stays
-        stays = replace(stays, review_at=view.now + RETURN_INTERVAL)
-        hidden = [tier for tier in net.spot if net.may_start(tier) and _seen_ago(view, tier) >= RETURN_INTERVAL]
+        stays = self._reviewed(net, stays)
+        hidden = [tier for tier in net.spot if net.may_start(tier) and _seen_ago(view, tier) >= RETURN_INTERVAL - EXACT]
         tries = [(gain, tier) for tier in hidden if (gain := self._gain_of_try(net, tier)) > 0]
         if not tries:
             return stays
@@ -184,10 +185,18 @@ class Adaptive:
         if not spells or spells[-1].available:
             return share
         seen = ticks_of(spells[-1])
-        now = seen + int(_seen_ago(view, tier) / TICK)
+        now = seen + ticks_between(spells[-1].until, view.now)
         before, until = survivals(model, False, seen), survivals(model, False, now)
         lasts = sum(weight * math.exp(log - old) for weight, log, old in zip(zones, until, before, strict=True))
         return share * (1.0 - lasts)
+
+    def _reviewed(self, net: SafetyNet, choice: TierChoice) -> TierChoice:
+        """This choice, to be reviewed at the next moment at which the model's answers may change: when the age of a
+        spell, or the time since its last observation, has grown by a tick."""
+        view, now = net.view, net.view.now
+        newest = [view.spells(tier.name)[-1] for tier in net.spot if view.spells(tier.name)]
+        times = [at for spell in newest for at in (next_tick(spell.since, now), next_tick(spell.until, now))]
+        return choice.reviewed_by(min(times, default=None))
 
     def _trusted(self, net: SafetyNet) -> bool:
         return all(explains(self._model, net.view.spells(tier.name)) for tier in net.spot)
@@ -205,7 +214,7 @@ def _age(view: TierView, tier: Tier) -> Seconds:
     spells, capacity = view.spells(tier.name), view.outlook(tier.name).capacity
     if not spells:
         return 0.0
-    current = _seen_ago(view, tier) < RETURN_INTERVAL if capacity is None else spells[-1].available is capacity
+    current = _seen_ago(view, tier) < RETURN_INTERVAL - EXACT if capacity is None else spells[-1].available is capacity
     return view.now - spells[-1].since if current else 0.0
 
 
@@ -274,9 +283,9 @@ class _Closed(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _closed(model: Model, spells: tuple[Spell, ...]) -> _Closed:
-    seen = [endings(model, spell.available, ticks_of(spell)) for spell in spells]
+    seen = [endings(model, spell.available, ended_ticks(spell)) for spell in spells]
     logs = tuple([sum(zone) for zone in zip(*seen, strict=True)]) if seen else (0.0,) * len(model.shares)
-    kinds = [[ticks_of(spell) for spell in spells if spell.available is available] for available in (False, True)]
+    kinds = [[ended_ticks(spell) for spell in spells if spell.available is available] for available in (False, True)]
     return _Closed(logs, (len(kinds[0]), len(kinds[1])), (sum(kinds[0]), sum(kinds[1])))
 
 

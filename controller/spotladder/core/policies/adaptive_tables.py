@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from spotladder.core.ages import AGES, TICK, age_class
+from spotladder.core.ages import AGES, TICK, age_class, ticks_between
 from spotladder.core.model import Outcomes, Seconds
 
 WORK = (3, 6, 12, 24, 48, 72, 96, 144, 192, 240, 288)
@@ -103,7 +103,7 @@ def _lives(model: Model, zone: int) -> tuple[float, ...]:
 
 def _place(age: Seconds) -> int:
     """The index of the age class of a spell that began so long ago."""
-    return age_class(1 + int(age / TICK + 1e-6))
+    return age_class(1 + ticks_between(0.0, age))
 
 
 def least_slack(

@@ -2,8 +2,8 @@
 used.
 
 Rules
- 1. The fallback is the cheapest open tier that is not spot. A tier that has just had no capacity comes after the
-    others. Without such a tier, the fallback is the last open tier.
+ 1. The fallback is the open tier that is not spot on which the live attempt is, or else the cheapest one. A tier that
+    has just had no capacity comes after the others. Without such a tier, the fallback is the last open tier.
  2. The job may be off the fallback only while it can still finish there in time, if the policy is asked again after
     one decision interval, the job has made no progress until then, and its attempt takes the whole grace period to
     stop.
@@ -24,11 +24,11 @@ from spotladder.core.reasons import Reason
 class SafetyNet:
     """The fallback of a view, and the slack for other tiers.
 
-    `fallback` is the tier that finishes the job in time; None when no tier is open. `spot` are the other open tiers,
-    cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the fallback. `slack`
-    is the time until the deadline that is needed neither for the remaining work nor for the live attempt to stop; None
-    without a deadline or a known remaining work. `latest` is when the job must move to the fallback at the latest;
-    None if `slack` is.
+    `fallback` is the tier that finishes the job in time; None when no tier is open. `spot` are the other open tiers
+    of spot capacity, cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the
+    fallback. `slack` is the time until the deadline that is needed neither for the remaining work nor for the live
+    attempt to stop; None without a deadline or a known remaining work. `latest` is when the job must move to the
+    fallback at the latest; None if `slack` is.
     """
 
     __slots__ = ("fallback", "latest", "overhead", "slack", "spot", "view")
@@ -37,7 +37,8 @@ class SafetyNet:
         self.view = view
         tiers = [tier for tier in view.tiers if tier.name in view.open]
         self.fallback = self._fallback(tiers)
-        self.spot = tuple(sorted([tier for tier in tiers if tier != self.fallback], key=price_of))
+        spot = [tier for tier in tiers if tier != self.fallback and tier.capacity_type is CapacityType.SPOT]
+        self.spot = tuple(sorted(spot, key=price_of))
         self.overhead: Seconds = view.outlook(self.fallback.name).overhead if self.fallback else 0.0
         self.slack: Seconds | None = None
         self.latest: Instant | None = None
@@ -48,8 +49,15 @@ class SafetyNet:
     def _fallback(self, tiers: Sequence[Tier]) -> Tier | None:
         steady = [tier for tier in tiers if tier.capacity_type is not CapacityType.SPOT]
         if len(steady) > 1:
-            return min(steady, key=lambda tier: (self._failed_recently(tier), price_of(tier)))
+            return min(steady, key=self._preference)
         return next(iter(steady or tiers[-1:]), None)
+
+    def _preference(self, tier: Tier) -> tuple[bool, bool, float]:
+        """The least is the fallback: a move from one tier to another like it costs a start and saves little."""
+        view = self.view
+        lives = view.live and tier.name == view.current
+        lacks = view.outlook(tier.name).capacity is False if lives else self._failed_recently(tier)
+        return lacks, not lives, price_of(tier)
 
     @property
     def usable_spot(self) -> Tier | None:
@@ -64,8 +72,15 @@ class SafetyNet:
         )
 
     def _failed_recently(self, tier: Tier) -> bool:
+        """Whether the tier had no capacity within RETRY_INTERVAL before now, or before the live attempt began to wait.
+        So an attempt that waits makes one move to each other tier at most, and then waits for provisionTimeout."""
+        since, retry_at = self.view.waiting_since, self._retry_at(tier)
+        return retry_at is not None and (self.view.now if since is None else since) < retry_at
+
+    def _retry_at(self, tier: Tier) -> Instant | None:
+        """When the tier may be tried again after it had no capacity; None if it had capacity at last."""
         spells = self.view.spells(tier.name)
-        return bool(spells) and not spells[-1].available and self.view.now - spells[-1].until < RETRY_INTERVAL
+        return spells[-1].until + RETRY_INTERVAL if spells and not spells[-1].available else None
 
     @property
     def has_capacity(self) -> bool:
@@ -82,13 +97,17 @@ class SafetyNet:
     def choice(
         self, tier: str | None, why: str, holds_until: Instant | None = None, *, regardless_of_spot: bool = False
     ) -> TierChoice:
-        """The choice of this tier, to be reviewed when only the fallback is left. It never exhausts its tier: these
-        policies return to a tier that had no capacity. `holds_until` is dropped if the capacity of a tier is unknown,
-        because RETRY_INTERVAL then changes the choice."""
+        """The choice of this tier, to be reviewed when only the fallback is left, or when a tier whose capacity is
+        unknown may be tried again. It never exhausts its tier: these policies return to a tier that had no capacity.
+        `holds_until` is dropped if the capacity of a tier is unknown, because RETRY_INTERVAL then changes the
+        choice."""
         on_fallback = self.fallback is not None and tier == self.fallback.name
-        review_at = None if on_fallback else self.latest
+        reviews = [] if on_fallback or self.latest is None else [self.latest]
         if not self.certain:
             holds_until = None
+            retries = [self._retry_at(tier) for tier in self.view.tiers]
+            reviews += [at for at in retries if at is not None and at > self.view.now]
+        review_at = min(reviews, default=None)
         return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
 
     def kept(self, why: str) -> TierChoice:

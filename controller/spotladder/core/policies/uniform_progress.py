@@ -14,7 +14,6 @@ Rules, with the work C0, the time R0 from submission to deadline, the finished w
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from spotladder.core.model import Seconds, Tier, TierChoice, TierView
 from spotladder.core.policies.safety_net import EXACT, SafetyNet
@@ -45,7 +44,7 @@ class UniformProgress:
         falls_behind = view.now + ahead(view)
         holds_until = None if net.forced_at is None else min(falls_behind, net.forced_at)
         choice = net.choice(waiting, "waits for spot capacity: the job is ahead of uniform progress", holds_until)
-        return replace(choice, review_at=None if falls_behind == math.inf else falls_behind)
+        return choice.reviewed_by(falls_behind)
 
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead. If the

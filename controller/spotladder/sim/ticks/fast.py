@@ -70,7 +70,7 @@ class _TierState:
         """Record the availability of all ticks of `length` seconds since the last recorded one. Whether it changed."""
         changed = False
         while 0 <= (change := self.change()) <= tick:
-            spell = Spell(self.has, self.since, START + (change - 1) * length)
+            spell = Spell(self.has, self.since, START + change * length)
             self.ended = (*self.ended, spell)[1 - SPELLS :]
             self.tick, self.has, self.since = change, not self.has, START + change * length
             self._next, changed = None, True
@@ -126,6 +126,7 @@ class _Run:
         self.live = self.running = False
         self.held = self.left = self.done = self.number = self.evictions = 0
         self.overhead = 0.0
+        self.waiting_since: Instant | None = None
         self.billed: Counter[float] = Counter()
         self.now = START
         self._outlook()
@@ -139,6 +140,8 @@ class _Run:
                 self.spec = job.spec(tick)
             self._begin(tick)
             choice = self._decide()
+            if not self.running:
+                self._waits()
             following = tick + 1 if varying else min(ticks, self._next(tick, choice))
             if not self.running or self.current is None:
                 tick = following
@@ -207,7 +210,7 @@ class _Run:
         self.outlooks = tuple([state.outlooks[state.has] for state in self.states])
 
     def _start(self) -> None:
-        self.running, self.left = True, self.job.overhead
+        self.running, self.left, self.waiting_since = True, self.job.overhead, None
 
     def _decide(self) -> TierChoice:
         """Ask the policy until it keeps its choice."""
@@ -225,15 +228,29 @@ class _Run:
                 current.last = Reason.POLICY
                 current.forget()
                 self.live = self.running = False
+                self._waits()
         raise PolicyOscillates(self.policy, self.now - START)
 
     def _plan(self, tier: _TierState) -> None:
         self.number += 1
         tier.attempts += 1
         tier.forget()
+        if tier is not self.current:
+            self.waiting_since = None
         self.current, self.live = tier, True
+        self._waits()
         if tier.has:
             self._start()
+
+    def _waits(self) -> None:
+        """Note since when the job has waited for its gang."""
+        if self.waiting_since is None:
+            self.waiting_since = self.now
+
+    def _waiting_since(self) -> Instant | None:
+        since, current = self.waiting_since, self.current
+        waits = self.live and current is not None and not current.has
+        return since if waits and since is not None and since < self.now else None
 
     def _view(self, progress: Progress) -> TierView:
         """The same as `Situation.view` at this moment."""
@@ -256,6 +273,7 @@ class _Run:
             submitted_at=spec.submitted_at,
             interval=spec.decision_interval,
             grace=spec.grace,
+            waiting_since=self._waiting_since(),
         )
 
 

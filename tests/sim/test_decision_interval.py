@@ -1,0 +1,100 @@
+"""A job that is decided more often takes the same path: a policy announces every change of its choice over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import Overlap
+from spotladder.policies import registry
+from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
+from tests.sim.builders import HOUR, market, runner, zone
+
+WORKERS = 2
+
+ROUNDING = 2.0
+"""Seconds by which the paths may differ: `wake_at` is up to a second after a limit that must be exceeded."""
+
+SPECS: dict[str, dict[str, Any]] = {"one attempt at a time": {}, "standby attempts": {"overlap": Overlap()}}
+
+
+@dataclass
+class DecidedOften(SimulationRun):
+    """Decides at random moments as well, besides events and `wake_at`."""
+
+    dice: Random = field(default_factory=lambda: Random(0))
+
+    def decide(self) -> None:
+        super().decide()
+        self.wake_at = min(self.wake_at, self.backend.market.now + self.dice.choice([0.5, 3.0, 40.0, 500.0]))
+
+
+def outcome(policy: str, seed: int, spec: dict[str, Any], kind: type[SimulationRun]) -> SimulationOutcome:
+    """A job of 15 min or 2 h on random capacity of two or three spot tiers and one or two on-demand tiers."""
+    dice = Random(seed)
+    scale = dice.choice([1, 8])
+    names = ["spot-a", "spot-b", "spot-c"][: dice.choice([2, 3])] + dice.choice([[], ["on-demand-a"]])
+    plans = [
+        zone(name, *_changes(dice, scale), notice=dice.choice([0.0, 5.0, 30.0, 60.0]), price=dice.uniform(1.0, 2.9))
+        for name in names
+    ]
+    here = market(*plans, zone("on-demand", (0, WORKERS), price=3.0), seed=seed)
+    limits = {"max_duration": scale * dice.choice([1500.0, 5400.0]), "work": scale * 900.0, "overhead": 30.0}
+    job = runner(
+        here,
+        workers=WORKERS,
+        max_failures=dice.choice([0, 1, -1]),
+        policy=registry.by_name(policy),
+        spec={"recovery_timeout": 90.0, **(limits if policy != "ordered" else {}), **spec},
+        work=scale * 900,
+        restart=20.0,
+        commit_interval=200.0,
+        stands_by=bool(spec),
+        resume=5.0,
+    )
+    (found,) = run(here, [kind(job.spec, job.policy, job.backend)], 12 * HOUR)
+    return found
+
+
+def _changes(dice: Random, scale: int) -> tuple[tuple[float, int], ...]:
+    """Capacity that is complete, short of one node or absent, for random times; complete at the end."""
+    times = [float(scale * at) for at in sorted(dice.sample(range(60, 2400), 6))]
+    counts = [dice.choice([WORKERS, WORKERS - 1, 0, 0]) for _ in times]
+    return ((0.0, dice.choice([WORKERS, 0])), *zip(times, counts, strict=True), (scale * 2700.0, WORKERS))
+
+
+def path(found: SimulationOutcome) -> list[tuple[str, str, int, str]]:
+    return [(one.move.target, one.move.reason, one.move.attempt, one.move.tier) for one in found.path]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("policy", registry.names())
+def test_deciding_more_often_changes_nothing(policy: str, spec: str) -> None:
+    for seed in range(30):
+        seldom = outcome(policy, seed, SPECS[spec], SimulationRun)
+        often = outcome(policy, seed, SPECS[spec], DecidedOften)
+        assert often.decisions > seldom.decisions
+        assert path(often) == path(seldom), f"seed {seed}"
+        apart = [abs(one.at - other.at) for one, other in zip(often.path, seldom.path, strict=True)]
+        assert max(apart) <= ROUNDING, f"seed {seed}"
+
+
+@pytest.mark.parametrize("policy", ["greedy", "uniform-progress", "adaptive"])
+def test_a_job_stays_on_an_on_demand_tier_that_runs_when_a_cheaper_one_may_be_back(policy: str) -> None:
+    here = market(
+        zone("spot", (0, 0)),
+        zone("on-demand-a", (0, 0), (600, WORKERS), price=2.5),
+        zone("on-demand", (0, WORKERS), price=3.0),
+    )
+    job = runner(
+        here,
+        workers=WORKERS,
+        policy=registry.by_name(policy),
+        spec={"max_duration": 4200.0, "work": 3600.0, "overhead": 60.0},
+    )
+    (found,) = run(here, [job], 2 * HOUR)
+    assert found.succeeded
+    assert [segment.tier for segment in found.segments if segment.trains] == ["on-demand"]
