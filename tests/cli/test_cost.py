@@ -118,9 +118,9 @@ def test_a_plot_without_matplotlib_is_an_error(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--spot-fraction", "60"), "error: spot-fraction: must be between 0 and 1, not 60; for 60 % write 0.6\n"),
-        (("--hours", "nan"), "error: hours: must be between 0.001 and 1e+06, not nan\n"),
-        (("--max-failures=-1",), "error: max-failures: must be between 0 and 1e+06, not -1\n"),
+        (("--spot-fraction", "60"), "error: --spot-fraction: must be between 0 and 1, not 60; for 60 % write 0.6\n"),
+        (("--hours", "nan"), "error: --hours: must be between 0.001 and 1000000, not nan\n"),
+        (("--max-failures=-1",), "error: --max-failures: must be between 0 and 1000000, not -1\n"),
     ],
 )
 def test_contradicting_arguments(capsys: Capture, arguments: tuple[str, ...], said: str) -> None:

@@ -145,7 +145,7 @@ def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
         (("--deadline", "2 days"), "--deadline: '2 days' is not a duration: write 48h"),
         (("--deadline", "400h"), "zone.json: lasts 20.33 h (expected 400 h or more"),
         (("--hours", "nan"), "--hours: expected more than 0, got nan"),
-        (("--commit-interval", "0s"), "commit_interval: expected more than 0 s"),
+        (("--commit-interval", "0s"), "--commit-interval: expected more than 0 s"),
         (("--polarity", "up"), "--polarity: expected available or preempted, got 'up'"),
         (("--plot", "costs.txt"), "--plot: write a file name that ends with .png or .svg"),
         (("--world", "world.yaml"), "--world: goes with --job"),

@@ -156,15 +156,15 @@ def test_one_failure_beyond_the_break_even_costs_more(scenario: CostScenario, ki
 
 
 REFUSED = {
-    "hours: must be between 0.001 and 1e+06, not 0": {"hours": 0},
-    "hours: must be between 0.001 and 1e+06, not nan": {"hours": math.nan},
-    "hours: must be between 0.001 and 1e+06, not inf": {"hours": math.inf},
+    "hours: must be between 0.001 and 1000000, not 0": {"hours": 0},
+    "hours: must be between 0.001 and 1000000, not nan": {"hours": math.nan},
+    "hours: must be between 0.001 and 1000000, not inf": {"hours": math.inf},
     "spot-fraction: must be between 0 and 1, not 60; for 60 % write 0.6": {"spot_fraction": 60},
     "spot-fraction: must be between 0 and 1, not 100; for 100 % write 1": {"spot_fraction": 100},
     "spot-fraction: must be between 0 and 1, not 101": {"spot_fraction": 101},
     "spot-fraction: must be between 0 and 1, not -0.1": {"spot_fraction": -0.1},
-    "max-failures: must be between 0 and 1e+06, not -1": {"max_failures": -1},
-    "overhead: must be between 0 and 1e+06, not -0.2": {"overhead": -0.2},
+    "max-failures: must be between 0 and 1000000, not -1": {"max_failures": -1},
+    "overhead: must be between 0 and 1000000, not -0.2": {"overhead": -0.2},
     "spot-discount: must be between 0 and 1, not 1.5; for 1.5 % write 0.015": {"spot_discount": 1.5},
 }
 

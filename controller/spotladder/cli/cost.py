@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from spotladder.cli.option_errors import option_errors
 from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
 from spotladder.core.cost import Accounting, CostScenario, Estimate, break_even, estimate
 
@@ -55,7 +56,8 @@ def cost(
       spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
       spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2 --plot curve.svg
     """
-    scenario = CostScenario(hours, spot_fraction, max_failures, overhead, spot_discount)
+    with option_errors():
+        scenario = CostScenario(hours, spot_fraction, max_failures, overhead, spot_discount)
     if plot is not None:
         from spotladder.cli.breakeven import draw
 

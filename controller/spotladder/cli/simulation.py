@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from spotladder.cli.option_errors import option_errors
 from spotladder.cli.output import on_terminal
 from spotladder.core.durations import parse_duration
 from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
@@ -233,14 +234,10 @@ def _egress(file: Path | None, regions: list[str]) -> Egress:
 def _program(options: SimulationOptions, interval: Seconds) -> ProgramPlan:
     if not 0 < options.hours < math.inf:
         raise InvalidSpec(f"expected more than 0, got {options.hours:g}", path="--hours")
-    return ProgramPlan(
-        max(1, round(options.hours * HOUR)),
-        _seconds("--restart", options.restart),
-        interval,
-        _seconds("--commit-time", options.commit_time),
-        options.checkpoint_gib,
-        hands_over=options.surge,
-    )
+    restart, commit_time = _seconds("--restart", options.restart), _seconds("--commit-time", options.commit_time)
+    work = max(1, round(options.hours * HOUR))
+    with option_errors():
+        return ProgramPlan(work, restart, interval, commit_time, options.checkpoint_gib, hands_over=options.surge)
 
 
 def _zone(name: str, source: ZoneTraces, price: Price, notice: Seconds, options: SimulationOptions) -> ZoneSource:

@@ -150,7 +150,7 @@ def _most_failures(limit: float, scenario: CostScenario) -> float:
 def _within(name: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
         hint = f"; for {value:g} % write {value / 100:g}" if most == 1 < value <= 100 else ""
-        raise InvalidSpec(f"must be between {least:g} and {most:g}, not {value:g}{hint}", path=name)
+        raise InvalidSpec(f"must be between {least:.10g} and {most:.10g}, not {value:g}{hint}", path=name)
 
 
 # --- measured cost

@@ -1,0 +1,18 @@
+"""Errors about the values of options name the option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from spotladder.errors import InvalidSpec
+
+
+@contextmanager
+def option_errors() -> Iterator[None]:
+    """Inside the block, an error about a field names the option of that field: `commit_time` becomes
+    `--commit-time`."""
+    try:
+        yield
+    except InvalidSpec as error:
+        raise InvalidSpec(error.message, path=f"--{error.path.replace('_', '-')}") from None
