@@ -37,6 +37,8 @@ class FakeNode:
 
     def notice(self) -> None: ...
 
+    def hand_over(self, deadline: float) -> None: ...
+
     def kill(self) -> None:
         self.alive = False
 

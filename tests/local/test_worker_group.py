@@ -22,9 +22,13 @@ class FakeWorker:
     up: bool = False
     why: str | None = None
     noticed: int = 0
+    handed_over: list[float] = field(default_factory=list)
 
     def notice(self) -> None:
         self.noticed += 1
+
+    def hand_over(self, deadline: float) -> None:
+        self.handed_over.append(deadline)
 
     def kill(self) -> None:
         self.alive = False
@@ -172,6 +176,61 @@ def test_a_node_drained_by_ray_is_present_until_its_notice_ends() -> None:
     pods = rig.at(50)
     assert (pods[0].phase, pods[0].cause) == (PodPhase.LOST, Cause.INTERRUPTION)
     assert rig.fleet.lost == ["a1-w1"]
+
+
+def replacing(nodes: int = 3) -> Bench:
+    """A group of two of whose workers one has a notice of 30 s, and its replacement is requested."""
+    rig = bench(nodes=nodes, taken_at=(20.0,), notice=30.0)
+    rig.at(0)
+    rig.up()
+    rig.at(1)
+    rig.at(20)
+    for _ in range(2):
+        rig.fleet.replace(["a1-w1"])
+    return rig
+
+
+def test_a_noticed_pod_has_a_replacement_beside_it() -> None:
+    rig = replacing()
+    assert (rig.fleet.surplus, rig.fleet.room(BEGAN + 20)) == (1, 2)
+    assert phases(rig.at(21)) == [PodPhase.RUNNING, PodPhase.RUNNING, PodPhase.PENDING]
+    assert rig.fleet.room(BEGAN + 21) == 1, "it has the last node"
+    rig.up()
+    assert [(pod.ready, pod.noticed) for pod in rig.at(25)] == [(True, True), (True, False), (True, False)]
+
+
+def test_a_pool_without_a_free_node_has_no_room() -> None:
+    rig = bench(dry=(Window(30, 40),), nodes=3)
+    rig.at(0)
+    assert [rig.fleet.room(BEGAN + after) for after in (1, 30, 40)] == [1, 0, 1]
+    assert bench(nodes=1, size=1).fleet.room(BEGAN) == 1
+    full = bench(nodes=2)
+    full.at(0)
+    assert full.fleet.room(BEGAN + 1) == 0
+
+
+def test_a_removed_pod_goes_without_a_loss_when_its_node_has_drained() -> None:
+    rig = replacing()
+    rig.at(21)
+    rig.up()
+    rig.at(25)
+    rig.fleet.hand_over(["a1-w1"], BEGAN + 40)
+    assert rig.nodes["a1-w1-1"].handed_over == [BEGAN + 40]
+    rig.fleet.remove(["a1-w1"])
+    assert phases(rig.at(26)) == [PodPhase.RUNNING] * 3, "the program may still commit there"
+    rig.nodes["a1-w1-1"].alive = False
+    rig.at(27)
+    assert (rig.fleet.surplus, rig.fleet.lost, rig.pool.held) == (0, [], 2)
+    rig.fleet.remove(["a1-w1"])
+    assert [pod.uid for pod in rig.at(60)] == ["a1-w2", "a1-w3"]
+
+
+def test_a_replaced_node_that_is_reclaimed_first_is_not_replaced_twice() -> None:
+    rig = replacing(nodes=2)
+    assert [pod.unschedulable for pod in rig.at(21)] == [False, False, True]
+    pods = rig.at(51)
+    assert [pod.phase for pod in pods] == [PodPhase.LOST, PodPhase.RUNNING, PodPhase.PENDING]
+    assert (rig.fleet.surplus, rig.fleet.lost) == (0, ["a1-w1"])
 
 
 def test_without_a_notice_period_the_node_is_killed_at_once() -> None:

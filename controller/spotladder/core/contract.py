@@ -45,6 +45,7 @@ class Variable:
     GROW_AFTER: Final = "SPOTLADDER_GROW_AFTER"  # duration that an elastic job trains before it grows
     HEARTBEAT: Final = "SPOTLADDER_HEARTBEAT"  # path of the file in which rank 0 reports its progress
     CACHE: Final = "SPOTLADDER_CACHE"  # path of the folder for copies of the newest checkpoint on this machine
+    NODE_NOTICE: Final = "SPOTLADDER_NODE_NOTICE"  # path of the notice file of one node, where NOTICE is the attempt's
     CACHE_SIZE: Final = "SPOTLADDER_CACHE_SIZE"  # maximum bytes of these copies
 
 

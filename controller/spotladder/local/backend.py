@@ -156,8 +156,15 @@ class LocalBackend:
             self._log.keep_output(attempt.number, attempt.program.log)
 
     def replace(self, action: Replace) -> None:
-        """Never asked for: `surplus` is None, since a node of this machine drains in the moment of its notice."""
-        raise AssertionError(f"workers of attempt {action.attempt} are not replaced on this machine")
+        """Replace noticed workers. For a handover, write the notice of their nodes; then remove them."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt is None:
+            return
+        attempt.fleet.replace(action.pods)
+        if action.hand_over:
+            attempt.fleet.hand_over(action.pods, action.deadline)
+        if action.remove:
+            attempt.fleet.remove(action.pods)
 
     def take_over(self, action: TakeOver) -> None:
         """Write the notice that lets the held program start."""
@@ -178,7 +185,9 @@ class LocalBackend:
         self._revision += 1
         self._note_pools(now)
         seen = tuple(self._look(attempt, now) for attempt in self._attempts.values())
-        return Observation(self._revision, seen, self._log.progress)
+        live = self._live()
+        room = live.fleet.room(now) if live is not None else None
+        return Observation(self._revision, seen, self._log.progress, surge_room=room)
 
     def beats(self) -> list[timeline.Beat]:
         """The newest heartbeat of each attempt."""
@@ -190,8 +199,7 @@ class LocalBackend:
 
     def doing(self) -> str:
         """What the live attempt waits for before its first step is done; "" afterwards."""
-        live = (one for one in reversed(self._attempts.values()) if not one.standby or one.taken_over)
-        attempt = next(live, None)
+        attempt = self._live()
         if attempt is None or attempt.exited_at is not None:
             return ""
         program = attempt.program
@@ -206,6 +214,11 @@ class LocalBackend:
         if attempt.beat is not None or attempt.without_ray:
             return ""
         return _PHASES["imports"] if attempt.without_ray is None else _PHASES["connected"]
+
+    def _live(self) -> _Attempt | None:
+        """The newest attempt that may write."""
+        live = (one for one in reversed(self._attempts.values()) if not one.standby or one.taken_over)
+        return next(live, None)
 
     # --- one attempt ---
 
@@ -250,6 +263,7 @@ class LocalBackend:
             store_message=outage.message if outage else "",
             hung=program.hang() if ended is None else "",
             size=size,
+            surplus=fleet.surplus if self._job.min_workers is None else None,
             held=program.phase == "standby" if attempt.standby and not attempt.taken_over else None,
         )
 

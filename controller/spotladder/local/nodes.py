@@ -25,7 +25,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spotladder.core.contract import PREFIX, Variable
+from spotladder.atomic import write_text
+from spotladder.core.contract import PREFIX, Notice, Variable
+from spotladder.core.model import Instant
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import raystart
 from spotladder.local.reaper import MARK, TEMPORARY, Reaper, end_session
@@ -101,7 +103,9 @@ class RayNode:
         self.began = time.monotonic()
         self._up = self._ended = False
         self._reaper = machine.reaper
+        self._notice = machine.folder / "nodes" / f"{name}.notice.json"
         environ = machine.environ() | {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": f"{drain:.0f}"}
+        environ |= {Variable.NODE_NOTICE: str(self._notice)}
         if machine.cache_size is not None:
             environ |= {Variable.CACHE: str(self._cache), Variable.CACHE_SIZE: str(machine.cache_size)}
         own = [f"--temp-dir={self.folder}", f"--object-store-memory={machine.object_store}"]
@@ -145,6 +149,11 @@ class RayNode:
         """Notify Ray that the node will be reclaimed."""
         if self.alive:
             self._process.send_signal(signal.SIGTERM)
+
+    def hand_over(self, deadline: Instant) -> None:
+        """Ask the program's ranks on this node to commit, so that the program continues without them. Idempotent."""
+        if not self._notice.exists():
+            write_text(self._notice, Notice.of_handover(deadline).encode())
 
     def kill(self) -> None:
         """Kill all of its processes and remove its cache, as the loss of a machine would. Idempotent."""

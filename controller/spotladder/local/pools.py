@@ -87,6 +87,10 @@ class PoolClock:
         """Whether the pool provides nodes now."""
         return self.plan.available(now - self._began)
 
+    def free(self, now: Instant) -> int:
+        """How many more nodes the pool provides now."""
+        return max(0, self.plan.nodes - self.held) if self.available(now) else 0
+
     def give(self, now: Instant) -> int | None:
         """Provide one more node and return its ordinal; None if the pool has no capacity. The node is ready after the
         delay."""

@@ -7,7 +7,10 @@
 | STARTING | `ray start` runs | joined → UP; failed → one retry, then an error |
 | UP | is a member of the Ray cluster | node reclaimed → NOTICED; its process ended → GONE |
 | NOTICED | is a member until the notice period ends | notice period ended → GONE |
-| GONE | is lost; another pod is WANTED in its place, as with KubeRay | |
+| GONE | is lost; another pod is WANTED in its place, as with KubeRay, unless it was replaced before | |
+
+A pod that is replaced before its node goes has another pod beside it. Once the program was asked to continue without
+it, it is gone when its Ray node has drained, before the notice period ends.
 
 An idle Ray node drains and exits at once after a notice. Its machine, and so its pod, exists until the notice period
 ends.
@@ -15,7 +18,7 @@ ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -50,6 +53,7 @@ class WorkerNode(Protocol):
     @property
     def up(self) -> bool: ...
     def notice(self) -> None: ...
+    def hand_over(self, deadline: Instant) -> None: ...
     def kill(self) -> None: ...
     def failed(self) -> str | None: ...
 
@@ -66,6 +70,8 @@ class _Pod:
     starts: int = 0
     cause: Cause = Cause.UNKNOWN
     node: WorkerNode | None = None
+    replaced: bool = False  # Another pod was requested in its place while it runs.
+    removed: bool = False  # It is not missed.
 
 
 StartNode = Callable[[str], WorkerNode | None]
@@ -81,6 +87,7 @@ class WorkerGroup:
         self._attempt, self._tier = attempt.attempt, attempt.tier
         self._pool, self._start, self._emit = pool, start, emit
         self._pods: list[_Pod] = []
+        self._made = 0
         self._closed = False
         for _ in range(size):
             self._want()
@@ -106,10 +113,43 @@ class WorkerGroup:
         enough = least is not None and len(present) - len(missing) >= least
         return not missing or (enough and all(stage is NodeStage.WANTED for stage in missing))
 
+    # --- replacing pods before their nodes go ---
+
+    @property
+    def surplus(self) -> int:
+        """How many pods there are beyond the size of the group."""
+        return sum(pod.replaced and pod.stage is not NodeStage.GONE for pod in self._pods)
+
+    def room(self, now: Instant) -> int:
+        """How many pods the group may have beyond its size, as far as the pool has nodes."""
+        return self.surplus + self._pool.free(now)
+
+    def replace(self, uids: Collection[str]) -> None:
+        """Request another pod in place of each of these pods, which run. Idempotent."""
+        for pod in list(self._pods):
+            if pod.uid in uids and not pod.replaced and pod.stage is not NodeStage.GONE:
+                pod.replaced = True
+                self._want()
+
+    def hand_over(self, uids: Collection[str], deadline: Instant) -> None:
+        """Ask the program to continue without these pods."""
+        for pod in self._pods:
+            if pod.uid in uids and pod.node is not None and pod.stage is not NodeStage.GONE:
+                pod.node.hand_over(deadline)
+
+    def remove(self, uids: Collection[str]) -> None:
+        """Remove these pods when Ray has left their nodes: until then the program may still commit there."""
+        for pod in [pod for pod in self._pods if pod.uid in uids]:
+            if pod.stage is NodeStage.GONE:
+                self._pods.remove(pod)
+            elif pod.stage is NodeStage.UP and not pod.removed and pod.node is not None:
+                pod.node.notice()
+            pod.removed = True
+
     @property
     def lost(self) -> list[str]:
         """The lost pods that had been ready."""
-        return [pod.uid for pod in self._pods if pod.stage is NodeStage.GONE and pod.up_at]
+        return [pod.uid for pod in self._pods if pod.stage is NodeStage.GONE and pod.up_at and not pod.removed]
 
     def close(self, now: Instant) -> None:
         """End all nodes and return them to the pool."""
@@ -119,7 +159,8 @@ class WorkerGroup:
                 self._gone(pod, now, Cause.UNKNOWN if pod.stage is not NodeStage.NOTICED else pod.cause)
 
     def _want(self) -> None:
-        self._pods.append(_Pod(f"a{self._attempt}-w{len(self._pods) + 1}"))
+        self._made += 1
+        self._pods.append(_Pod(f"a{self._attempt}-w{self._made}"))
 
     def _reclaim(self, now: Instant, step: int) -> None:
         up = [LentNode(pod.uid, pod.ordinal, pod.up_at) for pod in self._pods if pod.stage is NodeStage.UP]
@@ -145,10 +186,11 @@ class WorkerGroup:
                 self._join(pod, now)
             case NodeStage.UP | NodeStage.NOTICED:
                 killed = pod.cause is Cause.INTERRUPTION and now >= pod.ends_at
-                ended = pod.stage is NodeStage.UP and (pod.node is None or not pod.node.alive)
+                leaves = pod.stage is NodeStage.UP or pod.removed
+                ended = leaves and (pod.node is None or not pod.node.alive)
                 if killed or ended:
                     self._gone(pod, now, pod.cause if pod.cause is not Cause.UNKNOWN else Cause.NODE_LOST)
-                    if replace:
+                    if replace and not pod.replaced:
                         self._want()
 
     def _ask(self, pod: _Pod, now: Instant) -> None:

@@ -99,6 +99,11 @@ class Environment:
         return self._path(Variable.NOTICE)
 
     @property
+    def notice_files(self) -> list[Path]:
+        """The notice file of the attempt, and that of this node if it has its own."""
+        return [path for path in (self.notice_file, self._path(Variable.NODE_NOTICE)) if path is not None]
+
+    @property
     def notice_url(self) -> str:
         """A URL that returns the same JSON as the notice file; "" for none."""
         return self._get(Variable.NOTICE_URL)
@@ -150,7 +155,8 @@ class Environment:
     def exported(self) -> dict[str, str]:
         """All variables, with defaults filled in, for another process that works on the same job.
 
-        The folder of the cache is not among them: the other process may run on another machine.
+        The folder of the cache and the notice file of the node are not among them: the other process may run on
+        another machine.
         """
         resolved = {
             Variable.JOB: self.job,
@@ -160,7 +166,8 @@ class Environment:
             Variable.URI: self.uri,
         }
         given = {key: value for key, value in self.variables.items() if key.startswith(PREFIX)}
-        given.pop(Variable.CACHE, None)
+        for own in (Variable.CACHE, Variable.NODE_NOTICE):
+            given.pop(own, None)
         return {**given, **resolved}
 
     def _get(self, name: str) -> str:

@@ -1,9 +1,10 @@
 """The sources of eviction notices, and the listener that polls them.
 
 The sources are a file (`SPOTLADDER_NOTICE`, set by the controller: `{"kind", "deadline", "reason"}`; an empty file is
-no notice), a URL with the same content, SIGTERM, and Ray's own preemption information. The first notice counts and
-cannot be withdrawn; only a handover is replaced by a later notice that ends the program. The signal handler is
-installed only while a listener exists; it passes a second SIGTERM to the previous handler.
+no notice), in local runs also a file of the node (`SPOTLADDER_NODE_NOTICE`), a URL with the same content, SIGTERM, and
+Ray's own preemption information. The first notice counts and cannot be withdrawn; only a handover is replaced by a
+later notice that ends the program. The signal handler is installed only while a listener exists; it passes a second
+SIGTERM to the previous handler.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -218,12 +219,10 @@ def read_notice(text: str, where: str) -> Notice | None:
     return None if notice.kind == NoticeKind.TAKE_OVER else notice
 
 
-def listen(path: Path | None, url: str, least: int = 0) -> Listener:
+def listen(paths: Sequence[Path], url: str, least: int = 0) -> Listener:
     """All notice sources of this process. `least` is the smallest number of ranks of an elastic job."""
-    sources: list[NoticeSource] = [Terminate()]
-    if path is not None:
-        sources.append(NoticeFile(path))
-    sources.append(RayPreemption(CONTROLLER_GRACE_PERIOD if path is not None or url else 0.0, least=least))
+    sources: list[NoticeSource] = [Terminate(), *(NoticeFile(path) for path in paths)]
+    sources.append(RayPreemption(CONTROLLER_GRACE_PERIOD if paths or url else 0.0, least=least))
     if url:
         sources.append(NoticeURL(url))
     return Listener(sources)
