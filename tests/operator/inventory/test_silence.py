@@ -12,7 +12,7 @@ import pytest
 from spotladder.clusters.client import Page
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
-from spotladder.operator.inventory.silence import LEAST_LATENESS, POLL_INTERVAL, SilenceWatch
+from spotladder.operator.inventory.silence import ANSWER_TIMEOUT, LEAST_LATENESS, POLL_INTERVAL, SilenceWatch
 from tests.workloads.builders import pod
 
 RENEWAL = 10.0
@@ -35,7 +35,7 @@ class Machines:
     away: bool = False
     refuses_logs: bool = False
     gone: bool = False
-    ahead: float = 0.0
+    error_after: float = 0.0
     lists: int = 0
     asked: list[str] = field(default_factory=list)
     renewed: dict[str, float] = field(default_factory=dict)
@@ -64,6 +64,7 @@ class Machines:
         if self.refuses_logs:
             raise Forbidden(403, "Forbidden", "pods/log is forbidden")
         if name.removeprefix("pod-on-") in self.dead:
+            await self.clock.sleep(self.error_after)
             raise ClusterUnreachable("log of pod: the API server answers 500: no route to host")
         yield b"step 7\n"
 
@@ -114,13 +115,35 @@ class SilentNodesRig:
         return None
 
 
-async def test_a_node_that_stops_is_suspected_before_kubernetes_marks_it() -> None:
-    async with SilentNodesRig() as world:
+@pytest.mark.parametrize("error_after", [0.0, 3.0, ANSWER_TIMEOUT])
+@pytest.mark.parametrize("moment", range(10))
+async def test_a_node_that_stops_is_suspected_before_kubernetes_marks_it(error_after: float, moment: int) -> None:
+    async with SilentNodesRig(error_after=error_after) as world:
+        await world.clock.advance(moment)
         world.client.dead = {"c"}
         took = await world.seconds_until_suspected("c")
         assert took is not None
-        assert LEAST_LATENESS - RENEWAL <= took <= LEAST_LATENESS + POLL_INTERVAL < MARKED_AFTER
+        assert LEAST_LATENESS - RENEWAL <= took <= LEAST_LATENESS < MARKED_AFTER
         assert world.client.asked == ["pod-on-c"]
+
+
+async def test_a_lease_that_is_renewed_while_its_kubelet_does_not_answer_is_not_late() -> None:
+    async with SilentNodesRig(error_after=ANSWER_TIMEOUT) as world:
+        world.client.dead = {"c"}
+        while not world.client.asked:
+            await world.clock.advance(1.0)
+        world.client.dead = set()
+        await world.clock.advance(120)
+        assert world.inventory.suspected == frozenset()
+
+
+async def test_nodes_that_stop_one_after_the_other_are_a_loss_of_contact() -> None:
+    async with SilentNodesRig("a", "b") as world:
+        world.client.dead = {"a"}
+        await world.clock.advance(RENEWAL)
+        world.client.dead = {"a", "b"}
+        await world.clock.advance(120)
+        assert world.inventory.suspected == frozenset()
 
 
 async def test_one_of_several_nodes_of_a_job_is_suspected() -> None:

@@ -5,7 +5,8 @@
 2. A Lease is late when it was not renewed for more than two of these intervals. Only Leases count that the controller
    has seen renewed, by its own clock, and only while other Leases are renewed: otherwise the API server is the cause.
 3. A late Lease is evidence, not proof. The controller then asks the node's kubelet, through the API server, for the
-   last line of a container's log. The node is suspected if the kubelet does not answer either.
+   last line of a container's log. The node is suspected if the kubelet does not answer either. The question is asked
+   when the Lease will be late by the end of its timeout, and the Leases are listed once more after it.
 4. When the other nodes of a job, or many nodes of the cluster, have stopped at the same time, the cause may be a loss
    of contact: then no node is suspected, and `core.evidence` decides when Kubernetes marks the nodes.
 5. A suspicion ends when the Lease is renewed.
@@ -145,27 +146,48 @@ class SilenceWatch:
         if ticks < watched.due or cluster.problem or not (cluster.inventory.occupied or watched.suspects):
             return
         watched.due = ticks + POLL_INTERVAL
+        if not await self._listed(cluster, watched):
+            return
+        until = self._clock.ticks() + ANSWER_TIMEOUT
+        silent = await self._unanswered(cluster, watched, until)
+        if silent:
+            await self._clock.sleep(max(0.0, until - self._clock.ticks()))
+            if not await self._listed(cluster, watched):
+                return
+        late = watched.leases.late(self._clock.ticks())
+        alone = frozenset(self._alone(cluster, watched, silent & late, self._clock.ticks()))
+        self._suspect(cluster, watched, watched.suspects & late | alone)
+
+    async def _listed(self, cluster: WorkloadCluster, watched: _WatchedCluster) -> bool:
+        """List the cluster's Leases. False if that is not possible now. No node is suspected if they may not be
+        listed."""
         try:
             found = await _leases(cluster)
         except (ClusterUnreachable, TimeoutError):
-            return
+            return False
         except SpotladderError as error:
             _log.info("Leases of nodes cannot be listed", cluster=cluster.name, error=str(error))
             found = None
         if found is None:
-            watched.due = ticks + REFUSED_RETRY_INTERVAL
-            return self._suspect(cluster, watched, frozenset())
+            watched.due = self._clock.ticks() + REFUSED_RETRY_INTERVAL
+            self._suspect(cluster, watched, frozenset())
+            return False
         watched.leases.listed(found, self._clock.ticks())
-        late = watched.leases.late(self._clock.ticks())
-        suspects = watched.suspects & late
-        if fresh := sorted(self._alone(cluster, watched, late - suspects)):
-            answers = await asyncio.gather(*(_answers(cluster, name) for name in fresh))
-            suspects |= {name for name, answers_us in zip(fresh, answers, strict=True) if not answers_us}
-        return self._suspect(cluster, watched, suspects)
+        return True
 
-    def _alone(self, cluster: WorkloadCluster, watched: _WatchedCluster, late: frozenset[str]) -> Iterator[str]:
-        """The nodes with pods of attempts that did not stop together with others."""
-        occupied, ticks = cluster.inventory.occupied, self._clock.ticks()
+    async def _unanswered(self, cluster: WorkloadCluster, watched: _WatchedCluster, until: Seconds) -> frozenset[str]:
+        """The nodes that are not suspected yet, whose Lease is late at `until`, and whose kubelet does not answer."""
+        late = watched.leases.late(until) - watched.suspects
+        asked = sorted(self._alone(cluster, watched, late, until))
+        answers = await asyncio.gather(*(_answers(cluster, name) for name in asked))
+        return frozenset(name for name, answers_us in zip(asked, answers, strict=True) if not answers_us)
+
+    @staticmethod
+    def _alone(
+        cluster: WorkloadCluster, watched: _WatchedCluster, late: frozenset[str], ticks: Seconds
+    ) -> Iterator[str]:
+        """The nodes with pods of attempts that, seen at `ticks`, did not stop together with others."""
+        occupied = cluster.inventory.occupied
         for node in late & occupied.keys():
             stopped, of = watched.leases.stopped_with(node, ticks)
             if len(stopped) >= max(MANY_NODES, MOST_OF_A_CLUSTER * of):
