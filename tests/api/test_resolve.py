@@ -92,6 +92,12 @@ def test_the_error_for_a_tier_without_pool_suggests_a_similar_one(tmp_path: Path
     )
 
 
+def test_no_pool_is_suggested_if_two_are_equally_similar(tmp_path: Path) -> None:
+    job = changed(JOB, ("capacityTier: g5-od-use1", "capacityTier: spot-x"))
+    with pytest.raises(InvalidSpec, match=r"; known: spot-a, spot-b, g5-spot-use1a$"):
+        resolved(tmp_path, job, world="pools: {spot-a: {nodes: 9}, spot-b: {nodes: 9}, g5-spot-use1a: {nodes: 9}}\n")
+
+
 def test_every_tier_without_pool_is_reported(tmp_path: Path) -> None:
     world = "pools: {elsewhere: {}}\n"
     with pytest.raises(InvalidSpec) as caught:

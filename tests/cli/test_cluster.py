@@ -71,7 +71,7 @@ def test_a_missing_package_is_named_with_its_extra(
     ("arguments", "said"),
     [
         (("get", "digits", "-A"), "NAME and --all-namespaces exclude each other"),
-        (("stop", "digits", "--timeout", "soon"), "--timeout: "),
+        (("stop", "digits", "--timeout", "soon"), "--timeout: 'soon' is not a duration"),
         (("submit", "none.yaml"), "none.yaml: cannot be read: No such file or directory"),
         (("logs", "digits", "--context-for", "east"), "--context-for east: expected CLUSTER=CONTEXT"),
         (

@@ -139,4 +139,4 @@ def _seconds(text: str) -> float:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise Refused(f"--timeout: {error}") from None
+        raise Refused(f"--timeout: {text!r} {error}") from None
