@@ -201,6 +201,9 @@ class KubeWorld:
         return next((entry for entry in conditions if entry["type"] == kind), {})
 
     async def events(self, name: str = "digits") -> list[str]:
+        """The reasons of the job's Events. A controller that runs writes its queued Events first."""
+        if self.session:
+            await self.session._events.written()
         return [
             event["reason"]
             async for page in self.client.pages(EVENTS, self.namespace)
