@@ -113,7 +113,7 @@ class JobTier(Record):
         default=True,
         description="Reaction to an eviction notice with time left. True: the controller starts a replacement for each "
         "noticed worker at once, and the program continues with it inside the attempt. Both nodes are paid until then. "
-        "False, or where this is not possible: the job commits, and a new attempt starts.",
+        "False, or where this is not possible, as for a JobSet: the job commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
 
