@@ -118,6 +118,15 @@ def test_a_closed_pipe_is_not_an_error() -> None:
     assert (result.returncode, result.stderr) == (cli.PIPE_CLOSED, b"")
 
 
+def test_an_error_into_a_closed_pipe_keeps_its_exit_code() -> None:
+    command = [sys.executable, "-m", "spotladder.cli.main", "validate", "nowhere.yaml"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(command, stdout=writer, stderr=writer, timeout=60, check=False)
+    os.close(writer)
+    assert result.returncode == 2
+
+
 def shell(command: str) -> tuple[int, str]:
     """The exit code and stderr of a shell command with `spotladder` in it."""
     spotladder = f"'{sys.executable}' -m spotladder.cli.main"

@@ -67,7 +67,7 @@ class _Root(TyperGroup):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, SystemExit):  # Rich ends the process when the pipe is closed.
             _give_up_output()
             raise typer.Exit(PIPE_CLOSED) from None
         return result
@@ -214,8 +214,9 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _complain(lines: list[str], exit_code: int) -> int:
-    for line in lines:
-        print(f"error: {line}", file=sys.stderr)  # noqa: T201 – the only place where the CLI prints errors
+    with suppress(BrokenPipeError):
+        for line in lines:
+            print(f"error: {line}", file=sys.stderr)  # noqa: T201 – the only place where the CLI prints errors
     return exit_code
 
 
