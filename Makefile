@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test test-frameworks test-torch test-jax test-raytrain test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e test-day kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e test-day kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -58,6 +58,27 @@ test-torch test-jax: setup-frameworks
 test-raytrain: TESTS = -k "raytrain or tune" tests/train tests/examples
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
 	$(FRAMEWORKS) $(TESTS) $(if $(RETRY),|| $(FRAMEWORKS) $(TESTS) --last-failed)
+
+# RAY is any supported version; the pin of constraints.txt is replaced in a virtual environment of its own. The first
+# tests check the names of Ray that have no public API, in seconds; the others start Ray and lose its nodes. PART=names
+# runs only the first.
+RAY       ?= 2.60.0
+RAY_VENV  := $(VENV)-ray-$(RAY)
+RAY_TESTS := $(RAY_VENV)/bin/python -m pytest
+RAY_NAMES := tests/train/test_rayinternals.py tests/local/test_raystart.py
+
+$(RAY_VENV)/.setup: pyproject.toml constraints.txt | $(VENV)/.setup
+	@test -x $(RAY_VENV)/bin/python || $(PYTHON) -m venv $(RAY_VENV)
+	@echo "installing spotladder with Ray $(RAY) into $(RAY_VENV) …"
+	@grep -v '^ray==' constraints.txt > $(RAY_VENV)/constraints.txt
+	@$(BIN)/uv pip install --quiet --python $(RAY_VENV)/bin/python --constraint $(RAY_VENV)/constraints.txt --editable '.[local,operator,tensorflow,dev]' 'ray==$(RAY)'
+	@touch $@
+
+test-ray: $(RAY_VENV)/.setup ## What depends on the version of Ray, with another one (RAY=2.58.0 PART=names)
+	$(RAY_TESTS) $(RAY_NAMES)
+ifneq ($(PART),names)
+	$(RAY_TESTS) -n 0 -m ray tests/train tests/local tests/conformance
+endif
 
 $(VENV)/.setup-infra: $(VENV)/.setup
 	@echo "installing the bindings of AWS and Google Cloud and an emulator of AWS (about 600 MB) …"
@@ -162,7 +183,7 @@ mutation: setup ## Change core and commit log at random places and count what no
 	$(BIN)/python -m tests.mutation
 
 clean: ## Remove what was built here
-	rm -rf $(VENV) $(VENV)-checkov $(VENV)-emulator .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
+	rm -rf $(VENV) $(VENV)-ray-* $(VENV)-checkov $(VENV)-emulator .bench .mutation .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-report
 
 pictures: setup ## Draw the pictures of the README and of docs/simulator.md
 	$(BIN)/python docs/images/record.py

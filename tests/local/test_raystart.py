@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,3 +58,30 @@ def test_the_idle_agent_opens_no_ports_and_ends_with_its_raylet(tmp_path: Path) 
 def running(pid: int) -> bool:
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return bool(state) and not state.startswith("Z")
+
+
+def parameters(call: Any) -> list[str]:
+    return list(inspect.signature(call).parameters)
+
+
+def test_ray_has_the_functions_that_are_replaced() -> None:
+    from ray._private import node, services
+    from ray.scripts import scripts
+
+    assert parameters(scripts.get_ray_client_dependency_error) == []
+    assert parameters(services.start_ray_process)[0] == "command"
+    assert parameters(node.Node.start_log_monitor) == ["self"]
+    assert parameters(node.Node.start_api_server)[0] == "self"
+    assert AGENT_COMMAND in inspect.getsource(services.start_raylet)
+
+
+def test_the_log_monitor_of_ray_can_run_in_a_thread() -> None:
+    from ray._private import node
+    from ray._private.log_monitor import LogMonitor, is_proc_alive
+
+    required = ["self", "node_ip_address", "logs_dir", "gcs_client", "is_proc_alive_fn"]
+    assert parameters(LogMonitor)[:4] == required[1:]
+    assert "gcs_address" in parameters(LogMonitor)
+    assert parameters(is_proc_alive) == ["pid"]
+    assert {"node_ip_address", "get_logs_dir_path", "get_gcs_client", "gcs_address"} <= set(dir(node.Node))
+    assert parameters(LogMonitor.run) == ["self"]

@@ -86,9 +86,9 @@ class Controller:
         self.now, self.nodes, self.asked = 1000.0, 4, 0
         self.group = SimpleNamespace(start_time=self.now, num_workers=4)
         self.policy = AllowedSizes(ScalingConfig(num_workers=(2, 4)), (2, 4), grow_after)
-        monkeypatch.setattr(rayelastic, "time_monotonic", lambda: self.now)
+        monkeypatch.setattr(rayelastic.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(rayelastic, "ask_to_resize", self._ask)
-        monkeypatch.setattr(rayelastic, "_get_draining_nodes", dict)
+        monkeypatch.setattr(rayelastic, "draining_nodes", dict)
         self.all_answer = True
         monkeypatch.setattr(rayelastic, "all_answer", lambda _nodes: self.all_answer)
         monkeypatch.setattr(rayelastic.ray, "nodes", lambda: [node(f"n{index}") for index in range(self.nodes)])

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.train.ranks import ProcessRank, discover, in_tune_trial
+from spotladder.train.ranks import ProcessRank, discover
+from spotladder.train.rayprocess import in_tune_trial
 
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
 
@@ -20,15 +21,14 @@ def tf_config(kind: str, index: int, cluster: dict[str, Any] | None = None) -> d
 
 def ray_worker(rank: int, size: int) -> dict[str, Any]:
     context = SimpleNamespace(get_world_rank=lambda: rank, get_world_size=lambda: size)
-    utils = SimpleNamespace(get_context=lambda: context)
-    return {"ray.train.v2._internal.execution.train_fn_utils": SimpleNamespace(get_train_fn_utils=lambda: utils)}
+    return {"ray.train": SimpleNamespace(UserCallback=object, get_context=lambda: context)}
 
 
-def no_worker() -> dict[str, Any]:
+def no_worker(error: type[Exception] = RuntimeError) -> dict[str, Any]:
     def refuse() -> None:
-        raise RuntimeError("not initialized")
+        raise error("not initialized")
 
-    return {"ray.train.v2._internal.execution.train_fn_utils": SimpleNamespace(get_train_fn_utils=refuse)}
+    return {"ray.train": SimpleNamespace(UserCallback=object, get_context=refuse)}
 
 
 def jax(initialized: bool) -> dict[str, Any]:
@@ -60,6 +60,8 @@ def jax(initialized: bool) -> dict[str, Any]:
             1,
         ),
         ("driver of ray", {}, no_worker(), "alone", 0, 1),
+        ("trial of ray tune", {}, no_worker(DeprecationWarning), "alone", 0, 1),
+        ("ray train v1", {}, {"ray.train": SimpleNamespace()}, "alone", 0, 1),
         ("jax", {}, jax(True), "jax", 2, 4),
         ("jax without its cluster", {}, jax(False), "alone", 0, 1),
         ("an old jax", {}, {"jax": SimpleNamespace()}, "alone", 0, 1),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+
 
 def free_address() -> str:
     """`host:port` of this worker, with a free port; an IPv6 host is in brackets."""
-    from ray.train._internal.utils import get_address_and_port
+    from ray.util import get_node_ip_address
 
-    host, port = get_address_and_port()
+    host = get_node_ip_address()
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind(("", 0))
+        port = probe.getsockname()[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from types import FrameType
 from typing import Any, Protocol
 
 from spotladder.core.contract import Notice, NoticeKind
+from spotladder.train.rayprocess import train_context
 
 _log = logging.getLogger("spotladder.train")
 
@@ -180,13 +180,9 @@ class RayPreemption:
         self._since: float | None = None
 
     def poll(self) -> Notice | None:
-        module = sys.modules.get("ray.train.v2._internal.execution.context")
-        try:
-            context = module.get_train_context() if module else None
-            info = context.preemption_context.preemption_info if context else None
-        except (AttributeError, RuntimeError):
-            return None  # Not a worker of Ray Train V2, or one without preemption information.
-        if context is None or info is None:
+        context = train_context()
+        info = getattr(getattr(context, "preemption_context", None), "preemption_info", None)
+        if info is None:
             return None
         self._since = self._clock() if self._since is None else self._since
         if self._clock() - self._since < self._patience:

@@ -50,20 +50,14 @@ def discover(variables: Mapping[str, str] | None = None, modules: Mapping[str, A
     return _jax(modules) or ProcessRank()
 
 
-def in_tune_trial(modules: Mapping[str, Any] | None = None) -> bool:
-    """Whether this process runs a trial of a Ray Tune sweep."""
-    session = (sys.modules if modules is None else modules).get("ray.train._internal.session")
-    return session is not None and session.get_session() is not None
-
-
 def _ray_train(modules: Mapping[str, Any]) -> ProcessRank | None:
-    train_fn = modules.get("ray.train.v2._internal.execution.train_fn_utils")
-    if train_fn is None:
-        return None
+    train = modules.get("ray.train")
+    if train is None or not hasattr(train, "UserCallback"):
+        return None  # Ray Train is not imported, or V1 is enabled.
     try:
-        context = train_fn.get_train_fn_utils().get_context()
-    except RuntimeError:
-        return None  # Ray Train is imported, but this process is not one of its workers.
+        context = train.get_context()
+    except (RuntimeError, DeprecationWarning):
+        return None  # Not one of its workers, or a trial of Ray Tune.
     return ProcessRank(context.get_world_rank(), context.get_world_size(), "ray")
 
 

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import math
 import socket
+import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ray
-from ray.train.v2._internal.execution.preemption import _get_draining_nodes
-from ray.train.v2._internal.execution.scaling_policy import ElasticScalingPolicy, NoopDecision
-from ray.train.v2._internal.util import time_monotonic
 
+from spotladder.train.rayinternals import ElasticScalingPolicy, NoopDecision, draining_nodes, resources_per_worker
 from spotladder.train.rayworkers import ask_to_resize
 
 HEAD = "node:__internal_head__"
@@ -53,7 +52,7 @@ class AllowedSizes(ElasticScalingPolicy):  # type: ignore[misc]
         return NoopDecision() if size is None else self._get_resize_decision(size)
 
     def make_decision_for_running_worker_group(self, worker_group_state: Any, worker_group_status: Any) -> Any:  # noqa: ARG002 – Ray's protocol
-        began, now = worker_group_state.start_time, time_monotonic()
+        began, now = worker_group_state.start_time, time.monotonic()
         if began == self._asked or now < max(began + self._grow_after, self._next_look):
             return NoopDecision()
         self._next_look = now + LOOK_INTERVAL
@@ -64,8 +63,8 @@ class AllowedSizes(ElasticScalingPolicy):  # type: ignore[misc]
         return NoopDecision()
 
     def _possible(self) -> int | None:
-        needs = self.scaling_config._resources_per_worker_not_none  # noqa: SLF001 – Ray's own policy uses it too
-        return largest(self._sizes, places(ray.nodes(), needs, _get_draining_nodes() or {}))
+        needs = resources_per_worker(self.scaling_config)
+        return largest(self._sizes, places(ray.nodes(), needs, draining_nodes()))
 
 
 def all_answer(nodes: Iterable[dict[str, Any]]) -> bool:

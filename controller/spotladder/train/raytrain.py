@@ -31,6 +31,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     _require_v2()
     from ray.train import CheckpointConfig, RunConfig
 
+    from spotladder.train.rayinternals import clean_nothing
     from spotladder.train.rayworkers import RecoverInPlace, Routing
 
     taken = {"name", "storage_path", "storage_filesystem", "failure_config"} & fields.keys()
@@ -50,7 +51,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
     # SPOTLADDER_KEEP sets how many to keep: Ray must not delete commits that the log still counts.
     config.num_to_keep = None
     _explain_v1_trainers()
-    _nothing_to_clean()
+    clean_nothing()
     if here.sizes:
         _allowed_sizes(here)
     return RunConfig(
@@ -66,9 +67,9 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
 
 
 def _require_v2() -> None:
-    from ray.train.v2._internal.constants import is_v2_enabled
+    from ray import train
 
-    if not is_v2_enabled():
+    if not hasattr(train, "UserCallback"):
         raise InvalidSpec(
             "Ray Train V1 is enabled by RAY_TRAIN_V2_ENABLED=0, but ray_run_config needs V2: "
             "set RAY_TRAIN_V2_ENABLED=1, before ray is imported",
@@ -98,20 +99,6 @@ def _explain_v1_trainers() -> None:
     base_trainer.BaseTrainer._validate_attributes = explained  # noqa: SLF001 – Ray has no other seam
 
 
-def _nothing_to_clean() -> None:
-    """Disable the actor that removes the placement groups of a dead controller: the attempt's cluster ends with the
-    controller.
-
-    Without a dashboard, that actor would delay the end of a run by 12 s, also after a notice.
-    """
-    from ray.train.v2.api import data_parallel_trainer
-
-    from spotladder.train.rayworkers import NothingToClean
-
-    if hasattr(data_parallel_trainer, "PlacementGroupCleanerCallback"):
-        data_parallel_trainer.PlacementGroupCleanerCallback = NothingToClean
-
-
 def ray_scaling_config(num_workers: int = 1, **fields: Any) -> Any:
     """A `ray.train.ScalingConfig` for this attempt: `num_workers` workers, or those of `spec.elastic`.
 
@@ -128,13 +115,10 @@ def ray_scaling_config(num_workers: int = 1, **fields: Any) -> Any:
 
 def _allowed_sizes(here: environment.Environment) -> None:
     """Let the trainers of an elastic job choose among its allowed sizes."""
-    from ray.train.v2.api import data_parallel_trainer
-
     from spotladder.train.rayelastic import AllowedSizes
+    from spotladder.train.rayinternals import set_scaling_policy
 
     sizes, grow_after = here.sizes, here.grow_after
-    if not hasattr(data_parallel_trainer, "create_scaling_policy"):
-        raise InvalidSpec("is not supported with this version of Ray: remove elastic", where="spec.elastic")
 
     def policy(scaling: Any) -> AllowedSizes:
         if (scaling.min_workers, scaling.max_workers) != (sizes[0], sizes[-1]) or not scaling.elasticity_enabled:
@@ -145,7 +129,8 @@ def _allowed_sizes(here: environment.Environment) -> None:
             )
         return AllowedSizes(scaling, sizes, grow_after)
 
-    data_parallel_trainer.create_scaling_policy = policy
+    if not set_scaling_policy(policy):
+        raise InvalidSpec("is not supported with this version of Ray: remove elastic", where="spec.elastic")
 
 
 def wait_for_store(here: environment.Environment) -> None:

@@ -18,17 +18,7 @@ from typing import Any
 
 import ray
 from ray.exceptions import RayActorError
-from ray.train import Checkpoint, FailureConfig
-from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError, WorkerHealthCheckTimeoutError
-from ray.train.v2._internal.execution.callback import ControllerCallback, WorkerCallback, WorkerGroupCallback
-from ray.train.v2._internal.execution.checkpoint.checkpoint_manager import CheckpointManager
-from ray.train.v2._internal.execution.context import get_train_context
-from ray.train.v2._internal.execution.train_fn_utils import (
-    DistributedTrainFnUtils,
-    set_train_fn_utils,
-)
-from ray.train.v2._internal.execution.worker_group.poll import _is_preempted_actor
-from ray.train.v2.api.report_config import CheckpointUploadMode
+from ray.train import Checkpoint, CheckpointUploadMode, FailureConfig
 
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, StoreUnavailable
@@ -36,6 +26,21 @@ from spotladder.train import environment, pending, ranks, session
 from spotladder.train.found import Found, find_as_of
 from spotladder.train.interruption import RESIZED, HandedOver, Interrupted, RankLost, interrupted
 from spotladder.train.membership import Member, join, leaving_of
+from spotladder.train.rayinternals import (
+    FAILURES_LOG,
+    WORKER_LOG,
+    DistributedTrainFnUtils,
+    WorkerCallback,
+    WorkerGroupCallback,
+    WorkerHealthCheckFailedError,
+    WorkerHealthCheckTimeoutError,
+    drain_node,
+    filter_logs,
+    get_train_context,
+    is_preempted,
+    set_train_fn_utils,
+    write_no_snapshots,
+)
 
 _log = logging.getLogger("spotladder.train")
 
@@ -75,14 +80,6 @@ class _Verdict:
     """Whether the newest errors of the worker group end the run. One for each controller process."""
 
     final = False
-
-
-def _write_no_snapshot(_: Any) -> None:
-    """Replaces CheckpointManager's copy of its state in the bucket: the commit log has this information."""
-
-
-class NothingToClean(ControllerCallback):  # type: ignore[misc]
-    """Replaces Ray's PlacementGroupCleanerCallback."""
 
 
 class RecoverInPlace(FailureConfig):  # type: ignore[misc]
@@ -126,10 +123,8 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         self._nodes = {worker.metadata.node_id for worker in worker_group.get_workers()}
         self._counted = False
         _Process.group = worker_group
-        if hasattr(CheckpointManager, "_write_state_to_storage"):
-            # Ray writes this state after every report; if the bucket is unavailable then, the run ends.
-            CheckpointManager._write_state_to_storage = _write_no_snapshot  # noqa: SLF001 – has no public switch
-        logging.getLogger("ray.train.v2._internal.execution.failure_handling.default").addFilter(_no_error)
+        write_no_snapshots()
+        filter_logs(FAILURES_LOG, _no_error)
 
     def after_worker_group_poll_status(self, worker_group_status: Any) -> None:
         errors = worker_group_status.errors
@@ -138,7 +133,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
 
     def after_init_train_context(self) -> None:
         """In a worker, before the program's function runs: connect to the other ranks."""
-        logging.getLogger("ray.train.v2._internal.util").addFilter(_no_error)
+        filter_logs(WORKER_LOG, _no_error)
         try:
             node = ray.get_runtime_context().get_node_id()
             member = join(environment.read(), ranks.discover(), node=node, holds_later=True)
@@ -158,7 +153,7 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
             return False
         if any(isinstance(error, Interrupted | Fenced) for error in errors):
             return True
-        if any(_is_preempted_actor(error) for error in errors) or self._lost_a_node():
+        if any(is_preempted(error) for error in errors) or self._lost_a_node():
             return False
         if any(isinstance(error, StoreRefused) for error in errors):
             return True
@@ -173,14 +168,10 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
     def _drain(self, nodes: set[str]) -> None:
         """Drain the leaving nodes in Ray, so that the next worker group does not use them. The controller drains them
         too, perhaps later."""
-        from ray._private.worker import global_worker
-        from ray.core.generated.autoscaler_pb2 import DrainNodeReason
-
-        reason = DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
         deadline = int((time.time() + DRAIN_LIMIT) * 1000)
         for node in nodes:
             try:
-                global_worker.gcs_client.drain_node(node, reason, "handed over", deadline)
+                drain_node(node, "handed over", deadline)
             except Exception as error:  # noqa: BLE001 – Ray's internals: without it the group may start once more
                 _log.warning("Ray node %s is not drained before its end: %r", node, error)
         self._drained |= nodes

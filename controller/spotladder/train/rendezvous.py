@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -80,8 +79,9 @@ def seek(
 
 def broadcast_by_ray(value: dict[str, Any] | None) -> dict[str, Any]:
     """Rank 0's `value` on every worker of a Ray Train worker group."""
-    train_fn = sys.modules["ray.train.v2._internal.execution.train_fn_utils"]
-    received: dict[str, Any] = train_fn.get_train_fn_utils().broadcast_from_rank_zero(value)
+    from ray.train.collective import broadcast_from_rank_zero
+
+    received: dict[str, Any] = broadcast_from_rank_zero(value)
     return received
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from spotladder.core.contract import Notice
 from spotladder.errors import InvalidSpec
-from spotladder.train import environment, ranks
+from spotladder.train import environment, ranks, rayprocess
 from spotladder.train.ending import exit_code_of, exit_with_what_happened
 from spotladder.train.found import Found, find
 from spotladder.train.interruption import RankLost, interrupted
@@ -304,7 +304,7 @@ def current() -> Job:
         if isinstance(_current, Exception):
             raise _current
         if _current is None:
-            if ranks.in_tune_trial():
+            if rayprocess.in_tune_trial():
                 raise InvalidSpec(
                     "a trial of Ray Tune cannot join as a rank: report checkpoints with tune.report, create the tuner "
                     "with train.tune_restore",

@@ -1,0 +1,158 @@
+"""The names of Ray without a public API that spotladder uses: each must exist, with the parameters of its calls.
+
+`make test-ray RAY=…` runs this with other versions of Ray.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray")
+
+from ray.exceptions import RayActorError  # noqa: E402
+from ray.train import RunConfig, ScalingConfig, base_trainer  # noqa: E402
+from ray.train.v2._internal.execution.checkpoint.checkpoint_manager import CheckpointManager  # noqa: E402
+from ray.train.v2._internal.execution.context import TrainContext  # noqa: E402
+from ray.train.v2._internal.execution.storage import StorageContext  # noqa: E402
+from ray.train.v2._internal.execution.worker_group import WorkerGroup, WorkerGroupPollStatus, WorkerGroupState  # noqa: E402
+from ray.train.v2._internal.execution.worker_group.worker import ActorMetadata, Worker  # noqa: E402
+from ray.train.v2.api import data_parallel_trainer  # noqa: E402
+
+from spotladder.train import rayinternals, rayprocess  # noqa: E402
+from spotladder.train.rayelastic import AllowedSizes  # noqa: E402
+from spotladder.train.rayworkers import Routed, Routing  # noqa: E402
+
+
+def parameters(call: Any) -> list[str]:
+    return [name for name in inspect.signature(call).parameters if name != "self"]
+
+
+def fields(kind: type) -> set[str]:
+    """The attributes of a class, of its dataclass fields and of the instances that its constructor makes."""
+    return {*dir(kind), *getattr(kind, "__dataclass_fields__", {}), *kind.__init__.__code__.co_names}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "name"),
+    [
+        (Routing, rayinternals.WorkerGroupCallback, "after_worker_group_start"),
+        (Routing, rayinternals.WorkerGroupCallback, "after_worker_group_poll_status"),
+        (Routing, rayinternals.WorkerCallback, "after_init_train_context"),
+        (Routed, rayinternals.DistributedTrainFnUtils, "report"),
+        (Routed, rayinternals.DistributedTrainFnUtils, "get_checkpoint"),
+        (AllowedSizes, rayinternals.ElasticScalingPolicy, "make_decision_for_non_running_worker_group"),
+        (AllowedSizes, rayinternals.ElasticScalingPolicy, "make_decision_for_running_worker_group"),
+    ],
+)
+def test_a_method_that_replaces_rays_has_its_parameters(ours: type, theirs: type, name: str) -> None:
+    assert parameters(getattr(ours, name)) == parameters(getattr(theirs, name))
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (rayinternals.set_train_fn_utils, ["train_fn_utils"]),
+        (rayinternals.get_train_context, []),
+        (rayinternals.NoopDecision, []),
+        (rayinternals.ElasticScalingPolicy, ["scaling_config"]),
+        (rayinternals.ElasticScalingPolicy._get_resize_decision, ["num_workers"]),
+        (CheckpointManager._write_state_to_storage, []),
+        (base_trainer.BaseTrainer._validate_attributes, []),
+        (data_parallel_trainer.create_scaling_policy, ["scaling_config"]),
+    ],
+)
+def test_a_function_has_the_parameters_of_its_calls(call: Callable[..., Any], expected: list[str]) -> None:
+    assert parameters(call) == expected
+
+
+def test_a_function_runs_on_one_rank_of_a_worker_group() -> None:
+    assert parameters(WorkerGroup.execute_single_async)[:2] == ["rank", "fn"]
+    assert parameters(WorkerGroup.get_workers) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (TrainContext, {"checkpoint_upload_threadpool", "preemption_context", "get_storage", "get_world_rank"}),
+        (StorageContext, {"experiment_fs_path", "storage_filesystem"}),
+        (WorkerGroupState, {"start_time", "num_workers"}),
+        (WorkerGroupPollStatus, {"errors"}),
+        (Worker, {"metadata"}),
+        (ActorMetadata, {"node_id"}),
+    ],
+)
+def test_an_object_of_ray_has_the_attributes_that_are_read(kind: type, names: set[str]) -> None:
+    assert names <= fields(kind)
+
+
+@pytest.mark.parametrize("name", ["PlacementGroupCleanerCallback", "create_scaling_policy"])
+def test_the_trainer_looks_a_replaced_name_up_in_its_module(name: str) -> None:
+    functions = vars(data_parallel_trainer.DataParallelTrainer).values()
+    assert hasattr(data_parallel_trainer, name)
+    assert any(name in function.__code__.co_names for function in functions if inspect.isfunction(function))
+
+
+def test_the_start_of_a_group_is_by_the_monotonic_clock() -> None:
+    """AllowedSizes compares it with `time.monotonic`."""
+    util = importlib.import_module("ray.train.v2._internal.util")
+    assert "monotonic" in util.time_monotonic.__code__.co_names
+
+
+@pytest.mark.parametrize("name", [rayinternals.FAILURES_LOG, rayinternals.WORKER_LOG])
+def test_a_filtered_logger_is_one_of_rays(name: str) -> None:
+    assert importlib.import_module(name).logger.name == name
+
+
+def test_the_resources_of_a_rank() -> None:
+    assert rayinternals.resources_per_worker(ScalingConfig(num_workers=2, resources_per_worker={"CPU": 3})) == {
+        "CPU": 3
+    }
+
+
+@pytest.mark.parametrize("preempted", [True, False])
+def test_a_reclaimed_node_is_told_from_a_crash(preempted: bool) -> None:
+    error = RayActorError(preempted=preempted)
+    assert rayinternals.is_preempted(error) == preempted
+    assert rayinternals.is_preempted(rayinternals.WorkerHealthCheckFailedError("died", error)) == preempted
+    assert not rayinternals.is_preempted(RuntimeError("a bug"))
+
+
+def test_ray_has_the_calls_that_drain_a_node() -> None:
+    from ray._private.state import GlobalState
+    from ray._private.worker import connect
+    from ray._raylet import InnerGcsClient
+    from ray.core.generated.autoscaler_pb2 import DrainNodeReason
+
+    assert DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+    assert hasattr(InnerGcsClient, "drain_node")
+    assert "gcs_client" in connect.__code__.co_names, "an attribute of the process's worker"
+    assert parameters(GlobalState.get_draining_nodes) == []
+
+
+def test_a_process_outside_of_ray_train_has_no_context() -> None:
+    for name in (rayprocess.TUNE_SESSION, rayprocess.TRAIN_CONTEXT):
+        importlib.import_module(name)
+    assert not rayprocess.in_tune_trial()
+    assert rayprocess.train_context() is None
+    assert importlib.import_module(rayprocess.TRAIN_CONTEXT).TrainContext is TrainContext
+
+
+@pytest.mark.parametrize(("enabled", "version"), [("1", "V2"), ("0", "V1")])
+def test_v2_is_told_from_v1_by_a_public_name(enabled: str, version: str) -> None:
+    assert RunConfig.__module__.startswith("ray.")
+    script = "from ray import train; print('V2' if hasattr(train, 'UserCallback') else 'V1')"
+    process = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"RAY_TRAIN_V2_ENABLED": enabled},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert process.stdout.split() == [version]
