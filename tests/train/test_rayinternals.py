@@ -132,7 +132,7 @@ def test_ray_has_the_calls_that_drain_a_node() -> None:
 
     assert DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
     assert hasattr(InnerGcsClient, "drain_node")
-    assert "gcs_client" in connect.__code__.co_names, "an attribute of the process's worker"
+    assert "gcs_client" in inspect.unwrap(connect).__code__.co_names, "an attribute of the process's worker"
     assert parameters(GlobalState.get_draining_nodes) == []
 
 
