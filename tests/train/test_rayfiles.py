@@ -107,9 +107,14 @@ def test_fields_that_the_attempt_sets_are_rejected(field: str) -> None:
 
 
 def test_a_run_does_not_wait_for_rays_placement_group_cleaner() -> None:
+    from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
     from ray.train.v2.api import data_parallel_trainer
 
-    from spotladder.train.rayworkers import NothingToClean
+    from spotladder.train.rayinternals import ControllerCallback
 
     ray_run_config()
-    assert data_parallel_trainer.PlacementGroupCleanerCallback is NothingToClean
+    replacement = data_parallel_trainer.PlacementGroupCleanerCallback
+    assert issubclass(replacement, ControllerCallback)
+    own = {name for name in vars(PlacementGroupCleanerCallback) if name.startswith(("before_", "after_"))}
+    assert own, "Ray's cleaner reacts to events of the controller"
+    assert not own & vars(replacement).keys()
