@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spotladder.clusters.client import Client
-from spotladder.clusters.connection import connect
 from spotladder.resources import APIResource
 from spotladder.workloads import names
-from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
-from tests.kube.apiserver import ApiServer, tools
+from tests.kube import jobset
+from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
 from tests.kube.world import CRDS, crd_files, eventually, install_kinds, ray_spec, world
 from tests.workloads.builders import jobset_template
@@ -187,28 +185,13 @@ async def test_pods_that_a_quota_forbids_exhaust_no_tier(api_server: ApiServer) 
 
 async def test_pods_of_a_jobset_that_a_quota_forbids_exhaust_no_tier(api_server: ApiServer) -> None:
     """Kubernetes' job controller reports this in an Event about the Job, which has none of spotladder's labels."""
-    (crd,) = (tools() / "crds" / "jobset").glob("*jobsets*.yaml")
-    await install_kinds(api_server, [crd])
-    try:
-        async with world(api_server) as here, here.operator():
-            await here.submit(workload={"jobSet": {"template": jobset_template()}})
-            await eventually(lambda: here.client.get(JOBSETS, "digits-a001", here.namespace))
-            acted = {"status": {"restarts": 0}}  # JobSet's controller has created the Job
-            await here.client.merge(JOBSETS, "digits-a001", here.namespace, body=acted, subresource="status")
-            job = {"name": "digits-a001-workers-0", "namespace": here.namespace, "uid": "of-the-job"}
-            said = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
-            await here.record_event(
-                "FailedCreate", said, about={"kind": "Job", "metadata": job}, source="job-controller"
-            )
-            assert "exceeded quota: gpu" in await message_of(here, "Degraded", "True", "QuotaExceeded")
-            for _ in range(4):
-                await here.pass_time(900)
-            assert await here.is_on("spot-a", 1)
-    finally:
-        async with Client(connect(str(api_server.kubeconfig))) as client:
-            await client.delete(CRDS, "jobsets.jobset.x-k8s.io")
-
-            async def gone() -> bool:
-                return not await client.exists(JOBSETS)
-
-            await eventually(gone)
+    async with jobset.jobset_installed(api_server), world(api_server) as here, here.operator():
+        await here.submit(workload={"jobSet": {"template": jobset_template()}})
+        await jobset.acted_on(here, 1)
+        job = {"name": "digits-a001-workers-0", "namespace": here.namespace, "uid": "of-the-job"}
+        said = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
+        await here.record_event("FailedCreate", said, about={"kind": "Job", "metadata": job}, source="job-controller")
+        assert "exceeded quota: gpu" in await message_of(here, "Degraded", "True", "QuotaExceeded")
+        for _ in range(4):
+            await here.pass_time(900)
+        assert await here.is_on("spot-a", 1)

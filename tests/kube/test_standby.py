@@ -45,12 +45,13 @@ async def training(here: KubeWorld, **spec: Any) -> None:
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))
     log_of(here).start(1, "spot-a", stands_by=True)
+    await eventually(lambda: reads_the_log(here))
 
-    async def read() -> bool:
-        await here.pass_time(20)
-        return load_state((await here.status())["state"]).progress.stands_by
 
-    await eventually(read)
+async def reads_the_log(here: KubeWorld) -> bool:
+    """Whether the controller has read the start entry of the program that can hold a standby attempt."""
+    await here.pass_time(20)
+    return load_state((await here.status())["state"]).progress.stands_by
 
 
 async def standby_of(here: KubeWorld) -> Object:
