@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from spotladder.core.model import AttemptSeen, Drain, PodSeen, Progress, Replace, Stage
+from spotladder.core.elastic import BEGIN_DELAY
+from spotladder.core.explanation import explain
+from spotladder.core.model import AttemptSeen, Drain, PodSeen, Progress, Replace, Resize, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.replacing import COMMIT_RESERVE
-from spotladder.core.situation import REMOVAL_DELAY
+from spotladder.core.situation import REMOVAL_DELAY, Situation
 from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, worker
 
 PROVISION = 600.0
@@ -146,6 +148,79 @@ def test_a_program_that_begins_with_all_workers_needs_them_until_it_has_begun(re
     else:
         made.see_again(after=PROVISION)
         assert Reason.INSUFFICIENT_CAPACITY in made.reasons
+
+
+def starting(*pods: PodSeen, surplus: int | None = 0, **more: object) -> AttemptSeen:
+    """An attempt whose program begins only when all requested workers are ready."""
+    return seen(*pods, starts_whole=True, surplus=surplus, **more)
+
+
+def resized(made: Job) -> list[int]:
+    """The numbers of workers that the newest decision asks for."""
+    return [todo.workers for todo in made.last.actions if isinstance(todo, Resize)]
+
+
+def waiting_for_two(made: Job, **more: object) -> Job:
+    """An attempt of four workers of which two are ready and two have no node."""
+    made.see()
+    made.see(starting(*workers("a", "b"), pending("c"), pending("d"), **more), after=10)
+    return made
+
+
+def test_a_program_begins_without_the_workers_that_have_had_no_node_for_a_while() -> None:
+    made = waiting_for_two(job())
+    assert (made.state.stage, resized(made)) == (Stage.STARTING, [])
+    assert made.last.wake_at == made.now + BEGIN_DELAY
+    explained = explain(Situation(made.spec, made.state, made.last_seen, made.now))
+    assert explained is not None
+    assert (explained.timer, explained.until) == ("elastic.min", made.now + BEGIN_DELAY)
+    made.see_again(after=BEGIN_DELAY)
+    assert (made.state.stage, resized(made)) == (Stage.STARTING, [2])
+    made.see(starting(*workers("a", "b"), surplus=-2), after=2)
+    assert made.state.stage is Stage.STARTING, "KubeRay has not submitted the program yet"
+    made.see(seen(*workers("a", "b"), surplus=-2), after=2)
+    assert (made.state.stage, made.state.message, resized(made)) == (Stage.RUNNING, "2 of 4 workers", [4])
+    made.see(seen(*workers("a", "b"), pending("e"), pending("f"), surplus=0, size=2), after=2)
+    assert (resized(made), made.state.failures, made.state.stage) == ([], 0, Stage.RUNNING)
+
+
+def test_a_program_begins_at_once_without_workers_that_the_provisioner_refuses() -> None:
+    assert resized(waiting_for_two(job(), refused=True)) == [2]
+
+
+def test_a_program_waits_for_workers_that_have_a_node() -> None:
+    made = waiting_for_two(job())
+    placed = replace(pending("c", unschedulable=False), scheduled=True)
+    made.see(starting(*workers("a", "b"), placed, pending("d")), after=BEGIN_DELAY)
+    assert resized(made) == []
+    made.see(starting(*workers("a", "b", "c"), pending("d")), after=1)
+    assert resized(made) == [3], "the time runs from the moment at which enough workers were ready"
+
+
+def test_the_delay_starts_again_below_the_smallest_size() -> None:
+    made = waiting_for_two(job())
+    made.see(starting(*workers("a"), lost("b"), pending("c"), pending("d")), after=BEGIN_DELAY - 1)
+    made.see(starting(*workers("a", "e"), pending("c"), pending("d")), after=2)
+    assert (resized(made), made.last.wake_at) == ([], made.now + BEGIN_DELAY)
+
+
+def test_provision_timeout_does_not_run_while_enough_workers_are_ready_to_begin() -> None:
+    made = Job(spec(tier("spot-a", 3, 20.0), tier("on-demand", -1), workers=4, min_workers=2))
+    waiting_for_two(made)
+    for _ in range(5):
+        made.see_again(after=10)
+    assert made.number == 1
+    made.see(starting(*workers("a"), pending("b2"), pending("c"), pending("d")), after=1)
+    for _ in range(5):
+        made.see_again(after=10)
+    assert Reason.INSUFFICIENT_CAPACITY in made.reasons
+
+
+def test_a_worker_that_is_lost_before_the_program_begins_is_left_out_too() -> None:
+    made = waiting_for_two(job(least=1))
+    made.see_again(after=BEGIN_DELAY)
+    made.see(starting(*workers("a"), lost("b"), pending("e"), surplus=-2), after=1)
+    assert (resized(made), made.state.failures) == ([1], 1)
 
 
 def on_a_cluster(made: Job, **more: object) -> Job:

@@ -185,12 +185,13 @@ def test_elastic_jobs_keep_the_invariants_in_any_world(seed: int, crashes: float
     assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
 
 
-def test_many_elastic_worlds_contain_a_restart_with_fewer_workers() -> None:
+def test_many_elastic_worlds_contain_a_start_and_a_restart_with_fewer_workers() -> None:
     """Otherwise the previous test would not cover them."""
     worlds = [elastic_world(seed) for seed in range(40)]
     for world in worlds:
         Decider(world, 0.0).run(60)
     assert sum(world.shrinks > 0 for world in worlds) > 10
+    assert sum(world.begun_smaller > 0 for world in worlds) > 2
 
 
 class Returning(Ordered):

@@ -19,6 +19,7 @@ from spotladder.core.model import (
     Loss,
     Observation,
     Replace,
+    Resize,
     TakeOver,
 )
 from spotladder.core.policies import Policy
@@ -107,6 +108,8 @@ class Decider:
                 self.world.delete(action)
             case Replace():
                 self.world.replace(action)
+            case Resize():
+                self.world.resize(action)
             case TakeOver():
                 assert self.state.attempt is not None
                 assert action.attempt == self.state.attempt.number, "only the live attempt may write"

@@ -23,6 +23,7 @@ from spotladder.core.model import (
     PodSeen,
     Progress,
     Replace,
+    Resize,
     TakeOver,
     UpdateStrategy,
 )
@@ -82,7 +83,7 @@ class Program:
         works = [pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead]
         workers = sum(pod.role is PodRole.WORKER for pod in works)
         heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
-        needed = self.workers if self.begins_whole and not self.started else self.least
+        needed = self.wanted if self.begins_whole and not self.started else self.least
         return bool(self.pods) and heads and workers >= needed
 
     @property
@@ -122,6 +123,7 @@ class RandomWorld:
     handovers: int = 0
     takeovers: int = 0
     shrinks: int = 0
+    begun_smaller: int = 0
 
     # --- the backend ---
 
@@ -168,6 +170,23 @@ class RandomWorld:
             program.leaving |= set(action.pods)
         going = {pod.uid for pod in program.pods if pod.uid in action.pods and pod.phase is PodPhase.RUNNING}
         program.wanted = program.workers + (0 if action.remove else len(going))
+
+    def resize(self, action: Resize) -> None:
+        program = self.programs.get(action.attempt)
+        if program is None or program.tier in self.cut_off:
+            return
+        assert program.hands_over, "only where the number of workers can be changed"
+        if action.workers == program.workers:
+            program.wanted = program.workers
+            return
+        assert program.least <= action.workers, "enough workers are left"
+        placed = program.tier in self.slow - self.dry
+        out = {pod.uid for pod in program.pods if not placed and pod.phase is PodPhase.PENDING}
+        staying = [pod for pod in program.pods if pod.uid not in out]
+        workers = sum(pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST for pod in staying)
+        if workers >= action.workers and not program.started:
+            self.begun_smaller += program.wanted == program.workers
+            program.pods, program.wanted = staying, workers
 
     def take_over(self, action: TakeOver) -> None:
         assert self.spec.handover is Handover.FENCED, "a takeover needs the fence"
@@ -265,7 +284,8 @@ class RandomWorld:
 
     def _live(self, program: Program, seconds: float) -> None:
         for pod in program.pods:
-            if pod.phase is PodPhase.PENDING and program.tier not in self.dry | self.slow:
+            scarce = self.begins_whole and pod.role is PodRole.WORKER and self.random.random() < 0.8
+            if pod.phase is PodPhase.PENDING and program.tier not in self.dry | self.slow and not scarce:
                 pod.phase = PodPhase.RUNNING
                 if program.tier in self.crashing and not program.started and pod.role is PodRole.HEAD:
                     pod.phase, pod.cause = PodPhase.LOST, Cause.APP_ERROR

@@ -53,3 +53,19 @@ def test_an_elastic_job_continues_with_fewer_workers_and_grows_again(here: E2eCl
     assert (here.status()["attempt"], here.status()["failures"]) == (1, 1)
     here.suspend()
     here.is_the_uninterrupted_result(steps=here.steps())
+
+
+def test_an_elastic_job_begins_without_workers_that_get_no_node_and_grows_later(here: E2eCluster) -> None:
+    here.pool(SPOT, 2)
+    tier = {"name": SPOT, "maxFailures": 5, "provisionTimeout": "60s"}
+    here.submit(tier, workload=workload(here, 3), elastic={"min": 2, "growAfter": "5s"})
+    here.runs(SPOT)
+    trains_with(here, 2, 60)
+    assert (here.status()["attempt"], here.status()["failures"]) == (1, 0)
+
+    here.give(SPOT)
+    trains_with(here, 3, 240)
+    print(f"elastic: {handover(here.done()):.1f} s without a step when the third worker joined")
+    assert (here.status()["attempt"], here.status()["failures"], here.status()["phase"]) == (1, 0, "Running")
+    here.suspend()
+    here.is_the_uninterrupted_result(steps=here.steps())

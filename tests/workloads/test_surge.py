@@ -110,6 +110,7 @@ def surplus(state: AttemptObjects) -> int | None:
     [
         (objects(W0, W1), 0),
         (objects(W0, W1, replicas=3), 1),
+        (objects(W0, replicas=1), -1),
         (objects(W0, W1, cluster={"enableInTreeAutoscaling": True}), None),
         (objects(W0, W1, numOfHosts=2), None),
         (objects(W0, W1, groupName="other"), None),
@@ -120,7 +121,54 @@ def test_surplus_workers(state: AttemptObjects, expected: int | None) -> None:
     assert surplus(state) == expected
 
 
+WAITING = worker("w-1", phase="Pending", node="")
+
+SIZES: dict[str, tuple[AttemptObjects, int, tuple[int, list[str]] | None]] = {
+    "without the worker that has no node": (objects(W0, WAITING), 1, (1, ["w-1"])),
+    "a worker that has a node stays": (objects(W0, worker("w-1", phase="Pending")), 1, None),
+    "left out already": (objects(W0, replicas=1), 1, None),
+    "left out already, and its pod still exists": (
+        objects(W0, WAITING, replicas=1, scaleStrategy={"workersToDelete": ["w-1"]}),
+        1,
+        None,
+    ),
+    "not all workers are observed: KubeRay would remove another one": (objects(W0), 1, None),
+    "a worker that is being deleted is named too": (objects(W0, worker("w-1", deleted=True)), 1, (1, ["w-1"])),
+    "fewer would be left than are needed": (objects(W0, WAITING), 2, None),
+    "all workers again": (objects(W0, replicas=1), 2, (2, [])),
+    "all workers again: a name that KubeRay still needs": (
+        objects(W0, WAITING, replicas=1, scaleStrategy={"workersToDelete": ["w-1"]}),
+        2,
+        (2, ["w-1"]),
+    ),
+    "all workers are asked for": (objects(W0, W1), 2, None),
+}
+
+
+@pytest.mark.parametrize(("state", "workers", "expected"), SIZES.values(), ids=list(SIZES))
+def test_the_patch_asks_for_fewer_workers_and_for_all_again(
+    state: AttemptObjects, workers: int, expected: tuple[int, list[str]] | None
+) -> None:
+    change = RAYJOB.resizing(state, workers)
+    if expected is None:
+        assert change is None
+        return
+    assert change is not None
+    assert list(change.patch) == [
+        {"op": "test", "path": "/spec/workerGroupSpecs/0/groupName", "value": "workers"},
+        {"op": "add", "path": "/spec/workerGroupSpecs/0/replicas", "value": expected[0]},
+        {"op": "add", "path": "/spec/workerGroupSpecs/0/scaleStrategy", "value": {"workersToDelete": expected[1]}},
+    ]
+
+
+def test_min_replicas_shrinks_with_replicas() -> None:
+    change = RAYJOB.resizing(objects(W0, WAITING, minReplicas=2), 1)
+    assert change is not None
+    assert {"op": "add", "path": "/spec/workerGroupSpecs/0/minReplicas", "value": 1} in change.patch
+
+
 def test_a_jobset_has_a_fixed_size() -> None:
     there = AttemptObjects(jobset(), (), (pod("w-0"),))
     assert JOBSET.read(1, there, NODES).surplus is None
     assert JOBSET.replacing(there, {"uid-w-0"}, remove=False) is None
+    assert JOBSET.resizing(there, 1) is None

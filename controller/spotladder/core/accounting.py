@@ -98,6 +98,7 @@ def rewound(state: JobState, now: Instant) -> JobState:
             replace_by=None if attempt.replace_by is None else attempt.replace_by - step,
             leave_by=None if attempt.leave_by is None else attempt.leave_by - step,
             handing_over_since=not_after(attempt.handing_over_since),
+            enough_since=not_after(attempt.enough_since),
         )
     impeded, standby = state.impeded, state.standby
     return replace(

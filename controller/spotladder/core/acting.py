@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spotladder.core import limits
 from spotladder.core.accounting import HOUR
+from spotladder.core.elastic import begin_due, resize
 from spotladder.core.hedging import hedge_due
 from spotladder.core.idle import idle_budget_ends_at
 from spotladder.core.impediment import Timer, timer_of
@@ -44,7 +45,7 @@ def actions(here: Situation) -> tuple[Action, ...]:
         todo.append(Delete(attempt.number, attempt.end_reason or state.reason))
     elif state.stage in TERMINAL:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
-    elif (replacing := _replace(here)) is not None:
+    elif (replacing := _replace(here) or resize(here)) is not None:
         todo.append(replacing)
     return (*todo, *_standby_actions(here))
 
@@ -116,7 +117,7 @@ def _timers(here: Situation) -> list[Instant | None]:
                 times.append(here.queue_deadline)
             case Timer.START:
                 times.append(here.start_deadline)
-        times.append(here.attribution_deadline)
+        times += [here.attribution_deadline, _ahead(begin_due(here), here.now)]
         if here.reachable and not here.waits_for_capacity:
             times.append(here.recovery_deadline)
     if state.stage in READY:
@@ -128,6 +129,11 @@ def _timers(here: Situation) -> list[Instant | None]:
     elif state.stage is Stage.ENDING:
         times.append(here.handover_deadline)
     return times
+
+
+def _ahead(time: Instant | None, now: Instant) -> Instant | None:
+    """The time, unless it has passed."""
+    return time if time is not None and time > now else None
 
 
 def _standby_timers(here: Situation) -> list[Instant | None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from spotladder.core.contract import Variable
-from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Replace, Seconds, TakeOver
+from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Replace, Resize, Seconds, TakeOver
 
 LAST_COMMIT_LIMIT: Seconds = 10.0
 """Maximum time for which a backend delays the report of a program's exit until it has read the commit log, so that the
@@ -41,6 +41,10 @@ class AttemptBackend(Protocol):
     def replace(self, action: Replace) -> None:
         """Run replacements beside these pods, or hand over to them. Only called where `surplus` is not None. An attempt
         or a pod that does not exist is not an error."""
+
+    def resize(self, action: Resize) -> None:
+        """Ask for this number of workers. Only called where `surplus` is not None and the attempt is elastic. An
+        attempt that does not exist is not an error."""
 
     def take_over(self, action: TakeOver) -> None:
         """Let the held program of this attempt, launched as a standby, start. An attempt that does not exist is not an

@@ -1,19 +1,25 @@
 """Elastic attempts, which train with fewer workers than they were launched with.
 
 1. The attempt is ready with `min_workers`. provisionTimeout runs only below that.
-   Where the program begins only with all workers, the attempt needs all of them until then.
-2. After a loss, or a notice, that leaves enough workers, the program restarts with fewer inside the attempt, which
+2. Where the program begins only when all requested workers are ready, it begins with fewer after `BEGIN_DELAY`: those
+   without a node are requested again once it has begun. Where their number cannot be changed, the attempt needs all.
+3. After a loss, or a notice, that leaves enough workers, the program restarts with fewer inside the attempt, which
    recovers until the program trains with workers that stay. Each loss counts as usual.
-3. Where the program does not learn of a notice by itself, it is asked to continue without the noticed pods
+4. Where the program does not learn of a notice by itself, it is asked to continue without the noticed pods
    (`replacing.py`).
-4. The program decides when it grows.
+5. The program decides when it grows.
 """
 
 from __future__ import annotations
 
 from spotladder.core import limits
-from spotladder.core.model import Loss, PodPhase, PodRole
-from spotladder.core.situation import Situation
+from spotladder.core.gang import gang_ready
+from spotladder.core.model import Instant, Loss, PodPhase, PodRole, Resize, Seconds
+from spotladder.core.situation import LIVE, Situation
+
+BEGIN_DELAY: Seconds = 30.0
+"""How long enough ready workers wait for those without a node before the program begins. Nodes that a provisioner
+starts at the same time come within this time, and a program that has begun must restart to use them."""
 
 
 def staying_workers(here: Situation) -> int:
@@ -57,3 +63,40 @@ def how_many(here: Situation) -> str:
     """With how many workers an elastic attempt is ready, if these are not all; "" otherwise."""
     staying = staying_workers(here)
     return f"{staying} of {here.workers} workers" if here.elastic and staying < here.workers else ""
+
+
+# --- beginning with fewer workers ---
+
+
+def enough_since(here: Situation) -> Instant | None:
+    """Since when enough workers are ready for the program to begin, while it waits for the rest; None if it does not
+    wait."""
+    attempt, seen = here.state.attempt, here.attempt_seen
+    if attempt is None or seen is None or not (seen.starts_whole and seen.reachable and here.elastic):
+        return None
+    if here.all_pods_ready or not gang_ready(seen, here.needed):
+        return None
+    return here.now if attempt.enough_since is None else attempt.enough_since
+
+
+def begin_due(here: Situation) -> Instant | None:
+    """When the program begins without the workers that have no node: at once if the provisioner has refused them. None
+    if it does not, or while another worker that has a node is not ready."""
+    attempt, seen = here.state.attempt, here.attempt_seen
+    if attempt is None or seen is None or attempt.enough_since is None or here.state.stage not in LIVE:
+        return None
+    workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST)
+    if any(not pod.ready and (pod.scheduled or pod.phase is PodPhase.RUNNING) for pod in workers):
+        return None
+    return attempt.enough_since + (0.0 if seen.refused else BEGIN_DELAY)
+
+
+def resize(here: Situation) -> Resize | None:
+    """The change of the number of requested workers that is due: fewer, so that the program begins, or all again once
+    it has begun."""
+    attempt, seen = here.state.attempt, here.attempt_seen
+    if attempt is None or seen is None or not seen.reachable or seen.surplus is None or here.state.stage not in LIVE:
+        return None
+    if seen.starts_whole:
+        return Resize(attempt.number, staying_workers(here)) if here.passed(begin_due(here)) else None
+    return Resize(attempt.number, here.workers) if here.elastic and seen.surplus < 0 else None

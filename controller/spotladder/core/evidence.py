@@ -161,6 +161,8 @@ def _slow_start(here: Situation) -> str:
         return ""
     if here.all_pods_ready:
         return "every pod is ready; the program has not shown progress yet" if here.state.stage in LIVE else ""
+    if here.attempt.enough_since is not None:
+        return "enough workers are ready; the program begins without the workers that get no node"
     missing = [pod for pod in here.attempt_seen.pods if pod.phase is not PodPhase.LOST and not pod.ready]
     return f"every pod has a node and its image; not ready yet: {_names(missing)}"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from spotladder.core.elastic import begin_due
 from spotladder.core.hedging import hedge_due, hedge_tier
 from spotladder.core.idle import idle_budget_ends_at
 from spotladder.core.impediment import ImpedimentRule, MatchedRule, Timer, classify
@@ -20,6 +21,9 @@ from spotladder.core.situation import Situation
 IDLE_BUDGET = "idleBudget"
 """The `timer` of a gang that waits for more nodes until its nodes have cost the budget of their tier. It expires at
 another time whenever a node comes or goes."""
+
+ELASTIC_MIN = "elastic.min"
+"""The `timer` of an elastic attempt whose program begins with fewer workers when it expires."""
 
 HEDGE_AFTER = "overlap.hedgeAfter"
 """The timer after which the next tier is started beside the attempt."""
@@ -55,6 +59,8 @@ def explain(here: Situation) -> Explanation | None:
 def _sentence(here: Situation, found: MatchedRule) -> str:
     seen = here.attempt_seen
     if found.rule.impediment is Impediment.START:
+        if begin_due(here) is not None:
+            return found.message
         return "every pod has a node and its image, but not all are ready yet"
     if found.rule.impediment is not Impediment.CAPACITY or here.state.stage is Stage.IDLE:
         return found.message
@@ -78,6 +84,8 @@ def _next(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, s
     state, timer = here.state, rule.timer
     if state.stage is Stage.IDLE:
         return ("pause", state.paused_until, "the next attempt starts") if state.paused_until is not None else _NOTHING
+    if timer is Timer.START and (due := begin_due(here)) is not None:
+        return _ends(ELASTIC_MIN, due, "the program begins with fewer workers")
     if state.stage is Stage.RECOVERING and timer in (Timer.PROVISION, Timer.START) and not here.waits_for_capacity:
         return _ends("recoveryTimeout", here.recovery_deadline, "a new attempt starts")
     match timer:

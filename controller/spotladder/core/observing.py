@@ -6,6 +6,7 @@ from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_first_commit, with_pace, with_sightings
 from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
+from spotladder.core.elastic import enough_since
 from spotladder.core.evidence import contact_lost
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
 from spotladder.core.model import Attempt, Exit, Instant, Seconds, Stage, Steps
@@ -54,6 +55,8 @@ def _take_in_attempt(draft: Draft) -> None:
             attempt = remember_alive(attempt, seen)
     if seen.exit is Exit.FAILED and attempt.exited_at is None:
         attempt = replace(attempt, exited_at=draft.now)
+    if (since := enough_since(draft.here)) != attempt.enough_since:
+        attempt = replace(attempt, enough_since=since)
     draft.state = replace(draft.state, attempt=attempt)
 
 

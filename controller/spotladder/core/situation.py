@@ -77,10 +77,10 @@ class Situation:
 
     @property
     def needed(self) -> int:
-        """The number of workers that the live attempt needs: to begin if its program begins only with all, to train
-        otherwise."""
+        """The number of workers that the live attempt needs: all if its program begins only with all of them and their
+        number cannot be changed, those with which it can train otherwise."""
         seen = self.attempt_seen
-        if seen is not None and seen.starts_whole:
+        if seen is not None and seen.starts_whole and seen.surplus is None:
             return self.workers
         return needed_workers(self.state.attempt, self.spec)
 
@@ -114,8 +114,10 @@ class Situation:
 
     @property
     def all_pods_ready(self) -> bool:
-        """Whether the head and every worker that the attempt needs are running and ready."""
-        return gang_ready(self.attempt_seen, self.needed)
+        """Whether the head and every worker that the attempt needs are running and ready. An elastic program that begins
+        only with all workers needs all of them until it has begun."""
+        seen = self.attempt_seen
+        return gang_ready(seen, self.workers if seen is not None and seen.starts_whole else self.needed)
 
     @property
     def moves_again(self) -> bool:

@@ -34,6 +34,7 @@ from spotladder.core.model import (
     PodRole,
     PodSeen,
     Replace,
+    Resize,
     Seconds,
     TakeOver,
 )
@@ -165,6 +166,10 @@ class LocalBackend:
             attempt.fleet.hand_over(action.pods, action.deadline)
         if action.remove:
             attempt.fleet.remove(action.pods)
+
+    def resize(self, action: Resize) -> None:
+        """Never asked for: `surplus` is None, and a program of this machine begins as soon as enough nodes are up."""
+        raise AssertionError(f"the number of workers of attempt {action.attempt} is not changed on this machine")
 
     def take_over(self, action: TakeOver) -> None:
         """Write the notice that lets the held program start."""

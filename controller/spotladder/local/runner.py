@@ -36,6 +36,7 @@ from spotladder.core.model import (
     Observation,
     Progress,
     Replace,
+    Resize,
     Seconds,
     Stage,
     TakeOver,
@@ -209,6 +210,8 @@ class Runner:
                 self._backend.delete(action)
             case Replace():
                 self._backend.replace(action)
+            case Resize():
+                self._backend.resize(action)
             case TakeOver():
                 self._backend.take_over(action)
             case Finish():

@@ -122,6 +122,11 @@ class WorkloadKind(Protocol):
         """The change that adds a replacement for each of these pods (uids) or, with `remove`, removes them. None
         if no change is needed. Called only for attempts whose `surplus` is not None."""
 
+    def resizing(self, objects: AttemptObjects, workers: int) -> ObjectPatch | None:
+        """The change with which this number of workers is requested: without those that have no node if these are fewer
+        than the attempt was launched with. None if no change is needed, or while fewer would be left. Called only for
+        attempts whose `surplus` is not None."""
+
     def read(
         self,
         attempt: int,

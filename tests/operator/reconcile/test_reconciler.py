@@ -13,6 +13,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.core.codec import load_state
+from spotladder.core.elastic import BEGIN_DELAY
 from spotladder.core.model import Stage
 from spotladder.core.situation import REMOVAL_DELAY
 from spotladder.custom_resources import FINALIZER
@@ -204,6 +205,43 @@ async def test_an_elastic_job_continues_without_a_lost_worker_and_grows_again() 
         status = await here.status()
         assert await stage_is(here, Stage.RUNNING)
         assert (status["attempt"], status["failures"]) == (1, 1)
+
+
+async def test_an_elastic_job_begins_without_the_workers_that_have_no_node() -> None:
+    async with memory() as here:
+        await here.submit(elastic={"min": 1})
+        await eventually(lambda: here.is_on("spot-a", 1))
+        await here.pod(1, "head", 0)
+        await here.pod(1, "worker", 0)
+        left_out = await here.pod(1, "worker", 1, run=False)
+        await here.raycluster(1)
+        await here.report(1, jobDeploymentStatus="Initializing")
+        await here.pass_time(BEGIN_DELAY / 2)
+        status = await here.status()
+        assert (status["phase"], (await here.worker_group(1))["replicas"]) == ("Pending", 2)
+        assert (status["waiting"]["timer"], status["waiting"]["then"]) == (
+            "elastic.min",
+            "the program begins with fewer workers",
+        )
+        await here.pass_time(BEGIN_DELAY / 2)
+        group = await here.worker_group(1)
+        assert (group["replicas"], group["scaleStrategy"]) == (1, {"workersToDelete": [left_out]})
+
+        await here.client.delete(PODS, left_out, NAMESPACE, grace=0)
+        await here.report(1, jobDeploymentStatus="Running", jobStatus="RUNNING")
+        await eventually(lambda: here.has_phase("Running"))
+        await eventually(lambda: asks_for(here, 2))
+        await here.pod(1, "worker", 2, run=False)
+        trains_with(here, 1)
+        await here.pass_time(600)
+        status = await here.status()
+        assert await stage_is(here, Stage.RUNNING)
+        assert (status["attempt"], status["failures"]) == (1, 0)
+        assert load_state(status["state"]).message == "1 of 2 workers"
+
+
+async def asks_for(here: KubeWorld, workers: int) -> bool:
+    return bool((await here.worker_group(1))["replicas"] == workers)
 
 
 async def stage_is(here: KubeWorld, stage: Stage) -> bool:

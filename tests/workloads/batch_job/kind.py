@@ -84,6 +84,9 @@ class BatchJobKind:
     def replacing(self, objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> None:
         return None
 
+    def resizing(self, objects: AttemptObjects, workers: int) -> None:
+        return None
+
     def read(
         self,
         attempt: int,

@@ -60,6 +60,18 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class Resize:
+    """Ask for this number of workers of this attempt. Repeated; must be idempotent.
+
+    With fewer than the attempt was launched with, its program begins without the workers that have no node: these are
+    no longer asked for, and a worker that has a node stays. Otherwise all of them are asked for again.
+    """
+
+    attempt: int
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
 class TakeOver:
     """Let the held program of this attempt start. Repeated until the commit log has its start; must be idempotent."""
 
@@ -74,7 +86,7 @@ class Finish:
     reason: Reason
 
 
-Action = Launch | Drain | Delete | Replace | TakeOver | Finish
+Action = Launch | Drain | Delete | Replace | Resize | TakeOver | Finish
 
 
 @dataclass(frozen=True, slots=True)

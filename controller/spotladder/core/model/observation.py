@@ -155,7 +155,8 @@ class AttemptSeen:
     `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
 
     `queue` is what the admission queue says of it, None without a queue. `surplus` is the number of workers requested
-    beyond those that the attempt was launched with; None where pods cannot be replaced inside an attempt.
+    beyond those that the attempt was launched with, negative while fewer are requested; None where this number cannot
+    be changed, so that no pod can be replaced inside the attempt.
 
     `nodes` is the number of nodes of the pods and `silent_nodes` the number of these that have stopped sending
     heartbeats, including those whose Ready condition is not False yet; `cluster_nodes` and `cluster_silent_nodes` are

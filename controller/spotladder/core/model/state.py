@@ -99,7 +99,8 @@ class Attempt:
     store them. `min_workers` is the number of workers with which it can train; None: all of them.
     `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
-    group of ranks whose heartbeats were observed, the newest last.
+    group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
+    elastic attempt are ready to begin, while its program waits for the rest.
     """
 
     number: int
@@ -127,6 +128,7 @@ class Attempt:
     leave_by: Instant | None = None
     steps: tuple[Steps, ...] = ()
     min_workers: int | None = None
+    enough_since: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from spotladder.core.backend import launch_variables
 from spotladder.core.bad_nodes import bad_nodes
 from spotladder.core.contract import Notice, Variable
 from spotladder.core.durations import format_duration
-from spotladder.core.model import Delete, Drain, Handover, JobState, Launch, Replace, TakeOver
+from spotladder.core.model import Delete, Drain, Handover, JobState, Launch, Replace, Resize, TakeOver
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import InvalidSpec
@@ -34,7 +34,7 @@ from spotladder.workloads.causes import silent
 from spotladder.workloads.kinds import all_made, main_kinds
 from spotladder.workloads.records import Made, PodRecord, WorkloadRecord
 from spotladder.workloads.references import Reference, references
-from spotladder.workloads.workload import AttemptObjects
+from spotladder.workloads.workload import AttemptObjects, ObjectPatch
 
 SHORT_GRACE = 5
 """Grace period in seconds of the pods of an attempt that is being removed. The drain is over, so all commits are done.
@@ -225,7 +225,15 @@ class Applier:
         if action.hand_over:
             going = [pod for pod in found.objects.pods if pod.uid in action.pods]
             await self._notify(found, going, Notice.of_handover(action.deadline))
-        change = loaded.workload.replacing(found.objects, action.pods, remove=action.remove)
+        await self._change(found, loaded.workload.replacing(found.objects, action.pods, remove=action.remove))
+
+    async def resize(self, loaded: Loaded, action: Resize) -> None:
+        """Change the number of workers that are requested for an attempt."""
+        found = loaded.found.attempts.get(action.attempt)
+        if found is not None and not found.cluster.problem:
+            await self._change(found, loaded.workload.resizing(found.objects, action.workers))
+
+    async def _change(self, found: Located, change: ObjectPatch | None) -> None:
         if change is None:
             return
         target = change.target

@@ -15,7 +15,7 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
-from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch, Replace, TakeOver
+from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch, Replace, Resize, TakeOver
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -81,7 +81,7 @@ class Executor:
         live = decision.state.attempt.number if decision.state.attempt else None
         chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
             (
-                not isinstance(action, Replace) and (not isinstance(action, Delete) or action.attempt == live),
+                not isinstance(action, Replace | Resize) and (not isinstance(action, Delete) or action.attempt == live),
                 partial(self._do, loaded, action, result, admits, address),
             )
             for action in decision.actions
@@ -131,6 +131,8 @@ class Executor:
             case Replace():
                 await self._applier.replace(loaded, action)
                 self._logs.read_now(loaded.record.key)
+            case Resize():
+                await self._applier.resize(loaded, action)
             case TakeOver():
                 await self._applier.take_over(loaded, action)
                 self._logs.read_now(loaded.record.key)

@@ -19,6 +19,7 @@ from spotladder.core.model import (
     Launch,
     Move,
     Replace,
+    Resize,
     Seconds,
     Stage,
     TakeOver,
@@ -176,6 +177,8 @@ class SimulationRun:
                 self.backend.delete(action)
             case Replace():
                 self.backend.replace(action)
+            case Resize():
+                self.backend.resize(action)
             case TakeOver():
                 self.backend.take_over(action)
             case Finish():

@@ -112,6 +112,9 @@ class JobSetKind:
     ) -> ObjectPatch | None:
         return None  # the size of a Job is fixed: `read` says that nothing can be replaced
 
+    def resizing(self, objects: AttemptObjects, workers: int) -> ObjectPatch | None:  # noqa: ARG002 – the port's
+        return None
+
     read = staticmethod(state.read)
 
 

@@ -85,11 +85,12 @@ class RayJobRecord(WorkloadRecord):
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroupRecord:
-    """A worker group of a RayCluster. `most` is its maxReplicas, `hosts` the number of pods of each replica,
-    `to_delete` its `workersToDelete`."""
+    """A worker group of a RayCluster. `least` is its minReplicas, `most` its maxReplicas, `hosts` the number of pods of
+    each replica, `to_delete` its `workersToDelete`."""
 
     name: str
     replicas: int
+    least: int
     most: int
     hosts: int
     to_delete: tuple[str, ...] = ()
@@ -126,6 +127,7 @@ def _groups(cluster: Object) -> Iterator[WorkerGroupRecord]:
         yield WorkerGroupRecord(
             name=intern(group.get("groupName") or ""),
             replicas=replicas,
+            least=whole_number(group.get("minReplicas")),
             most=whole_number(group.get("maxReplicas")) or replicas,
             hosts=whole_number(group.get("numOfHosts")) or 1,
             to_delete=tuple((group.get("scaleStrategy") or {}).get("workersToDelete") or ()),

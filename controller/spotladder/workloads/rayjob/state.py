@@ -7,7 +7,7 @@ KubeRay's status values are interpreted by their observed meaning, not by their 
  3. `jobStatus` may have values that are not a status ("Failure", if the head does not answer); they are ignored.
  4. The deletion of a RayCluster with a running program is one loss, not one for each of its pods.
  5. KubeRay submits the program when all pods of the RayCluster are ready for the first time. From then on an elastic
-    program may train with fewer workers.
+    program may train with fewer workers. Before that, workers without a node can be left out (`surge.resizing`).
  6. A failure is the program's own only if Ray knows its exit code and no signal caused it. A job that KubeRay gives up
     may still train: it counts as lost, and the next attempt fences it.
 """

@@ -1,12 +1,15 @@
-"""Temporary additional workers in a running RayCluster: replacements for pods whose nodes will be reclaimed.
+"""Another number of workers in a RayCluster than in its RayJob: replacements for pods whose nodes will be reclaimed, and
+fewer workers until the program of an elastic job has begun.
 
 KubeRay copies a RayJob's cluster spec once, so the RayCluster itself is changed: `replicas` of the pod's worker group,
-and `scaleStrategy.workersToDelete` when the pod is handed over.
+and `scaleStrategy.workersToDelete` when the pod is handed over, or left out because it has no node.
 
 1. KubeRay removes pods at random when a group has more than `replicas`, and counts pods that are being deleted. So the
    controller reduces `replicas` only together with the names of the noticed pods, and keeps the names while they exist.
 2. If a pod was replaced twice by accident, the second replacement is named too while it is pending. If it runs, it
 stays.
+3. KubeRay submits the program when the head and `replicas` workers are ready, and all other pods are gone. So workers
+are left out only if all workers of the group have been observed: KubeRay would delete another one otherwise.
 """
 
 from __future__ import annotations
@@ -48,6 +51,29 @@ def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -
     return ObjectPatch(cluster, tuple(patch)) if patch else None
 
 
+def resizing(objects: AttemptObjects, workers: int) -> ObjectPatch | None:
+    """The patch of the RayCluster that asks for all workers again, or leaves out the workers without a node if these
+    are more than `workers` (`WorkloadKind.resizing`)."""
+    found = _surged(objects)
+    if found is None:
+        return None
+    cluster, wanted = found
+    patch: list[dict[str, Any]] = []
+    left = 0
+    for index, group in enumerate(cluster.groups):
+        mine = [pod for pod in objects.pods if pod.role is PodRole.WORKER and pod.group == group.name]
+        out = {pod.name for pod in mine if pod.deleting or pod.phase not in _ALIVE or not pod.node}
+        if workers >= sum(wanted.values()):
+            replicas, out = wanted[group.name], set()
+        elif len(mine) < group.replicas:
+            return None
+        else:
+            replicas = len(mine) - len(out)
+        left += replicas
+        patch += _sized(index, group, replicas, out, mine)
+    return ObjectPatch(cluster, tuple(patch)) if patch and left >= workers else None
+
+
 def _patch(
     index: int, group: WorkerGroupRecord, wanted: int, mine: list[PodRecord], pods: Collection[str], *, remove: bool
 ) -> list[dict[str, Any]]:
@@ -60,6 +86,13 @@ def _patch(
         removed |= {pod.name for pod in pending[:more]}
         more -= len(pending[:more])
     replicas = wanted + max(0, more) + sum(pod.name not in removed for pod in going)
+    return _sized(index, group, replicas, removed, mine)
+
+
+def _sized(
+    index: int, group: WorkerGroupRecord, replicas: int, removed: set[str], mine: list[PodRecord]
+) -> list[dict[str, Any]]:
+    """The operations that set the replicas of a group and name its removed pods; none if it is so already."""
     present = {pod.name for pod in mine}
     named = sorted(removed | (set(group.to_delete) & present))
     if replicas == group.replicas and removed <= set(group.to_delete):
@@ -69,6 +102,7 @@ def _patch(
         {"op": "test", "path": f"{at}/groupName", "value": group.name},
         {"op": "add", "path": f"{at}/replicas", "value": replicas},
         *([{"op": "add", "path": f"{at}/maxReplicas", "value": replicas}] if replicas > group.most else []),
+        *([{"op": "add", "path": f"{at}/minReplicas", "value": replicas}] if replicas < group.least else []),
         {"op": "add", "path": f"{at}/scaleStrategy", "value": {"workersToDelete": named}},
     ]
 

@@ -134,6 +134,7 @@ class RayJobKind:
     refusal = staticmethod(state.refusal)
     read = staticmethod(state.read)
     replacing = staticmethod(surge.replacing)
+    resizing = staticmethod(surge.resizing)
 
 
 RAYJOB: WorkloadKind = RayJobKind()
