@@ -28,6 +28,7 @@ from spotladder.core.model import (
     Observation,
     Progress,
     Replace,
+    Resize,
     TakeOver,
 )
 from spotladder.operator.leader import LeaderRuntime
@@ -62,6 +63,9 @@ class KubernetesBackend:
         self._run(self._do(action))
 
     def replace(self, action: Replace) -> None:
+        self._run(self._do(action))
+
+    def resize(self, action: Resize) -> None:
         self._run(self._do(action))
 
     def take_over(self, action: TakeOver) -> None:
@@ -183,6 +187,7 @@ class KubernetesRig:
         for name in jobs:
             await self._scale(int(name[-3:]))
             pods = await here.pods(int(name[-3:]))
+            await self._submit(int(name[-3:]), pods)
             noticed = [pod for pod in pods if "takeover" not in _annotations(pod).get(names.NOTICE, "takeover")]
             if len(noticed) == len(pods) and all(pod["status"].get("phase") == "Running" for pod in noticed):
                 await self._exit(int(name[-3:]), 75)
@@ -205,6 +210,14 @@ class KubernetesRig:
         for index in range(left, group["replicas"]):
             await here.pod(attempt, "worker", index, run=False)
 
+    async def _submit(self, attempt: int, pods: list[dict[str, Any]]) -> None:
+        """Act as KubeRay: submit the program when the head and all requested workers are ready."""
+        running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
+        group, rayjob = await self._here.worker_group(attempt), await self._here.rayjob(attempt)
+        waits = rayjob["status"]["jobDeploymentStatus"] == "Initializing"
+        if waits and len(running) == len(pods) == group["replicas"] + 1:
+            await self._here.report(attempt, jobDeploymentStatus="Running", jobStatus="RUNNING")
+
     async def _lost_pods(self, pods: list[dict[str, Any]]) -> set[str]:
         """The pods whose nodes are gone; `kill_worker` creates their replacements."""
         nodes = {node["metadata"]["name"] async for page in self._here.client.pages(NODES) for node in page.items}
@@ -220,12 +233,12 @@ class KubernetesRig:
                 return seen
         raise AssertionError(seen)
 
-    def bring_up(self, number: int) -> AttemptSeen:
+    def bring_up(self, number: int, workers: int = WORKERS) -> AttemptSeen:
         async def nodes_come() -> None:
-            for pod in await self._here.pods(number):
+            waiting = [pod for pod in await self._here.pods(number) if not pod["spec"].get("nodeName")]
+            heads = [pod for pod in waiting if pod["metadata"]["labels"][names.ROLE] == "head"]
+            for pod in [*heads, *[pod for pod in waiting if pod not in heads][:workers]]:
                 name = pod["metadata"]["name"]
-                if pod["spec"].get("nodeName"):
-                    continue
                 node = await self._here.node(f"{name}-node")
                 await self._here.client.merge(PODS, name, NAMESPACE, body={"spec": {"nodeName": node}})
                 await self._here.set_pod(
@@ -233,7 +246,6 @@ class KubernetesRig:
                     phase="Running",
                     conditions=[{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")],
                 )
-            await self._here.report(number, jobDeploymentStatus="Running", jobStatus="RUNNING")
 
         self._run(nodes_come())
         seen = self.backend.observe().attempt(number)

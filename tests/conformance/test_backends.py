@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spotladder.core.crashes import CRASH_LIMIT, LONGEST_BACKOFF
@@ -35,6 +36,7 @@ from spotladder.core.model import (
     PodRole,
     Progress,
     Replace,
+    Resize,
     Stage,
     TakeOver,
     Tier,
@@ -47,6 +49,7 @@ from spotladder.local.nodes import NodeSettings
 from spotladder.local.pools import PoolClock, PoolPlan
 from spotladder.local.reaper import Reaper, members
 from spotladder.local.scratch import new_scratch
+from spotladder.sim.trace import Trace
 from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan
@@ -68,8 +71,8 @@ class FakeRig:
         assert met(seen), seen
         return seen
 
-    def bring_up(self, number: int) -> AttemptSeen:
-        self.backend.bring_up(number)
+    def bring_up(self, number: int, workers: int | None = None) -> AttemptSeen:
+        self.backend.bring_up(number, workers)
         return self.until(lambda _seen: True).attempts[0]
 
     def kill_worker(self, uid: str) -> None:
@@ -173,9 +176,10 @@ class LocalRig:
 class SimRig:
     """The simulator; its clock is stepped from event to event."""
 
-    def __init__(self) -> None:
-        self.market = Market.of([ZonePlan("spot-a", provision_delay=5.0, boot=10.0), ZonePlan("spot-b")])
-        program = ProgramPlan(10**6, commit_time=0.0, hands_over=True)
+    def __init__(self, sizes: tuple[int, ...] = (), trace: Trace | None = None) -> None:
+        plans = [ZonePlan("spot-a", trace, provision_delay=5.0, boot=10.0), ZonePlan("spot-b")]
+        self.market = Market.of(plans)
+        program = ProgramPlan(10**6, commit_time=0.0, hands_over=True, sizes=sizes)
         self.backend = SimBackend(self.market, WORKERS, program, {"spot-a": "spot-a", "spot-b": "spot-b"})
 
     def until(self, met: Callable[[Observation], bool]) -> Observation:
@@ -186,8 +190,8 @@ class SimRig:
             self.backend.advance()
         raise AssertionError(seen)
 
-    def bring_up(self, number: int) -> AttemptSeen:
-        seen = self.until(lambda seen: all_ready(seen, number)).attempt(number)
+    def bring_up(self, number: int, workers: int = WORKERS) -> AttemptSeen:
+        seen = self.until(lambda seen: ready_workers(seen, number) == workers).attempt(number)
         assert seen is not None
         return seen
 
@@ -239,11 +243,16 @@ def number(rig: Rig) -> int:
         return next(_numbers) if isinstance(rig, LocalRig) else 1
 
 
-def all_ready(seen: Observation, number: int) -> bool:
+def ready_workers(seen: Observation, number: int) -> int:
+    """The number of ready workers of the attempt; 0 while its head is not ready."""
     attempt = seen.attempt(number)
     ready = [pod for pod in attempt.pods if pod.ready and pod.phase is PodPhase.RUNNING] if attempt else []
     workers = [pod for pod in ready if pod.role is PodRole.WORKER]
-    return len(workers) == WORKERS and len(ready) > len(workers)
+    return len(workers) if len(ready) > len(workers) else 0
+
+
+def all_ready(seen: Observation, number: int) -> bool:
+    return ready_workers(seen, number) == WORKERS
 
 
 def workers_of(seen: AttemptSeen) -> list[str]:
@@ -373,6 +382,45 @@ def test_a_pod_is_replaced_before_it_is_removed(rig: Rig, number: int) -> None:
     assert going not in workers_of(left)
     assert all(pod.ready for pod in left.pods if pod.phase is PodPhase.RUNNING)
     assert all_ready(rig.until(lambda seen: all_ready(seen, number)), number)
+
+
+@pytest.fixture(params=["fake", "sim", "kubernetes"])
+def scarce(request: pytest.FixtureRequest) -> Iterator[FakeRig | SimRig | KubernetesRig]:
+    """An elastic job of two workers, for which only one node comes at first. On this machine a program begins as soon
+    as enough nodes are up, so the number of workers is never changed there."""
+    if request.param == "fake":
+        yield FakeRig(FakeBackend(WORKERS, begins_whole=True))
+    elif request.param == "sim":
+        yield SimRig((1, WORKERS), Trace("spot-a", np.array([0.0, 600.0]), np.array([1, WORKERS]), 10**6))
+    else:
+        kubernetes = KubernetesRig()
+        yield kubernetes
+        kubernetes.close()
+
+
+def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
+    scarce: FakeRig | SimRig | KubernetesRig,
+) -> None:
+    """Every call is made twice, as after a crash."""
+
+    def resize(workers: int) -> AttemptSeen:
+        for _ in range(2):
+            scarce.backend.resize(Resize(1, workers))
+        found = scarce.backend.observe().attempt(1)
+        assert found is not None
+        return found
+
+    scarce.backend.launch(Launch(1, "spot-a"))
+    waits = scarce.bring_up(1, 1)
+    assert (waits.starts_whole, waits.surplus, len(workers_of(waits))) == (True, 0, WORKERS)
+    small = resize(1)
+    assert (small.surplus, small.exit, len(workers_of(small))) == (1 - WORKERS, None, 1)
+    assert not small.starts_whole, "it begins when all requested workers are ready"
+    whole = resize(WORKERS)
+    assert (whole.surplus, whole.starts_whole, len(workers_of(whole))) == (0, False, WORKERS)
+    again = scarce.bring_up(1, WORKERS if isinstance(scarce, SimRig) else 1)
+    assert ready_workers(scarce.backend.observe(), 1) == WORKERS
+    assert again.exit is None
 
 
 def test_a_crash_of_the_program_is_an_exit_and_no_lost_pod(rig: Rig, number: int) -> None:

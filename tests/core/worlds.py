@@ -45,6 +45,7 @@ class Pod:
     marked_at: float | None = None  # its node is suspected until then
     dead: bool = False  # and it is
     drained: bool = False  # an administrator has cordoned its node
+    scarce: bool = False  # it waits long for a node
 
     @property
     def leaves(self) -> bool:
@@ -227,7 +228,8 @@ class RandomWorld:
 
     def _pod(self, role: PodRole) -> Pod:
         self.pods_made += 1
-        return Pod(f"pod-{self.pods_made}", role)
+        scarce = self.begins_whole and role is PodRole.WORKER and self.random.random() < 0.5
+        return Pod(f"pod-{self.pods_made}", role, scarce=scarce)
 
     def _seen(self, program: Program) -> AttemptSeen:
         if self.now < program.unheard_until:
@@ -284,7 +286,7 @@ class RandomWorld:
 
     def _live(self, program: Program, seconds: float) -> None:
         for pod in program.pods:
-            scarce = self.begins_whole and pod.role is PodRole.WORKER and self.random.random() < 0.8
+            scarce = pod.scarce and self.random.random() < 0.95
             if pod.phase is PodPhase.PENDING and program.tier not in self.dry | self.slow and not scarce:
                 pod.phase = PodPhase.RUNNING
                 if program.tier in self.crashing and not program.started and pod.role is PodRole.HEAD:

@@ -308,8 +308,7 @@ class TieredJobSpec(Record):
         default=None,
         description="Numbers of workers with which the job may train. After a loss the program restarts with the "
         "workers that are left, inside the attempt, and with more when their nodes come. Needs Ray Train with "
-        "train.ray_scaling_config. On a cluster an attempt starts with all workers. Default: the job trains with all "
-        "workers or waits.",
+        "train.ray_scaling_config. Default: the job trains with all workers or waits.",
     )
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,7 @@ def plan(
       spotladder plan job.yaml --hours 5 --write advised.yaml
     """
     from spotladder.api.read import read_job
+    from spotladder.api.resolve import sizes
     from spotladder.planner.plan import Question
 
     source = _only_file(file, filename)
@@ -94,6 +96,8 @@ def plan(
     commit = math.ceil(longest) if commit_time is None else _seconds("--commit-time", commit_time)
     measured = commit_time is None and commit > 0
     question = Question(known.spec, known.tiers, hours, overhead, interval, commit, measured, job.spec.policy.name)
+    if (elastic := job.spec.elastic) is not None:
+        question = replace(question, sizes=sizes(job), grow_after=elastic.grow_after)
     variants = [parsed(text, [tier.tier.name for tier in known.tiers]) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None

@@ -122,7 +122,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
 def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOptions) -> Scenario:
     """The job of a file, on the traces of its capacityTiers. Raises InvalidSpec."""
     from spotladder.api.read import read_job, read_world
-    from spotladder.api.resolve import Capacity, capacity_of, job_spec
+    from spotladder.api.resolve import Capacity, capacity_of, job_spec, sizes
 
     job = read_job(file)
     names = list(dict.fromkeys(entry.capacity_tier for entry in job.spec.tiers))
@@ -151,9 +151,10 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
         raise InvalidSpec(
             f"is in steps (got {interval}): give --commit-interval", path="spec.checkpoints.interval", where=str(file)
         )
-    program = replace(
-        _program(options, _seconds("--commit-interval", interval)), stands_by=job.spec.overlap is not None
-    )
+    program, elastic = _program(options, _seconds("--commit-interval", interval)), job.spec.elastic
+    program = replace(program, stands_by=job.spec.overlap is not None)
+    if elastic is not None:
+        program = replace(program, hands_over=True, sizes=sizes(job), grow_after=elastic.grow_after)
     tiers = {tier.name: entry.capacity_tier for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)}
     return _scenario(replace(spec, suspend=False), program, zones, tiers, options)
 

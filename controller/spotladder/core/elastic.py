@@ -81,9 +81,11 @@ def enough_since(here: Situation) -> Instant | None:
 
 def begin_due(here: Situation) -> Instant | None:
     """When the program begins without the workers that have no node: at once if the provisioner has refused them. None
-    if it does not, or while another worker that has a node is not ready."""
+    if it does not, while another worker that has a node is not ready, or while too few ready workers stay."""
     attempt, seen = here.state.attempt, here.attempt_seen
     if attempt is None or seen is None or attempt.enough_since is None or here.state.stage not in LIVE:
+        return None
+    if staying_workers(here) < here.needed:
         return None
     workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST)
     if any(not pod.ready and (pod.scheduled or pod.phase is PodPhase.RUNNING) for pod in workers):

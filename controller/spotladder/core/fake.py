@@ -24,6 +24,7 @@ from spotladder.core.model import (
     PodSeen,
     Progress,
     Replace,
+    Resize,
     TakeOver,
 )
 from spotladder.core.reasons import Cause
@@ -32,9 +33,10 @@ from spotladder.core.reasons import Cause
 @dataclass
 class FakeBackend:
     """`calls` are all actions that it got, in order. `keeps_deleted` are the numbers of attempts that a deletion does
-    not remove yet."""
+    not remove yet. `begins_whole`: programs begin only when all requested workers are ready."""
 
     workers: int = 2
+    begins_whole: bool = False
     calls: list[Action] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
     unavailable: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +58,9 @@ class FakeBackend:
             pods = tuple(PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=True) for name in names)
             head = PodSeen(f"a{action.attempt}-head", PodRole.HEAD, PodPhase.PENDING, ready=False)
             held = False if action.standby else None
-            self._attempts[action.attempt] = AttemptSeen(action.attempt, pods=(head, *pods), surplus=0, held=held)
+            self._attempts[action.attempt] = AttemptSeen(
+                action.attempt, pods=(head, *pods), surplus=0, held=held, starts_whole=self.begins_whole
+            )
 
     def drain(self, action: Drain) -> None:
         """Record the request; `end_program` decides how the program reacts."""
@@ -84,6 +88,20 @@ class FakeBackend:
         pods += [self._wanted(action.attempt) for _ in range(missing)]
         self._attempts[action.attempt] = replace(seen, pods=tuple(pods), surplus=going)
 
+    def resize(self, action: Resize) -> None:
+        """Ask for all workers again, or leave out those that are pending without a node."""
+        self.calls.append(action)
+        seen = self._attempts.get(action.attempt)
+        if seen is None:
+            return
+        fewer = action.workers < self.workers
+        pods = [pod for pod in seen.pods if not (fewer and _serves(pod) and not pod.placed)]
+        missing = action.workers - sum(1 for pod in pods if _serves(pod))
+        pods += [self._wanted(action.attempt) for _ in range(missing)]
+        surplus = sum(1 for pod in pods if _serves(pod)) - self.workers
+        self._attempts[action.attempt] = replace(seen, pods=tuple(pods), surplus=surplus)
+        self._change(action.attempt, lambda pod: pod)
+
     def take_over(self, action: TakeOver) -> None:
         """Let the program start: its start is the newest in the log."""
         self.calls.append(action)
@@ -103,14 +121,15 @@ class FakeBackend:
 
     # --- controlled by tests ---
 
-    def bring_up(self, number: int) -> None:
-        """Start every pending pod of the attempt."""
+    def bring_up(self, number: int, workers: int | None = None) -> None:
+        """Start every pending pod of the attempt: the head, and this number of workers if it is given."""
+        pending = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING]
+        starts = {pod.uid for pod in [pod for pod in pending if _serves(pod)][:workers]}
+        starts |= {pod.uid for pod in pending if pod.role is PodRole.HEAD}
         self._change(
             number,
             lambda pod: (
-                replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False)
-                if pod.phase is PodPhase.PENDING
-                else pod
+                replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False) if pod.uid in starts else pod
             ),
         )
 
@@ -215,7 +234,9 @@ class FakeBackend:
 
     def _change(self, number: int, change: Callable[[PodSeen], PodSeen]) -> None:
         seen = self._attempts[number]
-        self._attempts[number] = replace(seen, pods=tuple(change(pod) for pod in seen.pods))
+        pods = tuple(change(pod) for pod in seen.pods)
+        waits = seen.starts_whole and not all(pod.ready for pod in pods)
+        self._attempts[number] = replace(seen, pods=pods, starts_whole=waits)
 
 
 def _serves(pod: PodSeen) -> bool:

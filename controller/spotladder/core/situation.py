@@ -114,8 +114,8 @@ class Situation:
 
     @property
     def all_pods_ready(self) -> bool:
-        """Whether the head and every worker that the attempt needs are running and ready. An elastic program that begins
-        only with all workers needs all of them until it has begun."""
+        """Whether the head and every worker that the attempt needs are running and ready: all workers until a
+        program that begins only with all requested workers has begun."""
         seen = self.attempt_seen
         return gang_ready(seen, self.workers if seen is not None and seen.starts_whole else self.needed)
 

@@ -49,7 +49,8 @@ class Question:
     """The input of an estimate. `hours` is the duration on demand only, `overhead` the cost of a failure in hours, and
     `interval` the seconds between commits, None if commits are counted in steps. `commit_time` is the duration of a
     commit in seconds, 0 if unknown; `measured`: a run of the job measured it. `policy` is the name of the policy that
-    chooses the tiers in simulated runs; the closed formulas describe `ordered`."""
+    chooses the tiers in simulated runs; the closed formulas describe `ordered`. `sizes` and `grow_after` are those of
+    an elastic job, which only the simulated runs know."""
 
     spec: JobSpec
     tiers: tuple[TierFacts, ...]
@@ -59,6 +60,8 @@ class Question:
     commit_time: Seconds = 0.0
     measured: bool = False
     policy: str = "ordered"
+    sizes: tuple[int, ...] = ()
+    grow_after: Seconds = 600.0
 
     @property
     def on_demand_price(self) -> float | None:

@@ -115,7 +115,10 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         assumptions.commit_interval,
         assumptions.commit_time,
         commits_wake=question.policy not in WITHOUT_PROGRESS,
+        hands_over=bool(question.sizes),
         stands_by=spec.overlap is not None,
+        sizes=question.sizes,
+        grow_after=question.grow_after,
     )
     _check_losses(question, horizon)
     tiers = {tier.name: tier.name for tier in spec.tiers}

@@ -190,7 +190,13 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
         scenario.atomic,
         scenario.probed,
     )
-    spec = replace(scenario.spec, submitted_at=START, work=float(scenario.program.work), overhead=scenario.start)
+    spec = replace(
+        scenario.spec,
+        submitted_at=START,
+        work=float(scenario.program.work),
+        overhead=scenario.start,
+        min_workers=min(scenario.program.sizes, default=None),
+    )
     runner = SimulationRun(spec, installed(policy), backend)
     return run(market, [runner], scenario.horizon + HOUR)[0]
 

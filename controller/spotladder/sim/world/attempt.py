@@ -40,11 +40,14 @@ class SimAttempt:
     """One attempt. `lost` are its newest lost pods. `leaving` are the uids of pods that are being replaced;
     `handing_over`: the program commits in order to continue without them. `queued`: it has no quota; `preempted`: its
     quota was taken away. `standby`: its program is held until it may take over; `held_at` is when its program is, or
-    was, ready to resume, None before all workers are ready."""
+    was, ready to resume, None before all workers are ready. `wanted` is the number of requested workers apart from
+    those beside pods that are being replaced, `size` the number with which its program last started; 0: it has not."""
 
     number: int
     zone: str
     pods: list[SimPod]
+    wanted: int
+    size: int = 0
     lost: list[PodSeen] = field(default_factory=list)
     program: SimulatedProgram | None = None
     draining: bool = False
@@ -61,9 +64,9 @@ class SimAttempt:
         """Whether the program of a standby attempt is ready to resume; None for another attempt."""
         return self.held_at is not None and self.held_at <= now if self.standby else None
 
-    def ready(self, now: Seconds, workers: int) -> bool:
-        """Whether so many workers are ready."""
-        return sum(1 for pod in self.pods if pod.node is not None and pod.node.ready_at <= now) >= workers
+    def ready(self, now: Seconds) -> int:
+        """The number of ready workers."""
+        return sum(1 for pod in self.pods if pod.node is not None and pod.node.ready_at <= now)
 
     @property
     def going(self) -> list[SimPod]:

@@ -26,6 +26,7 @@ from spotladder.core.model import (
     QueueEviction,
     QueueSeen,
     Replace,
+    Resize,
     Seconds,
     TakeOver,
 )
@@ -75,7 +76,7 @@ class SimBackend:
         pods = [self._pod(action.attempt) for _ in range(self.workers)]
         zone = self.tiers[action.tier]
         self._attempts[action.attempt] = SimAttempt(
-            action.attempt, zone, pods, queued=not self._has_quota(zone), standby=action.standby
+            action.attempt, zone, pods, self.workers, queued=not self._has_quota(zone), standby=action.standby
         )
         self.changes += 1
         self._place()
@@ -117,10 +118,20 @@ class SimBackend:
                 self._pay(pod)
                 attempt.pods.remove(pod)
                 self.changes += 1
-        for _ in range(self.workers + len(attempt.going) - len(attempt.pods)):
-            attempt.pods.append(self._pod(attempt.number))
-            self.changes += 1
-        self._place()
+        self._request(attempt, self.workers)
+
+    def resize(self, action: Resize) -> None:
+        """Request all workers again, or leave out those without a node so that the program begins."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt is None:
+            return
+        if action.workers >= self.workers:
+            self._request(attempt, self.workers)
+            return
+        placed = [pod for pod in attempt.pods if pod.node is not None]
+        if not attempt.size and action.workers <= len(placed) < attempt.wanted:
+            attempt.pods, self.changes = placed, self.changes + 1
+            self._request(attempt, len(placed))
 
     def take_over(self, action: TakeOver) -> None:
         """Let the program of a standby attempt resume from the newest commit, once its workers are ready."""
@@ -199,6 +210,8 @@ class SimBackend:
             times += [moment for node in nodes for moment in (node.up_at, node.ready_at) if moment > now]
             if attempt.program is not None:
                 times.append(attempt.program.wakes_at())
+                if attempt.program.grows_at > now:
+                    times.append(attempt.program.grows_at)
             elif attempt.standby and attempt.held_at is not None and attempt.held_at > now:
                 times.append(attempt.held_at)
         return min(times)
@@ -234,6 +247,31 @@ class SimBackend:
         self.changes += 1
 
     # --- internals ---
+
+    def _request(self, attempt: SimAttempt, workers: int) -> None:
+        """Ask for this number of workers beside those that are being replaced."""
+        attempt.wanted = workers
+        for _ in range(workers + len(attempt.going) - len(attempt.pods)):
+            attempt.pods.append(self._pod(attempt.number))
+            self.changes += 1
+        self._place()
+
+    def _size(self, attempt: SimAttempt) -> int:
+        """The number of workers with which the program starts now; 0: it waits. KubeRay starts it when all requested
+        workers are ready; then an elastic program restarts with the largest size for which workers are ready."""
+        ready, sizes = attempt.ready(self.market.now), self.program.sizes
+        if not sizes:
+            return self.workers if ready >= self.workers else 0
+        if not attempt.size and ready < attempt.wanted:
+            return 0
+        return max((size for size in sizes if size <= ready), default=0)
+
+    def _grow(self, attempt: SimAttempt) -> None:
+        """Let an elastic program commit and restart if it has trained for long enough and could have more workers."""
+        program, now = attempt.program, self.market.now
+        if program is not None and program.grows_at <= now and self._size(attempt) > attempt.size:
+            attempt.handing_over = True
+            program.stop(now)
 
     def _offers(self, zone: str) -> bool:
         """Whether the zone has capacity for the whole gang, including the nodes that this job keeps there."""
@@ -271,7 +309,7 @@ class SimBackend:
         return SimPod(f"{number}-{next(self._uids)}")
 
     def _place(self) -> None:
-        """Give nodes to waiting pods, and start programs whose workers are all ready."""
+        """Give nodes to waiting pods, start programs whose workers are ready, and let elastic ones grow."""
         for attempt in self._attempts.values():
             if attempt.exit is not None or attempt.draining or attempt.queued:
                 continue
@@ -280,12 +318,13 @@ class SimBackend:
                 for pod in waiting:
                     pod.node = self.market.give(attempt.zone)
             handed_over = not (attempt.handing_over and attempt.going)
-            if attempt.program is None and handed_over and attempt.ready(self.market.now, self.workers):
-                self._begin(attempt)
+            if attempt.program is None and handed_over and (size := self._size(attempt)):
+                self._begin(attempt, size)
+            self._grow(attempt)
 
-    def _begin(self, attempt: SimAttempt) -> None:
-        """Start the program, whose workers are all ready, from the newest commit. That of a standby attempt is held
-        before it reads the checkpoint, and begins no log entry."""
+    def _begin(self, attempt: SimAttempt, size: int) -> None:
+        """Start the program with this number of workers, which are ready, from the newest commit. That of a standby
+        attempt is held before it reads the checkpoint, and begins no log entry."""
         now, restart = self.market.now, self.program.restart_of(self._starts)
         if attempt.held_at is not None:
             restart = max(0.0, attempt.held_at - now) + self.program.resume
@@ -295,7 +334,8 @@ class SimBackend:
             attempt.held_at = attempt.held_at or now + max(0.0, restart - self.program.resume)
             return
         self._newest_start = max(self._newest_start, attempt.number)
-        attempt.program = SimulatedProgram(self.program, now, self._committed, restart)
+        attempt.program = SimulatedProgram(self.program, now, self._committed, restart, size / self.workers)
+        attempt.size = size
         attempt.handing_over, attempt.held_at = False, None
         plan = self.market.zones[attempt.zone].plan
         if self._committed_in and self._committed_in != plan.region:
@@ -332,7 +372,7 @@ class SimBackend:
         attempt.lost = [*attempt.lost, PodSeen(pod.uid, phase=PodPhase.LOST, ready=False, cause=cause)]
         attempt.lost = attempt.lost[-2 * self.workers :]
         attempt.pods.remove(pod)
-        if len(attempt.pods) < self.workers + len(attempt.going):
+        if len(attempt.pods) < attempt.wanted + len(attempt.going):
             attempt.pods.append(self._pod(attempt.number))
         self._pay(pod)
         self.bill.evictions += cause is Cause.NODE_LOST
@@ -383,4 +423,6 @@ class SimBackend:
             queue=self._queue(attempt),
             surplus=len(attempt.pods) - self.workers if self.program.hands_over else None,
             held=attempt.held(now),
+            size=attempt.size or None if self.program.sizes else None,
+            starts_whole=bool(self.program.sizes) and not attempt.size,
         )

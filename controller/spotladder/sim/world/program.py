@@ -21,7 +21,9 @@ class ProgramPlan:
     policy that does not look at progress. `hands_over`: it can continue inside an attempt without pods that are
     leaving. `first_restarts` replace `restart` for the first starts of the job, in their order. `stands_by`: it can be
     held in a standby attempt; `resume` is the part of `restart` that is left when such a program is let go, in which it
-    reads the newest checkpoint. Raises InvalidSpec for invalid values.
+    reads the newest checkpoint. `sizes` are the ascending numbers of workers with which an elastic program trains, at a
+    rate that is proportional to them, and `grow_after` is how long it trains before it restarts with more. Raises
+    InvalidSpec for invalid values.
     """
 
     work: int
@@ -34,6 +36,8 @@ class ProgramPlan:
     first_restarts: tuple[Seconds, ...] = ()
     stands_by: bool = False
     resume: Seconds = 0.0
+    sizes: tuple[int, ...] = ()
+    grow_after: Seconds = 600.0
 
     def __post_init__(self) -> None:
         for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("checkpoint_gib", 0), ("resume", 0)):
@@ -51,10 +55,11 @@ class ProgramPlan:
 
 
 class SimulatedProgram:
-    """A program that starts at `began` and resumes from `base`, the newest committed step, after `restart` seconds."""
+    """A program that starts at `began` and resumes from `base`, the newest committed step, after `restart` seconds.
+    Then it makes `rate` steps a second."""
 
-    def __init__(self, plan: ProgramPlan, began: Seconds, base: float, restart: Seconds) -> None:
-        self.plan, self.base, self._began = plan, base, began
+    def __init__(self, plan: ProgramPlan, began: Seconds, base: float, restart: Seconds, rate: float = 1.0) -> None:
+        self.plan, self.base, self.rate, self._began = plan, base, rate, began
         self.trains_at = began + restart
         self._stopped_at: Seconds | None = None
         self._snapshot_at = min(self.trains_at + plan.commit_interval, self.done_at)
@@ -68,14 +73,19 @@ class SimulatedProgram:
     @property
     def done_at(self) -> Seconds:
         """When the last step is done."""
-        return self.trains_at + self.plan.work - self.base
+        return self.trains_at + (self.plan.work - self.base) / self.rate
+
+    @property
+    def grows_at(self) -> Seconds:
+        """When an elastic program may restart with more workers; never once it stops."""
+        return self.trains_at + self.plan.grow_after if self.plan.sizes and not self.stopping else math.inf
 
     def step(self, now: Seconds) -> float:
         """The finished work in seconds."""
         until = now if self._stopped_at is None else self._stopped_at
         if until >= self.done_at:
             return float(self.plan.work)
-        return self.base + max(0.0, until - self.trains_at)
+        return self.base + max(0.0, until - self.trains_at) * self.rate
 
     def overhead(self, now: Seconds) -> Seconds:
         """The time that it ran without training."""
