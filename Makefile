@@ -139,7 +139,7 @@ state: setup-infra ## Create the bucket for Terraform's state
 plan: setup-infra ## Show what bootstrap would create and change, and what it costs
 	@$(INFRA) plan $(CHOSEN)
 
-bootstrap: setup-infra ## Create the clusters of the fleet file, or bring them to what it says (YES=yes: do not ask)
+bootstrap: setup-infra ## Create the clusters of the fleet file, or change them to match it (YES=yes: do not ask)
 	@$(INFRA) bootstrap $(CHOSEN) $(ANSWER)
 
 kubeconfig: setup-infra ## Write a kubeconfig for the created clusters and print its path

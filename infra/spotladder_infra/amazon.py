@@ -1,4 +1,4 @@
-"""AWS by way of boto3, with the credentials of the shell."""
+"""Access to AWS with boto3, with the credentials of the shell."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def ownership_tags(fleet: Fleet, cluster: Cluster) -> dict[str, str]:
 
 
 def ownership_text(fleet: Fleet, cluster: Cluster) -> str:
-    """The same as the description of a resource that has no labels. `ownership_in` reads it."""
+    """The labels as text, for the description of a resource that has no labels. `ownership_in` reads it."""
     return " ".join(f"{key}={value}" for key, value in ownership_tags(fleet, cluster).items())
 
 

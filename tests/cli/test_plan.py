@@ -129,7 +129,7 @@ def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path)
     start = lines.index("What if: spot-a.maxFailures=0..2")
     assert [line.split()[0] for line in lines[start + 1 : start + 5]] == ["MAXFAILURES", "0", "1", "2"]
     assert "advice: commit every " in answer.out
-    assert "assumed: requests for nodes on spot-a are always met: nothing is known of them" in answer.out
+    assert "assumed: requests for nodes on spot-a are always met: their capacity is unknown" in answer.out
 
 
 def test_a_what_if_of_the_idle_budget(capsys: Capture, tmp_path: Path) -> None:
@@ -166,10 +166,10 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
 ) -> None:
     """The world's spot pool gives 5 s of notice."""
     state = earlier_run(tmp_path, monkeypatch, JobState(commit_seconds=93.4))
-    told = "a commit takes 1m34s, the longest that a run of the job measured"
+    sentence = "a commit takes 1m34s, the longest that a run of the job measured"
     risk = "risk: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 5s notice"
     found = planned(capsys, tmp_path, *RATE).out
-    assert told in found
+    assert sentence in found
     assert risk in found
     given = planned(capsys, tmp_path, *RATE, "--commit-time", "2s").out
     assert "a commit takes 2s\n" in given
@@ -188,10 +188,10 @@ def test_the_last_run_of_the_job_is_compared_with_the_simulated_ones(
         tiers=(TierRecord("spot-a", cost=0.25),),
     )
     state = earlier_run(tmp_path, monkeypatch, ended)
-    told = (
+    sentence = (
         "compared: the job has run before: $0.25 in 90.00 h (Completed); 0 % of the simulated runs cost less, 100 % end"
     )
-    assert told in planned(capsys, tmp_path, *RATE).out
+    assert sentence in planned(capsys, tmp_path, *RATE).out
     last = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]["lastRun"]
     assert (last["costUsd"], last["hours"], last["cheaperRunsShare"]) == (0.25, 90.0, 0.0)
     state.write_text(dump(replace(ended, stage=Stage.RUNNING, ended_at=None)))

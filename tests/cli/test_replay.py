@@ -54,9 +54,9 @@ def test_the_policy_of_the_job_and_its_shadow_policy_are_the_default(capsys: Cap
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()
     assert [line.split()[0] for line in lines[3:5]] == ["ordered", "on-demand"]
-    (told,) = [line for line in lines if line.startswith("compared: ")]
-    assert told.startswith("compared: on-demand instead of ordered: $")
-    assert told.endswith(" more")
+    (comparison,) = [line for line in lines if line.startswith("compared: ")]
+    assert comparison.startswith("compared: on-demand instead of ordered: $")
+    assert comparison.endswith(" more")
 
 
 def test_json_with_what_ifs(capsys: Capture, states: Path) -> None:

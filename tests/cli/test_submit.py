@@ -26,7 +26,7 @@ Capture = pytest.CaptureFixture[str]
 Object = dict[str, Any]
 
 
-class Remembered:
+class RecordingClient:
     """Objects by kind, namespace and name, with the calls of a client. `written` are the writes, in their order."""
 
     def __init__(self) -> None:
@@ -84,10 +84,10 @@ class Remembered:
 
 
 @pytest.fixture
-def remembered(monkeypatch: pytest.MonkeyPatch) -> Remembered:
+def client(monkeypatch: pytest.MonkeyPatch) -> RecordingClient:
     from spotladder.cli.cluster.cluster import in_words
 
-    client = Remembered()
+    client = RecordingClient()
 
     def talk(target: ClusterTarget, work: Any) -> Any:
         async def run() -> Any:
@@ -127,7 +127,7 @@ spec: {capacityType: spot, provider: aws, price: {perNodeHour: 1}}
 
 
 def test_capacity_is_sent_first_in_the_notation_of_the_schema(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
     one = written(tmp_path, "job.yaml", job(budget=250, stallTimeout=None))
     tier = written(tmp_path, "tier.yaml", TIER)
@@ -137,7 +137,7 @@ def test_capacity_is_sent_first_in_the_notation_of_the_schema(
         "capacitytier.spotladder.io/spot created",
         "tieredjob.spotladder.io/digits created",
     ]
-    capacity, sent = remembered.written
+    capacity, sent = client.written
     assert capacity["spec"]["price"] == {"perNodeHour": "1"}
     assert sent["metadata"] == {"name": "digits", "namespace": "team-a"}
     assert sent["spec"]["budget"] == "250"
@@ -145,20 +145,20 @@ def test_capacity_is_sent_first_in_the_notation_of_the_schema(
 
 
 def test_a_job_that_exists_is_found_before_anything_is_written(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
-    remembered.has("TieredJob", "old", "default")
-    remembered.has("TieredJob", "older", "default")
+    client.has("TieredJob", "old", "default")
+    client.has("TieredJob", "older", "default")
     files = [written(tmp_path, f"{name}.yaml", job(name)) for name in ("new", "old", "older")]
     answer = call(capsys, "submit", *files, written(tmp_path, "tier.yaml", TIER))
-    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert (answer.code, answer.out, client.written) == (2, "", [])
     assert [line.partition(":")[2].partition(" already exists in ")[0] for line in answer.err.splitlines()] == [
         " tieredjob old",
         " tieredjob older",
     ]
     assert "use --update to change it" in answer.err
-    told = call(capsys, "submit", "--update", *files).out.splitlines()
-    assert [line for line in told if not line.startswith("  ")] == [
+    printed = call(capsys, "submit", "--update", *files).out.splitlines()
+    assert [line for line in printed if not line.startswith("  ")] == [
         "tieredjob.spotladder.io/new created",
         "tieredjob.spotladder.io/old configured",
         "tieredjob.spotladder.io/older configured",
@@ -166,21 +166,21 @@ def test_a_job_that_exists_is_found_before_anything_is_written(
 
 
 def test_an_update_warns_of_a_notice_that_is_too_short_for_the_commits_of_the_job(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
     file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
     call(capsys, "submit", file, tier)
-    remembered.things["TieredJob", "default", "digits"]["status"] = {"state": pack(JobState(commit_seconds=130.0))}
-    remembered.things["CapacityTier", "", "spot"]["status"] = {"evictionsPerNodeHour": "0.5"}
-    (told,) = call(capsys, "submit", "--update", written(tmp_path, "job.yaml", job(grace="5m"))).err.splitlines()
-    assert told.startswith(f"warning: {file}:1:")
-    assert told.endswith(
+    client.things["TieredJob", "default", "digits"]["status"] = {"state": pack(JobState(commit_seconds=130.0))}
+    client.things["CapacityTier", "", "spot"]["status"] = {"evictionsPerNodeHour": "0.5"}
+    (printed,) = call(capsys, "submit", "--update", written(tmp_path, "job.yaml", job(grace="5m"))).err.splitlines()
+    assert printed.startswith(f"warning: {file}:1:")
+    assert printed.endswith(
         "spec.tiers[0]: a commit takes 2m10s, tier a gives 2m notice, so each eviction loses work: "
         "write each checkpoint with 2 times as many ranks, or commit every 15m"
     )
 
 
-def test_an_update_prints_its_changes(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+def test_an_update_prints_its_changes(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
     tier = written(tmp_path, "tier.yaml", TIER)
     file = written(tmp_path, "job.yaml", job(budget=250, grace="2m"))
     call(capsys, "submit", file, tier)
@@ -206,37 +206,37 @@ def test_an_update_prints_its_changes(remembered: Remembered, capsys: Capture, t
     ],
 )
 def test_an_update_prints_its_effect_on_the_running_attempt(
-    flag: tuple[str, ...], says: str, remembered: Remembered, capsys: Capture, tmp_path: Path
+    flag: tuple[str, ...], says: str, client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
     file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
     call(capsys, "submit", file, tier)
-    running = remembered.things["TieredJob", "default", "digits"]
+    running = client.things["TieredJob", "default", "digits"]
     running["status"] = {"phase": "Running", "tier": "a"}
     other = written(tmp_path, "grace.yaml", job(grace="5m"))
     assert "running attempt" not in call(capsys, "submit", "--update", other).out
-    remembered.things["TieredJob", "default", "digits"]["status"] = running["status"]
+    client.things["TieredJob", "default", "digits"]["status"] = running["status"]
     template = ray_template()
     template["spec"]["entrypoint"] = "python other.py"
     changed_pods = written(tmp_path, "pods.yaml", job(workload={"ray": {"template": template}}))
     assert says in call(capsys, "submit", "--update", changed_pods, *flag).out.splitlines()[-1]
 
 
-def test_changed_pods_may_wait_for_the_next_attempt(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+def test_changed_pods_may_wait_for_the_next_attempt(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
     file, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
     refused = call(capsys, "submit", file, tier, "--at-next-attempt")
-    assert (refused.code, remembered.written) == (2, [])
+    assert (refused.code, client.written) == (2, [])
     assert "is only allowed with --update" in refused.err
     assert call(capsys, "submit", file, tier, "--update", "--at-next-attempt").code == 0
-    capacity, sent = remembered.written
+    capacity, sent = client.written
     assert sent["spec"]["updateStrategy"] == "AtNextAttempt"
     assert "updateStrategy" not in capacity["spec"]
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
 def test_objects_written_before_a_refusal_are_printed(
-    output: str, remembered: Remembered, capsys: Capture, tmp_path: Path
+    output: str, client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
-    remembered.refusing["bad"] = Forbidden(403, "Forbidden", "exceeded quota")
+    client.refusing["bad"] = Forbidden(403, "Forbidden", "exceeded quota")
     files = [written(tmp_path, f"{name}.yaml", job(name)) for name in ("good", "bad")]
     answer = call(capsys, "submit", *files, written(tmp_path, "tier.yaml", TIER), "-o", output)
     assert answer.code == 5
@@ -251,71 +251,71 @@ def test_objects_written_before_a_refusal_are_printed(
 
 
 def test_a_misspelt_tier_beside_its_capacity_is_refused(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
     misspelt = written(tmp_path, "job.yaml", job(tier="spto"))
     answer = call(capsys, "submit", misspelt, written(tmp_path, "tier.yaml", TIER))
-    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert (answer.code, answer.out, client.written) == (2, "", [])
     assert (
         'spec.tiers[0].capacityTier: "spto" is neither a CapacityTier in these files nor in the cluster' in answer.err
     )
     assert "did you mean spot?" in answer.err
 
 
-def test_a_tier_may_be_known_to_the_cluster_alone(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
-    remembered.has("CapacityTier", "there")
+def test_a_tier_may_be_known_to_the_cluster_alone(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
+    client.has("CapacityTier", "there")
     one, tier = written(tmp_path, "job.yaml", job(tier="there")), written(tmp_path, "tier.yaml", TIER)
     answer = call(capsys, "submit", one, tier)
     assert (answer.code, answer.err) == (0, "")
-    assert remembered.names() == ["spot", "digits"]
+    assert client.names() == ["spot", "digits"]
 
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_a_queue_in_a_cluster_without_kueue_is_refused(
-    remembered: Remembered, capsys: Capture, tmp_path: Path, installed: bool
+    client: RecordingClient, capsys: Capture, tmp_path: Path, installed: bool
 ) -> None:
-    remembered.kueue = installed
+    client.kueue = installed
     one = written(tmp_path, "job.yaml", job(tiers=[{"name": "a", "capacityTier": "spot", "queue": "team"}]))
     answer = call(capsys, "submit", one, written(tmp_path, "tier.yaml", TIER))
     assert answer.code == (0 if installed else 2)
     if not installed:
         said = "spec.tiers[0].queue: needs Kueue, and the cluster has no LocalQueues of kueue.x-k8s.io/v1beta2"
         assert said in answer.err
-        assert remembered.written == []
+        assert client.written == []
 
 
 def test_without_capacity_in_the_files_the_job_waits_for_it(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
     answer = call(capsys, "submit", written(tmp_path, "job.yaml", job()))
     assert (answer.code, answer.out) == (0, "tieredjob.spotladder.io/digits created\n")
     assert answer.err.endswith("CapacityTier spot does not exist in this cluster; the job waits for it\n")
-    remembered.listed = False
+    client.listed = False
     answer = call(capsys, "submit", written(tmp_path, "other.yaml", job("other")))
     assert (answer.code, answer.err) == (0, "")
 
 
-def test_two_jobs_of_one_name_are_refused(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+def test_two_jobs_of_one_name_are_refused(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
     one, two = written(tmp_path, "1.yaml", job()), written(tmp_path, "2.yaml", job())
     answer = call(capsys, "submit", one, two)
-    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert (answer.code, answer.out, client.written) == (2, "", [])
     assert '"digits" is already the name of the TieredJob at' in answer.err
     assert call(capsys, "submit", one, one).code == 0
-    assert remembered.names() == ["digits"]
+    assert client.names() == ["digits"]
 
 
-def test_two_jobs_that_come_into_one_namespace(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+def test_two_jobs_that_come_into_one_namespace(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
     one = written(tmp_path, "1.yaml", job())
     two = written(tmp_path, "2.yaml", job().replace('"name": "digits"', '"name": "digits", "namespace": "team-a"'))
     answer = call(capsys, "submit", one, two, "-n", "team-a")
-    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert (answer.code, answer.out, client.written) == (2, "", [])
     assert '"digits" is already the name of the TieredJob at' in answer.err
 
 
-def test_submit_runs_the_controllers_checks(remembered: Remembered, capsys: Capture, tmp_path: Path) -> None:
+def test_submit_runs_the_controllers_checks(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
     local = written(tmp_path, "job.yaml", changed(JOB, ("s3://bucket/prefix", "checkpoints")))
     answer = call(capsys, "submit", local)
-    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert (answer.code, answer.out, client.written) == (2, "", [])
     assert "spec.checkpoints.uri: is a path" in answer.err
     assert "headGroupSpec: is required on a cluster" in answer.err
     assert call(capsys, "submit", written(tmp_path, "world.yaml", WORLD)).err.endswith(
@@ -324,58 +324,58 @@ def test_submit_runs_the_controllers_checks(remembered: Remembered, capsys: Capt
 
 
 def test_a_template_that_contradicts_a_tier_is_rejected(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
-    remembered.has("CapacityTier", "spot", provider="aws", capacityType="spot")
+    client.has("CapacityTier", "spot", provider="aws", capacityType="spot")
     text = json.loads(job())
     worker = text["spec"]["workload"]["ray"]["template"]["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
     worker["template"]["spec"]["nodeSelector"] = {"karpenter.sh/capacity-type": "on-demand"}
     answer = call(capsys, "submit", written(tmp_path, "job.yaml", json.dumps(text)))
-    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert (answer.code, answer.out, client.written) == (2, "", [])
     assert 'nodeSelector["karpenter.sh/capacity-type"]' in answer.err
 
 
 def test_missing_permission_for_capacitytiers_is_reported_before_the_first_write(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
-    remembered.forbidden = {("patch", "capacitytiers")}
+    client.forbidden = {("patch", "capacitytiers")}
     one, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
     answer = call(capsys, "submit", one, tier)
-    assert (answer.code, answer.out, remembered.written) == (5, "", [])
+    assert (answer.code, answer.out, client.written) == (5, "", [])
     assert "you may not write CapacityTiers (spot)" in answer.err
     assert "ask an administrator to create them" in answer.err
-    remembered.has("CapacityTier", "spot")
+    client.has("CapacityTier", "spot")
     assert call(capsys, "submit", one).code == 0
 
 
 @pytest.mark.parametrize(("verb", "flags"), [("create", ()), ("patch", ("--update",))])
 def test_missing_permission_for_jobs_is_reported_before_the_first_write(
-    remembered: Remembered, capsys: Capture, tmp_path: Path, verb: str, flags: tuple[str, ...]
+    client: RecordingClient, capsys: Capture, tmp_path: Path, verb: str, flags: tuple[str, ...]
 ) -> None:
-    remembered.forbidden = {(verb, "tieredjobs")}
+    client.forbidden = {(verb, "tieredjobs")}
     one, tier = written(tmp_path, "job.yaml", job()), written(tmp_path, "tier.yaml", TIER)
     answer = call(capsys, "submit", one, tier, "-n", "team-a", *flags)
-    assert (answer.code, answer.out, remembered.written) == (5, "", [])
+    assert (answer.code, answer.out, client.written) == (5, "", [])
     assert f"you may not {verb} TieredJobs in namespace team-a" in answer.err
 
 
 def test_a_refusal_by_an_admission_policy_precedes_the_first_write(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
-    remembered.against_policy["second"] = Invalid(422, "Invalid", "spec.checkpoints.uri is not allowed")
+    client.against_policy["second"] = Invalid(422, "Invalid", "spec.checkpoints.uri is not allowed")
     files = [written(tmp_path, f"{name}.yaml", job(name)) for name in ("first", "second")]
     answer = call(capsys, "submit", *files, written(tmp_path, "tier.yaml", TIER))
-    assert (answer.code, answer.out, remembered.written) == (2, "", [])
+    assert (answer.code, answer.out, client.written) == (2, "", [])
     assert "the cluster rejects the object: spec.checkpoints.uri is not allowed" in answer.err
 
 
 def test_without_credentials_the_administrator_must_allow_it(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
     text = json.loads(job())
     del text["spec"]["checkpoints"]["credentials"]
     file = written(tmp_path, "job.yaml", json.dumps(text))
-    remembered.has("CapacityTier", "spot")
+    client.has("CapacityTier", "spot")
     for command_ in ("submit", "validate"):
         answer = call(capsys, command_, file, *(("--cluster",) if command_ == "validate" else ()))
         assert answer.code == 0
@@ -386,24 +386,24 @@ def test_without_credentials_the_administrator_must_allow_it(
 
 @pytest.mark.parametrize("uri", ["s3://bucket//a", "s3://bucket/%2e%2e/b", "s3://bucket:443/a"])
 def test_an_address_that_can_be_read_in_two_ways_is_refused(
-    remembered: Remembered, capsys: Capture, tmp_path: Path, uri: str
+    client: RecordingClient, capsys: Capture, tmp_path: Path, uri: str
 ) -> None:
     file = written(tmp_path, "job.yaml", job().replace("s3://bucket/prefix", uri))
     for arguments in (("submit", file), ("validate", "--cluster", file)):
         answer = call(capsys, *arguments)
         assert answer.code == 2
         assert "spec.checkpoints.uri" in answer.err
-    assert remembered.written == []
+    assert client.written == []
 
 
 def test_a_deadline_that_has_passed_is_refused_unless_the_job_exists(
-    remembered: Remembered, capsys: Capture, tmp_path: Path
+    client: RecordingClient, capsys: Capture, tmp_path: Path
 ) -> None:
     """Applying the same file again must not fail after its job has ended."""
     file = written(tmp_path, "job.yaml", job(deadline="2020-01-01T00:00:00Z"))
     tier = written(tmp_path, "tier.yaml", TIER)
     answer = call(capsys, "submit", file, tier)
-    assert (answer.code, remembered.written) == (2, [])
+    assert (answer.code, client.written) == (2, [])
     assert "spec.deadline: is in the past (2020-01-01 00:00:00 UTC): set a later time, or remove it" in answer.err
-    remembered.has("TieredJob", "digits", "default")
+    client.has("TieredJob", "digits", "default")
     assert call(capsys, "submit", "--update", file, tier).code == 0

@@ -93,8 +93,8 @@ def test_cluster_checks(capsys: Capture, tmp_path: Path) -> None:
         "spec.workload.ray.template.spec.rayClusterSpec.headGroupSpec",
     ]
     assert answer.out.splitlines()[1].endswith("invalid")
-    told = json.loads(call(capsys, "validate", "--cluster", job, "-o", "json").out)
-    assert (told["valid"], told["objects"][0]["valid"], len(told["problems"])) == (False, False, 2)
+    printed = json.loads(call(capsys, "validate", "--cluster", job, "-o", "json").out)
+    assert (printed["valid"], printed["objects"][0]["valid"], len(printed["problems"])) == (False, False, 2)
 
 
 CAPACITY = """\
@@ -119,12 +119,12 @@ def test_a_cluster_check_warns_of_a_notice_that_is_too_short_for_a_commit(
     workers = ("replicas: 2\n", f"replicas: 2\n              {pod}\n")
     on_cluster = changed(JOB, head, workers)
     job, capacity = written(tmp_path, "job.yaml", on_cluster), written(tmp_path, "capacity.yaml", CAPACITY)
-    told = (
+    printed = (
         f"warning: {job}:8:5: spec.tiers[0]: a commit takes 1m34s, tier spot-a gives 30s notice, so each eviction "
         "loses work: write each checkpoint with 4 times as many ranks"
     )
     answer = call(capsys, "validate", "--cluster", job, capacity)
-    assert (answer.code, told in answer.err.splitlines()) == (0, True), answer
+    assert (answer.code, printed in answer.err.splitlines()) == (0, True), answer
     assert "a commit takes" not in call(capsys, "validate", job, capacity).err
     state.write_text(dump(JobState(commit_seconds=29.0)))
     assert "a commit takes" not in call(capsys, "validate", "--cluster", job, capacity).err

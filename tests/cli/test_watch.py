@@ -66,12 +66,12 @@ def test_an_event_of_type_normal_is_not_a_warning(kind: str | None, normal: bool
 
 
 @pytest.mark.parametrize(
-    ("phase", "deleting", "told"),
+    ("phase", "deleting", "displayed"),
     [("Suspended", True, "Deleting"), ("Suspended", False, "Suspended"), ("Succeeded", True, "Succeeded")],
 )
-def test_a_job_that_is_being_deleted_is_not_called_suspended(phase: str, deleting: bool, told: str) -> None:
+def test_a_job_that_is_being_deleted_is_not_called_suspended(phase: str, deleting: bool, displayed: str) -> None:
     metadata = {"name": "digits", **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleting else {})}
-    assert display.row({"metadata": metadata, "status": {"phase": phase}}, NOW)[1] == told
+    assert display.row({"metadata": metadata, "status": {"phase": phase}}, NOW)[1] == displayed
 
 
 SINCE = {"lastTransitionTime": "2027-01-15T08:00:00Z"}  # NOW

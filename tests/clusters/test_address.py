@@ -42,7 +42,7 @@ def test_an_invalid_cluster_flag_is_rejected_with_the_format(flag: str) -> None:
         ("clusters: {east: {eks: {name: a, region: b}, gke: {project: a, location: b, name: c}}}", "exactly one"),
         ("clusters: {east: {kubeconfig: {}}}", "exactly one of secretName and file"),
         ("clusters: {east: {eks: {name: a}}}", "region"),
-        ("clusters: {home: {eks: {name: a, region: b}}}", "home is the cluster that"),
+        ("clusters: {home: {eks: {name: a, region: b}}}", "home is the name of the home cluster"),
         ("clusters: {East: {eks: {name: a, region: b}}}", "clusters"),
     ],
 )

@@ -83,12 +83,14 @@ async def test_status_codes_raise_the_matching_error(status: int, error: type[Sp
 
 
 async def test_each_request_is_reported_with_its_rbac_verb_and_resource() -> None:
-    told: list[tuple[str, str, int]] = []
+    reported: list[tuple[str, str, int]] = []
 
     def answer(request: web.Request) -> web.Response:
         return web.json_response({"items": [], "metadata": {}}) if "watch" not in request.query else web.Response()
 
-    async with api(answer, watcher=lambda verb, resource, status, _: told.append((verb, resource, status))) as client:
+    async with api(
+        answer, watcher=lambda verb, resource, status, _: reported.append((verb, resource, status))
+    ) as client:
         await client.get(PODS, "a", "ns")
         await client.get(NODES, "n")
         await client.merge(RAYJOBS, "a", "rayjobs", body={}, subresource="status")
@@ -97,7 +99,7 @@ async def test_each_request_is_reported_with_its_rbac_verb_and_resource() -> Non
             pass
         async for _ in client.watch(RAYJOBS, version="1"):
             pass
-    assert told == [
+    assert reported == [
         ("get", "pods", 200),
         ("get", "nodes", 200),
         ("patch", "rayjobs/status", 200),

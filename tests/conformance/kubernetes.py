@@ -52,8 +52,8 @@ MOST = 200
 class KubernetesBackend:
     """Implements `AttemptBackend` for one TieredJob."""
 
-    def __init__(self, session: LeaderRuntime, run: Callable[[Coroutine[Any, Any, T]], T]) -> None:
-        self._session = session
+    def __init__(self, runtime: LeaderRuntime, run: Callable[[Coroutine[Any, Any, T]], T]) -> None:
+        self._session = runtime
         self._run: Callable[[Coroutine[Any, Any, Any]], Any] = run
 
     def launch(self, action: Launch) -> None:
@@ -145,7 +145,7 @@ class KubernetesRig:
         for tier in ("spot-a", "spot-b", "on-demand"):
             await self._here.capacity(tier, capacityType="on-demand")
         await self._here.submit(JOB)
-        session = LeaderRuntime(
+        runtime = LeaderRuntime(
             client=self._here.client,
             sources={},
             settings=Settings(namespaces=(NAMESPACE,), checkpoint_access=[{"namespaces": ["*"], "uris": ["s3://*"]}]),
@@ -154,8 +154,8 @@ class KubernetesRig:
             identity="operator-under-test",
             open_log=self._here.bucket.open,
         )
-        await self._stack.enter_async_context(session.ready())
-        return session
+        await self._stack.enter_async_context(runtime.ready())
+        return runtime
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Await `work`, then let the simulated components act and update the caches."""

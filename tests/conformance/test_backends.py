@@ -373,8 +373,8 @@ def test_a_pod_is_replaced_before_it_is_removed(rig: Rig, number: int) -> None:
     more = replace(hand_over=False, remove=False)
     assert (more.surplus, len(workers_of(more))) == (1, WORKERS + 1)
     rig.bring_up(number)
-    told = replace(hand_over=True, remove=False)
-    assert going in workers_of(told), "the pod receives the notice while it runs"
+    handed_over = replace(hand_over=True, remove=False)
+    assert going in workers_of(handed_over), "the pod receives the notice while it runs"
     replace(hand_over=True, remove=True)
     left = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.surplus == 0).attempt(number)
     assert left is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, REMEMBERED_NODES, bad_nodes, with_node_failures
+from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, KEPT_NODES, bad_nodes, with_node_failures
 from spotladder.core.model import JobState, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
@@ -93,6 +93,6 @@ def test_losses_of_the_node_itself_do_not_mark_it_as_bad(cause: Cause) -> None:
 def test_the_numbers_of_recorded_and_avoided_nodes_are_bounded() -> None:
     pods = [failed(f"{node}-{again}", f"n{node}") for node in range(100) for again in range(2)]
     state = with_node_failures(JobState(), pods)
-    assert len(state.node_failures) == REMEMBERED_NODES
+    assert len(state.node_failures) == KEPT_NODES
     assert len(bad_nodes(state)) == AVOIDED_NODES_LIMIT
     assert "n99" in bad_nodes(state)

@@ -172,7 +172,7 @@ def test_suspend_drains_the_attempt_and_resume_continues_on_the_same_tier() -> N
 
 
 def test_a_suspended_job_has_the_reason_of_its_spec() -> None:
-    """Regression: a local run that was stopped by Ctrl-C told of a request to suspend it."""
+    """Regression: a local run that was stopped by Ctrl-C reported a request to suspend it."""
     job = Job().running()
     job.edit(suspend=True, suspend_reason=Reason.STOP_REQUESTED).see(all_ready(1), after=1)
     job.see(attempt(1, head(), exit=Exit.INTERRUPTED), after=1)

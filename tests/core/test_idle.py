@@ -1,4 +1,4 @@
-"""The gang meter: an incomplete gang that costs more than idleBudget is given back."""
+"""The gang meter: an incomplete gang that costs more than idleBudget releases its nodes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_explanation_names_the_budget_while_it_ends_the_wait_before_provisio
         found = explain(Situation(made.spec, made.state, made.last_seen, made.now))
         assert found is not None
         assert (found.timer, found.until) == ("idleBudget", START + 500)
-        assert found.then == "the job gives its nodes back and leaves the tier"
+        assert found.then == "the job releases its nodes and leaves the tier"
     made.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
     found = explain(Situation(made.spec, made.state, made.last_seen, made.now))
     assert found is not None

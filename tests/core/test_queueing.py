@@ -53,9 +53,9 @@ def test_an_attempt_held_by_its_queue_is_not_lost_and_exhausts_no_tier() -> None
     assert job.state.record("spot-a").exhausted_by is None
     assert job.state.impeded is not None
     assert (job.state.impeded.impediment, job.state.impeded.reason) == (Impediment.QUOTA, Reason.WAITING_FOR_QUOTA)
-    told = explain(Situation(job.spec, job.state, job.last_seen, job.now))
-    assert told is not None
-    assert (told.message, told.until) == (SAID, None)
+    explanation = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert explanation is not None
+    assert (explanation.message, explanation.until) == (SAID, None)
 
 
 def test_provision_timeout_starts_when_the_queue_admits_the_attempt() -> None:
@@ -74,9 +74,9 @@ def test_queue_timeout_leaves_the_tier_without_a_failure() -> None:
     decision = job.see(held(1), after=10)
     assert decision.wake_at is not None
     assert job.now < decision.wake_at <= job.now + 1800
-    told = explain(Situation(job.spec, job.state, job.last_seen, job.now))
-    assert told is not None
-    assert (told.timer, told.then) == ("queueTimeout", "the job leaves the tier")
+    explanation = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert explanation is not None
+    assert (explanation.timer, explanation.then) == ("queueTimeout", "the job leaves the tier")
     job.see(held(1), after=1795)
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.QUEUE_TIMEOUT)
     assert job.state.message == f"no quota for 30m: {SAID}"

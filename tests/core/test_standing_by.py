@@ -270,7 +270,7 @@ def test_a_standby_that_is_not_wanted_any_more_is_given_up() -> None:
     job = standing_by()
     job.policy.name = "on-demand"
     job.see(all_ready(1), all_ready(2, held=False), after=1)
-    assert job.last.standby_changes[0].message == "the move is not wanted any more"
+    assert job.last.standby_changes[0].message == "the move is no longer needed"
     assert (job.state.stage, job.state.standby_after) == (Stage.RUNNING, None)
 
 

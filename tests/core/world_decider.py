@@ -45,7 +45,7 @@ class Decider:
         self.pictures: list[Observation] = []
         self.acted = -1  # the revision of the newest observation that lacks an effect
         self.wake_at: float | None = world.now
-        self.hedged = 0  # how many attempts were given back because their hedge was ready first
+        self.hedged = 0  # how many attempts were deleted because their hedge was ready first
 
     def look(self) -> None:
         """Reconcile once."""

@@ -80,9 +80,9 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
     ],
 )
 def test_a_record_is_described_in_a_sentence(record: Record, tone: Tone, text: str) -> None:
-    told = describe(record, SPEC)
-    assert told is not None
-    assert (told.tone, told.text) == (tone, text)
+    event = describe(record, SPEC)
+    assert event is not None
+    assert (event.tone, event.text) == (tone, text)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_cause_of_a_failed_job_is_reported_once() -> None:
     summary = RunSummary()
     summary.add(Moved(START, move))
     summary.add(Ended(START, 1, Reason.APPLICATION_FAILED, why))
-    assert [told.text for told in summary.events] == [
+    assert [event.text for event in summary.events] == [
         f"job Failed: ApplicationFailed – {why}",
         "failed: ApplicationFailed",
     ]

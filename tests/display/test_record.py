@@ -31,10 +31,10 @@ def test_a_replayed_snapshot_equals_the_live_snapshot(record: ModuleType) -> Non
     for shot in run.shots:
         past = [each for each in run.records if each.at <= shot.now]
         replayed = record.snapshot(past, shot.now)
-        told, true = replayed.state, shot.state
-        assert (told.stage, told.tier) == (true.stage, true.tier)
+        rebuilt, true = replayed.state, shot.state
+        assert (rebuilt.stage, rebuilt.tier) == (true.stage, true.tier)
         for tier in run.spec.tiers:
-            was, is_now = true.record(tier.name), told.record(tier.name)
+            was, is_now = true.record(tier.name), rebuilt.record(tier.name)
             assert (is_now.failures, is_now.attempts, is_now.exhausted_by) == (
                 was.failures,
                 was.attempts,

@@ -72,7 +72,7 @@ def test_the_printed_table_fits_the_terminal(digits: Facts, width: int) -> None:
 )
 def test_the_attempts_of_the_report_agree_with_the_history_in_the_state(world: CloudEvents) -> None:
     run = PlayedRun(world=world).play()
-    told = [
+    reported = [
         (each.number, each.tier, each.start, each.end, each.reason, each.failures, each.start_step)
         for each in facts_of(run).attempts
     ]
@@ -80,8 +80,8 @@ def test_the_attempts_of_the_report_agree_with_the_history_in_the_state(world: C
         (own.number, own.tier, own.started_at - START, own.ended_at - START, own.reason, own.failures, own.start_step)
         for own in run.state.history
     ]
-    assert told == kept
-    assert len(told) >= 4
+    assert reported == kept
+    assert len(reported) >= 4
 
 
 def test_the_costs_of_attempts_add_up_to_those_of_tiers_and_the_total() -> None:
@@ -426,8 +426,8 @@ def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path) -> Non
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "attempt 2, driver" in text
     assert "ValueError: &lt;b&gt;no&lt;/b&gt; data" in text
-    told = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert told["output"] == [{"attempt": 2, "source": "driver", "lines": list(lines)}]
+    reported = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert reported["output"] == [{"attempt": 2, "source": "driver", "lines": list(lines)}]
 
 
 def test_the_report_has_no_output_section_without_output(tmp_path: Path) -> None:

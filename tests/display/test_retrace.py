@@ -58,10 +58,10 @@ def test_the_report_from_the_stored_state_agrees_with_the_timeline() -> None:
     assert facts.length == run.state.ended_at - START
     assert facts.time.total == pytest.approx(true.time.total)
     assert facts.commits == true.commits
-    told = [event.text for _, event in facts.events]
-    assert told[0] == "digits begins: 2 workers on spot-a → spot-b → on-demand"
-    assert "falls back: attempt 4 on on-demand, from spot-b" in told
-    assert told[-1] == "done"
+    texts = [event.text for _, event in facts.events]
+    assert texts[0] == "digits begins: 2 workers on spot-a → spot-b → on-demand"
+    assert "falls back: attempt 4 on on-demand, from spot-b" in texts
+    assert texts[-1] == "done"
 
 
 def test_the_cost_of_a_tier_is_divided_among_its_attempts() -> None:
@@ -169,7 +169,10 @@ def test_the_report_covers_only_the_newest_attempts_of_the_stored_state() -> Non
     assert facts.began_at == state.history[0].started_at
     assert all(mark.attempt > 1 for mark in facts.commits)
     assert sum(each.cost for each in facts.attempts) < facts.spent
-    assert facts.gaps[0] == "The newest 3 attempts are shown; 1 earlier attempt is known by their tiers' sums only."
+    assert (
+        facts.gaps[0]
+        == "The newest 3 attempts are shown; 1 earlier attempt is included only in the totals of the tiers."
+    )
 
 
 def test_events_are_added_to_the_report_at_their_time() -> None:
@@ -179,8 +182,8 @@ def test_events_are_added_to_the_report_at_their_time() -> None:
     facts = facts_of(run, noted=[noted, lost])
     assert [(mark.at, mark.tier) for mark in facts.evictions] == [(58, "spot-a")]
     assert [each.failures for each in facts.attempts] == [1, 1, 0, 0], "each failure counts once, with or without event"
-    told = {at: event.text for at, event in facts.events}
-    assert told[70] == "ClusterUnreachable: no answer"
+    texts = {at: event.text for at, event in facts.events}
+    assert texts[70] == "ClusterUnreachable: no answer"
     assert "lost spot-a-2-1 (NodeLost) on spot-a" in [event.text for _, event in facts.events]
 
 

@@ -43,8 +43,8 @@ def test_every_metric_is_documented_with_its_labels() -> None:
         (f"`{family.name}{COUNTED.get(family.type, '')}`", family.type, ", ".join(labels[family.name]))
         for family in metrics.registry.collect()
     }
-    told = {(name, kind, said.replace("`", "")) for name, kind, said, _ in rows("Metrics")}
-    assert told == wanted
+    documented = {(name, kind, said.replace("`", "")) for name, kind, said, _ in rows("Metrics")}
+    assert documented == wanted
 
 
 def test_every_variable_is_documented() -> None:

@@ -161,7 +161,7 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed
         assert here.steps() >= before
         here.is_the_uninterrupted_result(steps=here.steps())
         assert (reports[0], "jobs stopped ") == (f"jobs stopping {TEAM}/job", reports[1])
-        assert "nodes given back " in reports
+        assert "nodes released " in reports
         assert [report for report in reports if " removed" in report] == [
             "spotladder removed ",
             "spotladder-pools removed ",

@@ -180,7 +180,7 @@ def changes(shell: Shell) -> dict[str, str]:
 
 
 def left(before: dict[str, list[str]], emulator: str) -> dict[str, set[str]]:
-    """What the account has beside what was there before."""
+    """The resources that the account has in addition to the earlier ones."""
     now = tool.leftovers(emulator, REGION)
     found = {kind: set(names) - set(before.get(kind, [])) for kind, names in now.items()}
     return {kind: names for kind, names in found.items() if names}

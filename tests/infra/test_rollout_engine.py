@@ -376,15 +376,15 @@ def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypat
     for name, value in good.environment.items():
         monkeypatch.setenv(name, value)
     fleet = read_fleet(good.folder / "fleet.yaml", TODAY).fleet
-    told: list[tuple[str, str, str]] = []
+    reports: list[tuple[str, str, str]] = []
     state = good.folder / ".spotladder"
     monkeypatch.chdir(good.folder)
-    remove(fleet, fleet.cluster("east"), state, lambda *one: told.append(one))
-    assert told[0] == ("jobs", "stopping", "team-a/j")
-    assert ("nodes", "draining", "n") in told
+    remove(fleet, fleet.cluster("east"), state, lambda *one: reports.append(one))
+    assert reports[0] == ("jobs", "stopping", "team-a/j")
+    assert ("nodes", "draining", "n") in reports
     deleted = [call[2:] for call in good.cluster("east").state["calls"] if call[:2] == ["kubectl", "delete"]]
     assert ["nodepools.karpenter.sh", f"--selector={OUR_NODEPOOLS}"] in deleted
-    removed = [name for name, what, _ in told if what == "removed"]
+    removed = [name for name, what, _ in reports if what == "removed"]
     assert removed == ["spotladder", "kuberay-operator", "spotladder-pools"]
     assert good.versions()["east"] == {}
     remove(fleet, fleet.cluster("east"), state, lambda *one: None)

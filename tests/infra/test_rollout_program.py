@@ -30,7 +30,7 @@ def installed(name: str) -> InstalledRelease:
 
 
 class Mocks(pulumi.runtime.Mocks):
-    """Remembers what was registered."""
+    """Records the registered resources."""
 
     def __init__(self) -> None:
         self.registered: list[tuple[str, dict[str, Any]]] = []

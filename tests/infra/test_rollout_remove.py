@@ -79,11 +79,11 @@ def test_nodepools_of_others_stay_in_a_cluster_that_was_not_created_here(
     release_nodes(tools, cluster(tmp_path, name), 0, lambda *report: reports.append(report))
     assert set(tools.objects["nodepools.karpenter.sh"]) == pools
     assert set(tools.objects["nodeclaims.karpenter.sh"]) == claims
-    assert reports == [("nodes", "given back", "")]
+    assert reports == [("nodes", "released", "")]
 
 
 def test_nodes_of_the_fleet_that_stay_are_named(tmp_path: Path) -> None:
-    """A repeated command finds no NodePool any more: the label of the NodeClaims tells whose they are."""
+    """A repeated command no longer finds a NodePool: the label of the NodeClaims names their owner."""
     tools = RemovalCluster()
     del tools.objects["nodepools.karpenter.sh"]["g5-spot"]
     with pytest.raises(EnvironmentFailure, match=r"1 NodeClaims are still there after 0 s: g5-spot-1 \(node none\)"):

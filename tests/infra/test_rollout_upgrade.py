@@ -82,12 +82,12 @@ def east(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 def upgraded(cluster: Cluster, after: Object, tools: UpgradeCluster | None = None) -> list[tuple[str, str, str]]:
     """What an upgrade reports."""
-    told: list[tuple[str, str, str]] = []
+    reports: list[tuple[str, str, str]] = []
     tools = tools or UpgradeCluster()
     platform: Any = UpgradePlatform(cluster, tools, after)
-    upgrade.upgrade(platform, tools, 1.0, lambda *one: told.append(one))
+    upgrade.upgrade(platform, tools, 1.0, lambda *one: reports.append(one))
     assert platform.installed == 3, "the nodes are released"
-    return told
+    return reports
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_an_eviction_by_the_cloud_does_not_stop_an_upgrade(east: Cluster, after:
 
 
 def test_a_job_that_runs_on_is_not_reported(east: Cluster) -> None:
-    assert not [told for told in upgraded(east, running(1)) if told[0] == "jobs"]
+    assert not [reports for reports in upgraded(east, running(1)) if reports[0] == "jobs"]
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,9 @@ KINDS = {
 
 NEVER_CALLED = {
     ("spotladder.io", "tieredjobs/finalizers", "update"): "asked by an admission plugin, not by a call",
-    (JOBSETS.group, JOBSETS.plural, "create"): "as for rayjobs, which the walk here is made of",
-    (JOBSETS.group, JOBSETS.plural, "patch"): "as for rayjobs, which the walk here is made of",
-    (JOBSETS.group, JOBSETS.plural, "delete"): "as for rayjobs, which the walk here is made of",
+    (JOBSETS.group, JOBSETS.plural, "create"): "as for rayjobs, which this walk creates",
+    (JOBSETS.group, JOBSETS.plural, "patch"): "as for rayjobs, which this walk creates",
+    (JOBSETS.group, JOBSETS.plural, "delete"): "as for rayjobs, which this walk creates",
     ("", "pods/status", "patch"): "pods of a JobSet only",
     ("", "pods/log", "get"): "pods of a JobSet, and KubeRay's submitter",
     (JOBSETS.group, JOBSETS.plural, "watch"): "JobSet is not installed here; it is listed first",

@@ -49,16 +49,16 @@ async def running_in_east(here: KubeWorld, east: Elsewhere, name: str = "digits"
     await eventually(lambda: here.has_phase("Running", name))
 
 
-async def up(session: LeaderRuntime, name: str = "east") -> None:
+async def up(runtime: LeaderRuntime, name: str = "east") -> None:
     async def is_up() -> bool:
-        return not session.clusters.problem(name)
+        return not runtime.clusters.problem(name)
 
     await eventually(is_up)
 
 
-async def down(here: KubeWorld, session: LeaderRuntime, name: str = "east") -> None:
+async def down(here: KubeWorld, runtime: LeaderRuntime, name: str = "east") -> None:
     async def is_down() -> bool:
-        return bool(session.clusters.problem(name))
+        return bool(runtime.clusters.problem(name))
 
     await eventually(is_down)
 
@@ -105,11 +105,11 @@ async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
 ) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as session,
+        here.operator(sources={"east": east.source}) as runtime,
     ):
         await running_in_east(here, east)
         await east.proxy.cut()
-        await down(here, session)
+        await down(here, runtime)
         await eventually(lambda: degraded(here, "ClusterUnreachable"))
         assert "east" in (await here.condition("Degraded"))["message"]
         assert await here.is_on("spot-east", 1)  # The job stays until provisionTimeout.
@@ -135,11 +135,11 @@ async def test_a_deleted_job_reports_at_once_that_it_waits_for_a_lost_cluster(
     that cluster."""
     async with (
         two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as session,
+        here.operator(sources={"east": east.source}) as runtime,
     ):
         await running_in_east(here, east)
         await east.proxy.cut()
-        await down(here, session)
+        await down(here, runtime)
         await here.pass_time(601)
         await here.run(2)
         await eventually(lambda: here.has_phase("Running"))
@@ -158,15 +158,15 @@ async def degraded(here: KubeWorld, reason: str, name: str = "digits") -> bool:
 async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_server: ApiServer) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as session,
+        here.operator(sources={"east": east.source}) as runtime,
     ):
         await running_in_east(here, east)
         await east.proxy.cut()
-        await down(here, session)
+        await down(here, runtime)
         await east.kill_worker(1)  # The controller does not observe this.
         await east.pod(1, "worker", 7)
         east.proxy.mend()
-        await up(session)
+        await up(runtime)
 
         async def counted() -> bool:
             status = await here.status()
@@ -188,14 +188,14 @@ async def test_a_controller_that_starts_during_an_outage_counts_no_loss(
         async with here.operator(sources={"east": east.source}):
             await running_in_east(here, east)
         await east.proxy.cut()
-        async with here.operator(sources={"east": east.source}) as session:
-            await down(here, session)
+        async with here.operator(sources={"east": east.source}) as runtime:
+            await down(here, runtime)
             await eventually(lambda: degraded(here, "ClusterUnreachable"))
             status = await here.status()
             assert (status["attempt"], status["failures"]) == (1, 0)
             assert await here.rayjobs() == []
             east.proxy.mend()
-            await up(session)
+            await up(runtime)
             await eventually(lambda: provisioned(here))
         assert await east.rayjobs() == ["digits-a001"]
 
@@ -203,9 +203,9 @@ async def test_a_controller_that_starts_during_an_outage_counts_no_loss(
 async def test_a_hanging_cluster_does_not_delay_jobs_of_others(api_server: ApiServer, second_server: ApiServer) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}, workers=4) as session,
+        here.operator(sources={"east": east.source}, workers=4) as runtime,
     ):
-        await up(session)
+        await up(runtime)
         east.proxy.delay = 60.0
         for index in range(8):
             await submit(here, f"hanging-{index}")
@@ -218,14 +218,14 @@ async def test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept(
 ) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as session,
+        here.operator(sources={"east": east.source}) as runtime,
     ):
         await running_in_east(here, east)
         made = await east.rayjob(1)
         await foreign(east, made, "of-another-home", {names.HOME: "another-home"})
         await foreign(east, made, "without-labels", {names.HOME: None, names.MANAGED_BY: None})
         await east.proxy.cut()
-        await down(here, session)
+        await down(here, runtime)
         await here.delete()
         for _ in range(12):
             await here.pass_time(20)
@@ -256,12 +256,12 @@ async def test_a_recreated_job_does_not_adopt_objects_of_the_first_in_another_cl
 ) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as session,
+        here.operator(sources={"east": east.source}) as runtime,
     ):
         await running_in_east(here, east)
         first = (await east.rayjob(1))["metadata"]["uid"]
         await east.proxy.cut()
-        await down(here, session)
+        await down(here, runtime)
         await here.delete()
         body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
         await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
@@ -316,9 +316,9 @@ async def test_errors_429_and_500_of_a_member_cluster_are_retried(
 ) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as session,
+        here.operator(sources={"east": east.source}) as runtime,
     ):
-        await up(session)
+        await up(runtime)
         east.proxy.storm = list(storm)
         await running_in_east(here, east)
         assert await east.rayjobs() == ["digits-a001"]
@@ -341,7 +341,7 @@ async def test_a_changed_kubeconfig_secret_is_used(api_server: ApiServer, second
     async with two_clusters(api_server, second_server) as (here, east):
         address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
         by_secret = sources({"east": address}, home=here.client, namespace=here.namespace, clock=here.clock)
-        async with here.operator(sources=by_secret) as session:
+        async with here.operator(sources=by_secret) as runtime:
             await here.submit("at-home")
             await here.submit(tiers=tiers(here, "spot-east"))
             await eventually(lambda: degraded(here, "ClusterUnreachable"))
@@ -351,7 +351,7 @@ async def test_a_changed_kubeconfig_secret_is_used(api_server: ApiServer, second
             await here.pass_time(45)
 
             async def refused() -> bool:
-                return "401" in session.clusters.problem("east")
+                return "401" in runtime.clusters.problem("east")
 
             await eventually(refused)
             await put_kubeconfig(here, east, token=TOKEN)
@@ -393,7 +393,7 @@ async def test_an_expired_token_is_renewed(api_server: ApiServer, second_server:
     async with two_clusters(api_server, second_server) as (here, east):
         credentials = Expiring()
         source = ControlledConnection(replace(east.proxy.of(east.client.connection), credentials=credentials))
-        async with here.operator(sources={"east": source}) as session:
+        async with here.operator(sources={"east": source}) as runtime:
             await running_in_east(here, east)
             credentials.token = "expired"
             await here.patch(suspend=True)
@@ -403,5 +403,5 @@ async def test_an_expired_token_is_renewed(api_server: ApiServer, second_server:
 
             await eventually(notified)
             assert credentials.renewed
-            assert session.clusters.problem("east") == ""
+            assert runtime.clusters.problem("east") == ""
             assert (await here.status())["failures"] == 0

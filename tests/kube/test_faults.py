@@ -18,11 +18,11 @@ from tests.kube.world import KubeWorld, eventually, install_kinds, world
 
 
 async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator() as session:
+    async with world(api_server) as here, here.operator() as runtime:
         version = await _idle_version(here)
         for _ in range(20):
             await here.pass_time(10)
-            await _reconciled(here, session)
+            await _reconciled(here, runtime)
         assert await _version(here) == version
         await here.pass_time(500)  # The cost is written from time to time.
         assert float((await here.status())["cost"]["spent"]) >= 0.25
@@ -40,8 +40,8 @@ async def _idle_version(here: KubeWorld) -> str:
     return await _version(here)
 
 
-async def _reconciled(here: KubeWorld, session: LeaderRuntime) -> None:
-    session.queue.add((here.namespace, "digits"))
+async def _reconciled(here: KubeWorld, runtime: LeaderRuntime) -> None:
+    runtime.queue.add((here.namespace, "digits"))
     await here.idle()
 
 
@@ -146,12 +146,12 @@ async def test_responses_429_and_500_are_retried(api_server: ApiServer) -> None:
 async def test_a_start_without_the_crds(api_server: ApiServer) -> None:
     async with world(api_server) as here, _Through(api_server) as (proxy, client):
         proxy.hide = "/apis/spotladder.io"
-        async with here.operator(client=client) as session:
-            assert "spotladder-crds" in session.health.cause
+        async with here.operator(client=client) as runtime:
+            assert "spotladder-crds" in runtime.health.cause
             proxy.hide = ""
             await here.submit()
             await eventually(lambda: here.rayjob(1))
-            assert session.health.cause == ""
+            assert runtime.health.cause == ""
 
 
 async def test_an_upgrade_of_the_crds_during_a_job(api_server: ApiServer) -> None:
@@ -161,9 +161,9 @@ async def test_an_upgrade_of_the_crds_during_a_job(api_server: ApiServer) -> Non
     async with world(api_server) as here:
         try:
             await install_kinds(api_server, released)
-            async with here.operator() as session:
+            async with here.operator() as runtime:
                 version = await _idle_version(here)
-                await _reconciled(here, session)
+                await _reconciled(here, runtime)
                 assert await _version(here) == version, "the controller rewrites fields that the schema drops"
                 await here.kill_worker(1)
                 await eventually(lambda: _failures(here, 1))

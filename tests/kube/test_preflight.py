@@ -72,9 +72,9 @@ async def test_missing_objects_of_a_later_tier_are_reported_from_the_start(
 ) -> None:
     async with (
         two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as session,
+        here.operator(sources={"east": east.source}) as runtime,
     ):
-        await up(session)
+        await up(runtime)
         await make(here, SECRETS, "bucket")
         await here.submit(tiers=tiers(here, "spot-a", "spot-east"), workload=needing(SECRET))
         await here.run(1)  # The cluster of the first tier has all objects.

@@ -86,7 +86,7 @@ class KubeWorld:
         self.clock = SteppedClock(time.time())
         self.bucket = MemoryBucket()
         self.metrics = Metrics(self.clock)
-        self.session: LeaderRuntime | None = None
+        self.runtime: LeaderRuntime | None = None
         self._nodes: list[str] = []
         self._tiers: list[str] = []
 
@@ -99,7 +99,7 @@ class KubeWorld:
         namespaces = settings.pop("namespaces_", (self.namespace,))
         price_sources = settings.pop("price_sources", None)
         settings.setdefault("checkpoint_access", [{"namespaces": ["*"], "uris": ["s3://*", "file:///"]}])
-        session = LeaderRuntime(
+        runtime = LeaderRuntime(
             client=client,
             sources=settings.pop("sources", {}),
             settings=Settings(namespaces=namespaces, settle=10.0, **settings),
@@ -109,20 +109,20 @@ class KubeWorld:
             open_log=self.bucket.open,
             price_sources=price_sources,
         )
-        running = asyncio.create_task(session.run())
+        running = asyncio.create_task(runtime.run())
         ticking = asyncio.create_task(self._tick())
         try:
             await asyncio.wait(
-                {running, asyncio.create_task(_all_synced(session))}, return_when=asyncio.FIRST_COMPLETED
+                {running, asyncio.create_task(_all_synced(runtime))}, return_when=asyncio.FIRST_COMPLETED
             )
             if running.done():
                 running.result()
-            self.session = session
-            yield session
+            self.runtime = runtime
+            yield runtime
             if running.done():
                 running.result()
         finally:
-            self.session = None
+            self.runtime = None
             running.cancel()
             ticking.cancel()
             await asyncio.gather(running, ticking, return_exceptions=True)
@@ -137,11 +137,11 @@ class KubeWorld:
         """Wait until the workqueue is empty."""
 
         async def empty() -> bool:
-            assert self.session
-            if self.session.queue.busy:
+            assert self.runtime
+            if self.runtime.queue.busy:
                 return False
             await asyncio.sleep(0.05)
-            return not self.session.queue.busy
+            return not self.runtime.queue.busy
 
         await eventually(empty)
 
@@ -202,8 +202,8 @@ class KubeWorld:
 
     async def events(self, name: str = "digits") -> list[str]:
         """The reasons of the job's Events. A controller that runs writes its queued Events first."""
-        if self.session:
-            await self.session._events.written()
+        if self.runtime:
+            await self.runtime._events.written()
         return [
             event["reason"]
             async for page in self.client.pages(EVENTS, self.namespace)
@@ -414,8 +414,8 @@ async def quietly(work: Awaitable[Any]) -> None:
         return
 
 
-async def _all_synced(session: LeaderRuntime) -> None:
-    await asyncio.gather(*(cache.wait_for_sync() for cache in session.caches))
+async def _all_synced(runtime: LeaderRuntime) -> None:
+    await asyncio.gather(*(cache.wait_for_sync() for cache in runtime.caches))
 
 
 def ray_spec(**more: Any) -> Object:

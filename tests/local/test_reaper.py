@@ -22,13 +22,13 @@ mark, scratch = sys.argv[1], pathlib.Path(sys.argv[2])
 reaper = Reaper(mark, scratch)
 sleep = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"]
 plain = {name: value for name, value in os.environ.items() if name != MARK}
-told = subprocess.Popen(sleep, env=plain, start_new_session=True)
-reaper.adopt(told.pid)
+adopted = subprocess.Popen(sleep, env=plain, start_new_session=True)
+reaper.adopt(adopted.pid)
 marked = subprocess.Popen(sleep, env={**plain, MARK: mark}, start_new_session=True)
 leave = "os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
 daemon = "import os, sys; " + leave + "os.execv(sys.argv[1], sys.argv[1:])"
 subprocess.run([sys.executable, "-c", daemon, *sleep], env={**plain, MARK: mark}, check=True)
-print(told.pid, marked.pid, flush=True)
+print(adopted.pid, marked.pid, flush=True)
 if sys.argv[3] == "close":
     sys.stdin.readline()
     reaper.close()
@@ -72,11 +72,11 @@ def test_all_processes_and_files_of_a_killed_runner_are_removed(
     scratch = tmp_path / "scratch"
     with runner(mark, scratch) as process:
         assert process.stdout is not None
-        told, marked = map(int, process.stdout.readline().split())
-        assert eventually(lambda: len(members(mark, {told})) == 3), "two sleepers and a daemon"
+        adopted, marked = map(int, process.stdout.readline().split())
+        assert eventually(lambda: len(members(mark, {adopted})) == 3), "two sleepers and a daemon"
         os.killpg(process.pid, number)
-        assert eventually(lambda: members(mark, {told}) == [])
-        assert not alive(told)
+        assert eventually(lambda: members(mark, {adopted}) == [])
+        assert not alive(adopted)
         assert not alive(marked)
         assert eventually(lambda: not scratch.exists())
 
@@ -86,12 +86,12 @@ def test_close_ends_all_processes_and_waits_for_them(mark: str, tmp_path: Path) 
     with runner(mark, scratch, "close") as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        told, _marked = map(int, process.stdout.readline().split())
-        assert eventually(lambda: len(members(mark, {told})) == 3)
+        adopted, _marked = map(int, process.stdout.readline().split())
+        assert eventually(lambda: len(members(mark, {adopted})) == 3)
         process.stdin.write("\n")
         process.stdin.flush()
         assert process.stdout.readline() == "closed\n"
-        assert members(mark, {told}) == []
+        assert members(mark, {adopted}) == []
         assert not scratch.exists()
         process.kill()
 

@@ -45,10 +45,10 @@ class Bench:
     size: int = 2
     head_is_up: bool = True
     nodes: dict[str, FakeWorker] = field(default_factory=dict)
-    told: list[Record] = field(default_factory=list)
+    emitted: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.fleet = WorkerGroup(Launch(1, "spot-a"), self.size, self.pool, self._start, self.told.append)
+        self.fleet = WorkerGroup(Launch(1, "spot-a"), self.size, self.pool, self._start, self.emitted.append)
 
     def _start(self, name: str) -> FakeWorker | None:
         return self.nodes.setdefault(name, FakeWorker()) if self.head_is_up else None
@@ -62,7 +62,7 @@ class Bench:
             node.up = True
 
     def changes(self, node: str) -> list[NodeChange]:
-        return [record.change for record in self.told if isinstance(record, NodeChanged) and record.node == node]
+        return [record.change for record in self.emitted if isinstance(record, NodeChanged) and record.node == node]
 
 
 def bench(size: int = 2, *, head_is_up: bool = True, **plan: object) -> Bench:

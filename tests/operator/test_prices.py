@@ -63,21 +63,21 @@ async def test_a_price_in_the_spec_is_used_without_a_lookup() -> None:
 
 
 async def test_a_price_lookup_does_not_block_and_its_result_triggers_a_reconcile() -> None:
-    fake, told, clock = FakePriceSource(Price(0.4, 1.0)), list[str](), SteppedClock()
+    fake, changes, clock = FakePriceSource(Price(0.4, 1.0)), list[str](), SteppedClock()
     fake.gate.clear()
-    async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
+    async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: changes.append("news")) as prices:
         tier = capacity(**AWS)
         assert prices.of(tier) == Price(known=False)
         assert prices.problem(tier) == "is being looked up"
         prices.of(tier)
         fake.gate.set()
-        await until(lambda: told)
+        await until(lambda: changes)
         assert prices.of(tier) == Price(0.4, 1.0)
         assert (fake.asked, prices.problem(tier)) == (1, "")
         fake.answer = Price(0.5, 1.0)
         await clock.advance(PRICE_TTL)
         assert prices.of(tier) == Price(0.4, 1.0)  # the old price until the new one is known
-        await until(lambda: len(told) == 2)
+        await until(lambda: len(changes) == 2)
         assert prices.of(tier) == Price(0.5, 1.0)
 
 
@@ -85,17 +85,17 @@ async def test_a_price_lookup_does_not_block_and_its_result_triggers_a_reconcile
     ("error", "says"), [(PriceUnknown("no such type"), "no such type"), (KeyError("terms"), "KeyError: 'terms'")]
 )
 async def test_a_failed_price_lookup_leaves_the_price_unknown_and_is_retried(error: Exception, says: str) -> None:
-    fake, told, clock = FakePriceSource(error), list[str](), SteppedClock()
-    async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: told.append("news")) as prices:
+    fake, changes, clock = FakePriceSource(error), list[str](), SteppedClock()
+    async with Prices({PriceSource.AWS: fake}, clock=clock, changed=lambda: changes.append("news")) as prices:
         tier = capacity(**AWS)
         prices.of(tier)
-        await until(lambda: told)
+        await until(lambda: changes)
         assert prices.of(tier) == Price(known=False)
         assert prices.problem(tier) == says
         fake.answer = Price(0.4, 1.0)
         await clock.advance(RETRY)
         prices.of(tier)
-        await until(lambda: len(told) == 2)
+        await until(lambda: len(changes) == 2)
         assert prices.of(tier) == Price(0.4, 1.0)
 
 

@@ -52,9 +52,9 @@ def test_a_higher_max_failures_means_more_spot_time_and_more_failures() -> None:
 
 
 def test_equal_choices_are_omitted() -> None:
-    told = choices(question())
-    assert [choice.max_failures for choice in told] == [None, 0, 1, 2, 3, 5, 8]
-    best = cheapest(told, Accounting.BLENDED)
+    chosen = choices(question())
+    assert [choice.max_failures for choice in chosen] == [None, 0, 1, 2, 3, 5, 8]
+    best = cheapest(chosen, Accounting.BLENDED)
     assert best is not None
     assert best.max_failures == 8
 

@@ -24,7 +24,7 @@ TICK = 600
 
 
 class By:
-    """A policy made of a function of the view."""
+    """A policy that calls a function of the view."""
 
     def __init__(self, choose: Callable[[TierView], str | None]) -> None:
         self._choose = choose

@@ -43,7 +43,7 @@ esac
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH with stand-ins for the programs, each of which knows only its version."""
+    """A PATH with stand-ins for the programs, which print only their version."""
     folder = tmp_path / "bin"
     folder.mkdir()
     program(folder, "terraform", 'echo "Terraform v1.12.1"')

@@ -131,7 +131,7 @@ def test_quotas_beside_the_pools(amazon: Amazon, tmp_path: Path) -> None:
 
 
 def test_an_account_that_never_changed_a_quota(amazon: Amazon, tmp_path: Path) -> None:
-    """It has AWS's defaults, of which several are 0."""
+    """It has AWS's defaults; several are 0."""
     amazon.only_defaults = True
     assert failed(examined(amazon, fleet_of(tmp_path))) == {"spot vCPUs, G and VT": "0; needs at least 4"}
 

@@ -20,7 +20,7 @@ class WatchedRank:
         self.written = 0
         self.reports: list[str] = []
         self.watch = StackWatch(3, lambda: self.now, self._write, report=self.reports.append, **more)
-        self.watch._closed.set()  # no thread: the test looks itself
+        self.watch._closed.set()  # no thread: the test calls `look`
         self.watch.step()
         for _ in range(steps):
             self.step(per_step)

@@ -20,7 +20,7 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 from spotladder.workloads.capacity import HELD
 from spotladder.workloads.jobset.records import JobSetRecord
-from spotladder.workloads.jobset.state import REMEMBERED_RESTARTS
+from spotladder.workloads.jobset.state import KEPT_RESTARTS
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.records import QUEUE, ContainerRecord, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
@@ -93,7 +93,7 @@ def test_an_unobserved_restart_is_a_failure() -> None:
 
 def test_the_number_of_reported_restarts_is_bounded() -> None:
     found = seen(jobset(restarts=5000), member(0, restart=5000), member(1, restart=5000))
-    assert len(losses(found)) == REMEMBERED_RESTARTS
+    assert len(losses(found)) == KEPT_RESTARTS
     assert losses(found)[-1][0] == "uid-digits-a001/restart-4999"
 
 

@@ -136,9 +136,9 @@ def test_a_template_may_name_its_own_volume_as_the_cache() -> None:
 
 def test_the_head_of_ray_checks_its_nodes_more_often_unless_the_template_says_otherwise() -> None:
     template = ray_template()
-    told = env_of(head(job(template))["containers"][0])
+    variables = env_of(head(job(template))["containers"][0])
     period, timeout, times = (
-        int(told[f"RAY_health_check_{name}"]) for name in ("period_ms", "timeout_ms", "failure_threshold")
+        int(variables[f"RAY_health_check_{name}"]) for name in ("period_ms", "timeout_ms", "failure_threshold")
     )
     worst = times * (period + timeout) / 1000
     assert worst <= 35

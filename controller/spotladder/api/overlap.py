@@ -28,7 +28,7 @@ class OverlapBounds(Record):
     hedge_after: PositiveDuration | None = Field(
         default=None,
         description="When an attempt has waited for capacity for this long, the next tier is started beside it. The "
-        "attempt that is ready first runs, the other is given back. Needs budget, and a second tier. Default: the job "
+        "attempt that is ready first runs, the other is deleted. Needs budget, and a second tier. Default: the job "
         "waits up to provisionTimeout.",
     )
 

@@ -91,7 +91,7 @@ class JobTier(Record):
     idle_budget: Usd | None = Field(
         default=None,
         description="Maximum cost in USD of the nodes of an incomplete gang that waits for more nodes. With more, the "
-        "nodes are given back and the job moves to the next tier. Needs the price of the CapacityTier. Default: no "
+        "nodes are released and the job moves to the next tier. Needs the price of the CapacityTier. Default: no "
         "limit.",
     )
     on_insufficient_capacity: Annotated[OnInsufficientCapacity, choice(OnInsufficientCapacity)] = Field(

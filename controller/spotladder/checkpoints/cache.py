@@ -109,7 +109,7 @@ class NodeCache:
         return False
 
     def release(self) -> None:
-        """Give back the files that `fetch` has linked."""
+        """Release the files that `fetch` has linked."""
         self._held.release()
 
     def _copy_folder(self, folder: Path, path: str, below: str, cancelled: threading.Event) -> None:

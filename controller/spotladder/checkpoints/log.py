@@ -87,7 +87,7 @@ class CommitLog(EntryLog):
         fetch(self.store, commit, folder, ranks, self.cache)
 
     def release(self) -> None:
-        """The files of `fetch` and `resume` are not used any more: those of the cache may be removed."""
+        """The files of `fetch` and `resume` are no longer used: the cache may remove its own."""
         if self.cache:
             self.cache.release()
 

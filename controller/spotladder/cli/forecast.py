@@ -214,7 +214,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
         sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
     unknown = [facts.tier.name for facts in question.tiers if facts.spot and facts.availability is None]
     if unknown:
-        sentences.append(f"requests for nodes on {', '.join(unknown)} are always met: nothing is known of them")
+        sentences.append(f"requests for nodes on {', '.join(unknown)} are always met: their capacity is unknown")
     return sentences
 
 

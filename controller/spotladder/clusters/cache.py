@@ -46,7 +46,7 @@ LONGEST_PAUSE: Seconds = 15.0
 
 _log = structlog.get_logger("spotladder")
 
-REMEMBERED = 1024
+KEPT_UIDS = 1024
 """Number of deleted objects that are recorded, so that a late event of one does not restore it."""
 
 
@@ -279,13 +279,13 @@ class Cache(Generic[R]):
         metadata = thing["metadata"]
         key = _key(metadata)
         held = self._records.get(key)
-        _remember(self._gone, metadata.get("uid", ""))
+        _record(self._gone, metadata.get("uid", ""))
         if held is not None and _number(metadata["resourceVersion"]) >= _number(held.resource_version):
             self._drop(key, held)
 
     def _drop(self, key: Key, held: R) -> None:
         del self._records[key]
-        _remember(self._left, key)
+        _record(self._left, key)
         self._leave_group(key, held)
         self._changed(held, None)
 
@@ -301,9 +301,9 @@ def _key(metadata: Mapping[str, Any]) -> Key:
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def _remember(known: dict[T, None], one: T) -> None:
+def _record(known: dict[T, None], one: T) -> None:
     known[one] = None
-    if len(known) > REMEMBERED:
+    if len(known) > KEPT_UIDS:
         del known[next(iter(known))]
 
 

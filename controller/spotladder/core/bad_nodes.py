@@ -1,6 +1,6 @@
 """Nodes on which pods of a job fail again and again although the node lives: later attempts avoid them.
 
-A node that is reclaimed, drained or silent is not bad, it is gone. What is remembered is bounded, so a program that
+A node that is reclaimed, drained or silent is not bad, it is gone. The list of bad nodes is bounded, so a program that
 fails everywhere does not rule out a whole cluster.
 """
 
@@ -18,7 +18,7 @@ BAD_NODE_FAILURES = 2
 AVOIDED_NODES_LIMIT = 8
 """Maximum number of nodes that an attempt avoids, those that failed last."""
 
-REMEMBERED_NODES = 32
+KEPT_NODES = 32
 
 _OF_THE_NODE = frozenset({Cause.APP_ERROR, Cause.OOM_KILLED, Cause.UNKNOWN})
 """Causes of lost pods that leave the node intact: a container ended, or the kubelet rejected the pod."""
@@ -30,7 +30,7 @@ def with_node_failures(state: JobState, pods: Iterable[PodSeen]) -> JobState:
     for pod in pods:
         if pod.node and not pod.silent and not pod.noticed and pod.cause in _OF_THE_NODE:
             known[pod.node] = known.pop(pod.node, 0) + 1  # the newest is last
-    entries = tuple(NodeFailures(node, failures) for node, failures in known.items())[-REMEMBERED_NODES:]
+    entries = tuple(NodeFailures(node, failures) for node, failures in known.items())[-KEPT_NODES:]
     return replace(state, node_failures=entries)
 
 

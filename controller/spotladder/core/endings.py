@@ -260,7 +260,7 @@ def provision_timed_out(draft: Draft) -> None:
             why = "the provisioner has no capacity"
         elif overdrawn:
             reason, why = Reason.IDLE_BUDGET_EXCEEDED, idle_budget_message(tier, draft.state.idle_usd)
-        draft.state = replace(draft.state, idle_usd=0.0)  # The nodes are given back.
+        draft.state = replace(draft.state, idle_usd=0.0)  # The nodes are released.
         if draft.choice.keeps_open:
             draft.state = replace(draft.state, waiting_since=None)
         else:

@@ -104,11 +104,11 @@ def _next(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, s
 
 def _leaves(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
     """What follows first while provisionTimeout runs."""
-    spent = idle_budget_ends_at(here) if rule.impediment is Impediment.CAPACITY else None
+    budget_ends_at = idle_budget_ends_at(here) if rule.impediment is Impediment.CAPACITY else None
     due, hedge = hedge_due(here), hedge_tier(here)
     follows = [(here.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
-    if spent is not None:
-        follows.append((float(round(spent)), IDLE_BUDGET, "the job gives its nodes back and leaves the tier"))
+    if budget_ends_at is not None:
+        follows.append((float(round(budget_ends_at)), IDLE_BUDGET, "the job releases its nodes and leaves the tier"))
     if due is not None and hedge is not None:
         follows.append((due, HEDGE_AFTER, f"{hedge.name} is started beside it"))
     until, timer, then = min(follows, key=lambda follow: inf if follow[0] is None else follow[0])

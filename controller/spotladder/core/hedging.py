@@ -2,11 +2,11 @@
 
 1. With `overlap.hedge_after`, an attempt that waits for capacity for that long gets the next attempt beside it, on the
    next tier that can be used, as a standby attempt. The time runs and is suspended as provisionTimeout is.
-2. The attempt that is ready first runs. If both are, it is the live one. The other is given back: no failure is counted
+2. The attempt that is ready first runs. If both are, it is the live one. The other is deleted: no failure is counted
    and no tier is exhausted.
 3. A live attempt that ends for another reason, such as provisionTimeout, is followed by its hedge.
 4. `overlap.budget` limits what hedges cost; `standing_by` gives up those that fail. After one that failed, the next one
-   starts after `STANDBY_RETRY_INTERVAL`; after one that was given back, when the job has waited for as long again.
+   starts after `STANDBY_RETRY_INTERVAL`; after one that was deleted, when the job has waited for as long again.
 
 A program whose library cannot be held starts when its workers are ready, and its first log entry fences the live
 attempt. So a hedge that has written to the log takes over.
@@ -62,7 +62,7 @@ def start_hedge(draft: Draft) -> None:
 
 
 def hedge_takes_over(draft: Draft) -> bool:
-    """Give back the hedge or the live attempt if the other is ready. Returns whether the live attempt ended."""
+    """End the hedge or the live attempt if the other is ready. Returns whether the live attempt ended."""
     here, hedge = draft.here, draft.state.standby
     if hedge is None or draft.state.standby_reason is not Reason.HEDGED:
         return False

@@ -29,6 +29,6 @@ def idle_budget_ends_at(here: Situation) -> Instant | None:
 
 
 def idle_budget_message(tier: Tier, usd: float) -> str:
-    """Why the gang is given back."""
+    """Why the nodes of the gang are released."""
     budget = tier.idle_budget or 0.0
     return f"the nodes that waited for the rest of their gang cost {usd:.2f} USD (idleBudget {budget:.2f})"

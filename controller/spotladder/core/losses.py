@@ -22,7 +22,7 @@ from spotladder.core.reasons import Cause, Reason
 UNCOUNTED = frozenset({Cause.MAINTENANCE})
 """Causes of losses that are not failures: an administrator moved the job, and the tier works."""
 
-REMEMBERED = 512
+KEPT_LOST_PODS = 512
 """Maximum number of lost pods of an attempt that are recorded by name; the oldest are dropped, so that the state stays
 small on a tier without a limit."""
 
@@ -127,7 +127,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     attempt = replace(
         attempt,
         failures=attempt.failures + failures,
-        lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-REMEMBERED:],
+        lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
     )
     return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
 

@@ -63,7 +63,7 @@ def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
             return not here.standby_ready
         if move is None and not here.reachable:
             return True  # Whether the move is still wanted is known when the live attempt is observed again.
-        give_up(draft, "the move is not wanted any more" if move is None else f"{move.tier} is wanted instead")
+        give_up(draft, "the move is no longer needed" if move is None else f"{move.tier} is wanted instead")
     if move is None or not _possible(draft.here, move):
         return False
     after = draft.state.standby_after
@@ -74,7 +74,7 @@ def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
 
 
 def take_in_standby(draft: Draft) -> None:
-    """Record which nodes the standby attempt holds; give it up if it has failed, or is not wanted any more."""
+    """Record which nodes the standby attempt holds; give it up if it has failed, or is no longer needed."""
     standby = draft.state.standby
     if standby is None:
         return

@@ -204,7 +204,7 @@ def _ran(attempt: AttemptRecord) -> Seconds:
 def _gaps(attempts: Sequence[AttemptRecord], missing: int, *, known: bool) -> Iterator[str]:
     if missing > 0:
         older = "1 earlier attempt is" if missing == 1 else f"{missing} earlier attempts are"
-        yield f"The newest {len(attempts)} attempts are shown; {older} known by their tiers' sums only."
+        yield f"The newest {len(attempts)} attempts are shown; {older} included only in the totals of the tiers."
     if not known:
         yield "Without the commit log, commits and losses are not shown; an attempt's work is spread over its time."
     elif attempts and not _measured(attempts):

@@ -79,9 +79,9 @@ class Controller:
             keeping = asyncio.create_task(election.keep())
             try:
                 async with self._client(election) as client:
-                    session = self._new_leader(client)
-                    async with session.ready():
-                        return await session.reconcile_due()
+                    runtime = self._new_leader(client)
+                    async with runtime.ready():
+                        return await runtime.reconcile_due()
             finally:
                 keeping.cancel()
                 await election.release()

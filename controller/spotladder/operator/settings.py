@@ -119,7 +119,7 @@ class Settings(BaseModel):
     @classmethod
     def _home_is_given(cls, clusters: dict[str, ClusterAddress]) -> dict[str, ClusterAddress]:
         if HOME in clusters:
-            raise ValueError(f"{HOME} is the cluster that the controller looks after: give the other another name")
+            raise ValueError(f"{HOME} is the name of the home cluster: give the other cluster another name")
         return clusters
 
 

@@ -29,8 +29,8 @@ STEPS_MISSED = 10
 MEASURED = 5
 """Number of steps whose duration is known before the watch begins: the first ones compile and load."""
 
-REMEMBERED = 101
-"""Number of durations of which the median is taken, the newest ones."""
+KEPT_DURATIONS = 101
+"""Number of the newest step durations that are kept to compute their median."""
 
 LOOK_INTERVAL = 5.0
 """Maximum seconds between two checks."""
@@ -62,7 +62,7 @@ class StackWatch:
     shortest: float = SHORTEST
     hangs: int = 0
     report: Callable[[str], None] = lambda _: None
-    _durations: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    _durations: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_DURATIONS))
     _last: float | None = None
     _steps: int = 0
     _written: bool = False

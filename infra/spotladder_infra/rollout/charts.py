@@ -35,7 +35,7 @@ class LocalChart:
 
 
 def find(chart: Chart, folder: Path | None, cache: Path) -> LocalChart:
-    """The chart from `folder` if that is given, else from this package or its repository, by way of `cache`.
+    """The chart from `folder` if that is given, else from this package, or from its repository through `cache`.
 
     A packed chart must have the pinned digest. A chart that lies unpacked in `folder` is the user's own.
 

@@ -104,7 +104,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
 
 
 def _placement(cluster: Cluster) -> Values:
-    """Puts a controller onto the system nodes of a cluster that was created: its other nodes come and go."""
+    """Schedules a controller on the system nodes of a created cluster, because its other nodes are temporary."""
     if cluster.cloud not in CREATED:
         return {}
     return {

@@ -11,7 +11,7 @@ from spotladder_infra.rollout.tools import FIELD_MANAGER, Tools
 
 NAME = "spotladder-rollout"
 KEPT = 5
-"""Good rollouts that are remembered."""
+"""Maximum number of good rollouts that are stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def release_nodes(tools: Tools, cluster: Cluster, timeout: float, report: Report
     deadline = time.monotonic() + timeout
     while True:
         claims = tools.items("nodeclaims.karpenter.sh", *nodes)
-        report("nodes", "draining" if claims else "given back", _listed(claims))
+        report("nodes", "draining" if claims else "released", _listed(claims))
         if not claims:
             return
         if time.monotonic() >= deadline:

@@ -11,7 +11,7 @@ from spotladder.local.reaper import alive
 from spotladder_infra.terraform.failures import Lock
 
 CLOCKS_DIFFER = timedelta(minutes=1)
-"""The largest difference by which a lock's time may lie before the start of its run."""
+"""Maximum time by which a lock may seem older than the run that took it."""
 
 
 def remember(path: Path, process: int) -> None:
@@ -27,7 +27,7 @@ def forget(path: Path) -> None:
 
 
 def was_killed(path: Path, lock: Lock) -> bool:
-    """Whether the lock belongs to the run that is remembered, on this machine, and its process is gone."""
+    """Whether the lock belongs to the recorded run on this machine, and the process of this run is gone."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         host, process = str(record["host"]), int(record["process"])

@@ -46,7 +46,7 @@ class TerraformStack:
 
     Args:
         lock_file: Keeps the providers' versions beside the fleet's state, so that all stacks of a cloud use the same.
-        run_file: Remembers the process that holds the state's lock. A lock whose process was killed is released.
+        run_file: Stores which process holds the state's lock. A lock whose process was killed is released.
         on_interrupt: Called when a command was asked to stop.
     """
 

@@ -58,7 +58,7 @@ def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def offered_addons(client: Any, cluster: Cluster) -> list[OfferedAddon]:
-    """The add-ons of the cluster beside what EKS offers. `client` is one for EKS in the cluster's region."""
+    """The versions that EKS offers for the add-ons of the cluster. `client` is one for EKS in the cluster's region."""
     return [_offered(client, cluster, name) for name in addons.INSTALLED]
 
 

@@ -121,7 +121,7 @@ def grace(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         if pool.role is PoolRole.WORKERS and pool.disruption.consolidate_after < SHORTEST_CONSOLIDATION:
             message = (
                 f"{format_duration(pool.disruption.consolidate_after)} is shorter than a restart of a job: the node "
-                f"may be given back between two attempts; set at least {format_duration(SHORTEST_CONSOLIDATION)}"
+                f"may be released between two attempts; set at least {format_duration(SHORTEST_CONSOLIDATION)}"
             )
             yield FleetFinding((*path, "consolidateAfter"), message, warning=True)
 

@@ -111,8 +111,8 @@ def test_an_attempt_gets_the_events_of_its_pods_nodes_and_child_objects_only() -
         world.hear(said(reason, message, kind="Thing", name=name, uid=uid, number=number))
     objects = world.inventory.attempts(("team-a", "digits"))[1]
     found = world.inventory.events_of(objects, world.inventory.nodes_of(objects))
-    told = sorted((event.reason, event.about_name) for event in found)
-    assert told == [
+    emitted = sorted((event.reason, event.about_name) for event in found)
+    assert emitted == [
         ("FailedCreate", "digits-a001-workers-0"),
         ("InsufficientCapacityError", "spot-x"),
         ("Nominated", "w-0"),

@@ -124,6 +124,6 @@ async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_ke
         admits=lambda _: False,
         address=world.address,
     )
-    claim = found.updates[ConditionType.CHECKPOINTING]
-    assert (claim.status, claim.reason, claim.message) == (status, reason, message)
+    update = found.updates[ConditionType.CHECKPOINTING]
+    assert (update.status, update.reason, update.message) == (status, reason, message)
     assert world.keep == 2

@@ -220,8 +220,8 @@ async def test_version_conflicts_are_reported_in_the_preflight_condition(
         found = here.look(ray=ray)
         assert found is not None
         assert (found.missing, conflicts in found.conflicts, bool(found.conflicts)) == ("", True, bool(conflicts))
-        claims = of_preflight(found)[ConditionType.PREFLIGHT]
-        assert claims.reason == ("VersionConflict" if conflicts else "AllFound")
+        updates = of_preflight(found)[ConditionType.PREFLIGHT]
+        assert updates.reason == ("VersionConflict" if conflicts else "AllFound")
 
 
 async def test_jobs_that_start_together_share_the_calls_of_the_preflight_check() -> None:

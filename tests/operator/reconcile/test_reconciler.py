@@ -105,12 +105,12 @@ async def test_the_next_leader_continues_the_same_attempt() -> None:
 async def test_a_write_with_a_stale_resource_version_conflicts_and_the_job_is_reconciled_again() -> None:
     async with memory() as here:
         await running(here)
-        assert here.session
-        old = here.session.jobs.get("digits", NAMESPACE)
+        assert here.runtime
+        old = here.runtime.jobs.get("digits", NAMESPACE)
         assert old is not None
         await here.client.merge(TIEREDJOBS, "digits", NAMESPACE, body={"metadata": {"annotations": {"by": "a user"}}})
         with pytest.raises(Conflict):
-            await here.session.reconcile._persistence.finalize(old)
+            await here.runtime.reconcile._persistence.finalize(old)
         await here.kill_worker(1)
         await eventually(lambda: failures_are(here, 1))
         job = await here.job()
@@ -277,7 +277,7 @@ async def test_a_worker_with_a_notice_is_replaced_within_the_attempt(restarts: b
 
     async def come() -> None:
         await here.pod(1, "worker", 2)
-        await eventually(told)
+        await eventually(reported)
         assert await replicas(3), "a pod that is being deleted would not receive the notice"
 
     async def remove() -> None:
@@ -293,7 +293,7 @@ async def test_a_worker_with_a_notice_is_replaced_within_the_attempt(restarts: b
     async def replicas(number: int) -> bool:
         return bool((await here.worker_group(1))["replicas"] == number)
 
-    async def told() -> bool:
+    async def reported() -> bool:
         found = {pod["metadata"]["name"]: pod["metadata"].get("annotations") or {} for pod in await here.pods(1)}
         heard = [name for name, annotations in found.items() if names.NOTICE in annotations]
         return heard == [going["name"]] and '"handover"' in found[going["name"]][names.NOTICE]

@@ -133,8 +133,8 @@ def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
         job.revision += 1
         observation = Observation(job.revision, seen)
         decision = decide(job.spec, job.state, observation, job.now, Ordered())
-        claims = conditions.of_decision(job.spec, decision, observation, Reading(True, job.progress))
-        entries = merged([], claims, job.now, 1)
+        updates = conditions.of_decision(job.spec, decision, observation, Reading(True, job.progress))
+        entries = merged([], updates, job.now, 1)
         left_out = [] if decision.losses else [ConditionType.EVICTED]
         again = decide(job.spec, decision.state, observation, job.now, Ordered())
         if not again.moves:
@@ -160,16 +160,16 @@ def test_the_provisioned_condition_has_the_reason_why_workers_are_missing(seen: 
     job = Job()
     job.see()
     decision = job.see(*seen)
-    claims = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
-    assert claims[ConditionType.PROVISIONED].reason == reason
+    updates = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
+    assert updates[ConditionType.PROVISIONED].reason == reason
 
 
 def test_the_provisioned_condition_of_a_suspended_job_has_reason_suspend_requested() -> None:
     job = Job().edit(suspend=True)
     decision = job.see()
-    claims = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress))
-    claim = claims[ConditionType.PROVISIONED]
-    assert (claim.status, claim.reason) == ("False", "SuspendRequested")
+    updates = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress))
+    update = updates[ConditionType.PROVISIONED]
+    assert (update.status, update.reason) == ("False", "SuspendRequested")
 
 
 def test_a_tier_removed_from_the_spec_keeps_its_cost_and_is_marked_as_removed() -> None:
@@ -182,15 +182,15 @@ def test_a_tier_removed_from_the_spec_keeps_its_cost_and_is_marked_as_removed() 
 def test_conditions_of_a_deleted_job_have_reason_delete_requested() -> None:
     job = Job().edit(suspend=True)
     decision = job.see()
-    claims = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress), deleting=True)
-    assert {claims[kind].reason for kind in (ConditionType.PROVISIONED, ConditionType.RUNNING)} == {"DeleteRequested"}
+    updates = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress), deleting=True)
+    assert {updates[kind].reason for kind in (ConditionType.PROVISIONED, ConditionType.RUNNING)} == {"DeleteRequested"}
 
 
 def test_line_breaks_in_messages_are_replaced() -> None:
-    claims = {
+    updates = {
         ConditionType.DEGRADED: conditions.ConditionUpdate("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")
     }
-    (entry,) = merged([], claims, START, 1)
+    (entry,) = merged([], updates, START, 1)
     assert entry.message == "spec.a: is wrong; spec.b: too"
     state = replace(BEFORE, message="first\nsecond")
     written = status.of_state(state, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
@@ -210,16 +210,16 @@ def test_running_is_false_during_the_failure_attribution_window() -> None:
     )
     decision = job.see(seen, after=1)
     assert job.state.stage is Stage.RUNNING, "pods that disappear after the program ended change nothing"
-    claims = conditions.of_decision(job.spec, decision, job.last_seen, Reading())
-    claim = claims[ConditionType.RUNNING]
+    updates = conditions.of_decision(job.spec, decision, job.last_seen, Reading())
+    update = updates[ConditionType.RUNNING]
     until = datetime.fromtimestamp(job.now + 60, UTC)
-    assert (claim.status, claim.reason) == ("False", "ProgramEnded")
-    assert claim.message == (
+    assert (update.status, update.reason) == ("False", "ProgramEnded")
+    assert update.message == (
         "the program has ended (exit code 1); a pod that is lost within 1m may still explain it"
         f" (until {until:%H:%M:%S} UTC)"
     )
     later = job.see(seen, after=30)
-    assert conditions.of_decision(job.spec, later, job.last_seen, Reading())[ConditionType.RUNNING] == claim
+    assert conditions.of_decision(job.spec, later, job.last_seen, Reading())[ConditionType.RUNNING] == update
     job.see(seen, after=31)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.APPLICATION_FAILED)
 
@@ -241,8 +241,8 @@ def test_the_condition_message_has_the_start_and_the_end_of_the_wait() -> None:
     waiting = replace(pending("w-0"), waiting_message="0/5 nodes are available")
     seen = (attempt(1, head(), waiting, pending("w-1")),)
     decision = job.see(*seen)
-    claims = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
-    assert claims[ConditionType.PROVISIONED].message == (
+    updates = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
+    assert updates[ConditionType.PROVISIONED].message == (
         "pods wait for nodes and images: 0/5 nodes are available (since 2027-01-15T08:00:00Z; provisionTimeout ends "
         "2027-01-15T08:10:00Z: the job leaves the tier)"
     )
@@ -257,8 +257,8 @@ def test_the_condition_message_of_an_idle_budget_stays_while_nodes_come() -> Non
         pods = [worker(f"w-{index}") if index < ready else pending(f"w-{index}") for index in range(3)]
         seen = (attempt(1, head(), *pods),)
         decision = job.see(*seen, after=10)
-        claims = conditions.of_decision(job.spec, decision, job.last_seen, Reading(True, job.progress))
-        messages.add(claims[ConditionType.PROVISIONED].message)
+        updates = conditions.of_decision(job.spec, decision, job.last_seen, Reading(True, job.progress))
+        messages.add(updates[ConditionType.PROVISIONED].message)
     assert [message.partition("; ")[2] for message in messages] == [
-        "idleBudget limits the wait: the job gives its nodes back and leaves the tier)"
+        "idleBudget limits the wait: the job releases its nodes and leaves the tier)"
     ]

@@ -38,12 +38,12 @@ class BatchJobRig:
     """A TieredJob of the third kind, the operator, and an API server in memory."""
 
     here: KubeWorld
-    session: LeaderRuntime
+    runtime: LeaderRuntime
 
     async def reconcile(self) -> dict[str, Any]:
         """Reconcile until nothing is due; the job's status."""
         for _ in range(5):
-            await self.session.reconcile_due()
+            await self.runtime.reconcile_due()
             for _ in range(50):
                 await asyncio.sleep(0)
         return await self.here.status(JOB)
@@ -91,7 +91,7 @@ async def rig() -> AsyncIterator[BatchJobRig]:
         for tier in ("spot-a", "spot-b")
     ]
     await here.submit(JOB, tiers=tiers, workload={"batch": {"template": TEMPLATE}})
-    session = LeaderRuntime(
+    runtime = LeaderRuntime(
         client=here.client,
         sources={},
         settings=Settings(namespaces=(NAMESPACE,), checkpoint_access=[{"namespaces": ["*"], "uris": ["s3://*"]}]),
@@ -100,8 +100,8 @@ async def rig() -> AsyncIterator[BatchJobRig]:
         identity="operator-under-test",
         open_log=here.bucket.open,
     )
-    async with session.ready():
-        yield BatchJobRig(here, session)
+    async with runtime.ready():
+        yield BatchJobRig(here, runtime)
 
 
 async def test_a_job_of_a_third_kind_falls_back_and_succeeds() -> None:

@@ -1,4 +1,4 @@
-"""`spotladder infra bootstrap`: creates the clusters of a fleet, or brings them to what the file says."""
+"""`spotladder infra bootstrap`: creates the clusters of a fleet, or changes them to match the file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bootstrap(
     to: ToOption = OUT,
     state: StateOption = STATE,
 ) -> None:
-    """Create the clusters, one after the other, or change them to what the fleet file says.
+    """Create the clusters, one after the other, or change them to match the fleet file.
 
     Terraform creates clusters on aws and gcp, kind those of cloud kind. Shows the plan and asks for confirmation. After
     an interrupt, run the same command again to continue. When a cluster fails, the others are still created, and the

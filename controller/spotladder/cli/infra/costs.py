@@ -145,7 +145,7 @@ def _costs(
     ]
     print_table(("Tier", "Cluster", "Capacity", "USD/node-h", "On demand", "Disk"), prices)
     which = "Prices of tiers on AWS are current, others are those" if current else "Prices are those"
-    typer.echo(f"{which} of {AS_OF}. A spot price of AWS without a figure is looked up by the controller.")
+    typer.echo(f"{which} of {AS_OF}. The controller looks up the AWS spot prices that have no figure here.")
 
 
 def _usd(amount: float | None) -> str:

@@ -102,7 +102,7 @@ def _lives(model: Model, zone: int) -> tuple[float, ...]:
 
 
 def _place(age: Seconds) -> int:
-    """The index of the age class of a spell that began so long ago."""
+    """The index of the age class of a spell that began `age` seconds ago."""
     return age_class(1 + ticks_between(0.0, age))
 
 

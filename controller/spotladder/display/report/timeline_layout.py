@@ -86,7 +86,7 @@ class TierChange:
 
 @dataclass(frozen=True, slots=True)
 class LaneMark:
-    """`number` events, of which the first was at `at`."""
+    """A group of `number` events; the first was at `at`."""
 
     kind: MarkKind
     at: Seconds
@@ -151,7 +151,7 @@ def _bars(attempt: AttemptFacts, lane: int, unit: Seconds) -> AttemptBars:
 
 
 def _marks(facts: Facts, lanes: Mapping[str, int], least: Seconds) -> Iterator[LaneMark]:
-    """All commits, and the notices and failures, of which those closer than `least` are one mark with their number."""
+    """All commits, notices and failures. Events closer than `least` share a mark, which shows their number."""
     for commit in facts.commits:
         if commit.tier in lanes:
             text = f"step {count(commit.step)} committed at {clock(commit.at)}"

@@ -201,7 +201,7 @@ class SilenceWatch:
         for name in sorted(nodes - watched.suspects):
             _log.warning("a node is silent: its Lease is late and its kubelet does not answer", node=name)
         for name in sorted(watched.suspects - nodes):
-            _log.info("a node is not suspected any more", node=name)
+            _log.info("the node is no longer suspected", node=name)
         watched.suspects = nodes
         cluster.inventory.suspect(nodes)
 

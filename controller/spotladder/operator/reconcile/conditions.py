@@ -111,9 +111,9 @@ def of_decision(
     if spec.tiers and state.tier:
         first = spec.tiers[0].name
         away = state.tier != first
-        spent = state.record(first).exhausted_by
+        exhausted_by = state.record(first).exhausted_by
         updates[ConditionType.FELL_BACK] = ConditionUpdate(
-            "True" if away else "False", spent or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
+            "True" if away else "False", exhausted_by or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
         )
     if state.attempt is not None:
         updates[ConditionType.UPDATED] = _updated(Situation(spec, state, seen, state.clock))

@@ -35,10 +35,10 @@ def of_shadow(loaded: Loaded, state: JobState, policy: Callable[[str], Policy]) 
     except Exception as error:  # noqa: BLE001 – the policy may be a user's, and must not stop the job
         return {ConditionType.SHADOW: ConditionUpdate("False", FAILED, f"{name}: {type(error).__name__}: {error}")}
     tier = choice.tier if choice.tier in view.open else state.tier
-    told, same = f"{name} would use {tier}", tier == state.tier
-    if before is not None and before.message.partition(":")[0] == told:
+    headline, same = f"{name} would use {tier}", tier == state.tier
+    if before is not None and before.message.partition(":")[0] == headline:
         message = before.message
     else:
-        message = f"{told}: {choice.why}" if choice.why else told
+        message = f"{headline}: {choice.why}" if choice.why else headline
     update = ConditionUpdate("True", SAME_TIER, message) if same else ConditionUpdate("False", OTHER_TIER, message)
     return {ConditionType.SHADOW: update}

@@ -216,9 +216,9 @@ def _restarts(records: Sequence[Record], pace: Seconds | None) -> list[Seconds]:
 def _result(records: Sequence[Record], state: JobState, began: Instant) -> RecordedResult:
     ended = state.ended_at if state.ended_at is not None else records[-1].at
     losses = sum(1 for record in records if isinstance(record, Lost))
-    told = str(state.reason) if state.ended_at is not None else f"{state.phase}, not ended"
+    ended_by = str(state.reason) if state.ended_at is not None else f"{state.phase}, not ended"
     return RecordedResult(
-        told, state.spent_usd, max(0.0, ended - began) / HOUR, max(losses, state.failures), state.last_number
+        ended_by, state.spent_usd, max(0.0, ended - began) / HOUR, max(losses, state.failures), state.last_number
     )
 
 

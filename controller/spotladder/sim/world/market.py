@@ -66,7 +66,7 @@ class Market:
         return node
 
     def take_back(self, node: MarketNode) -> None:
-        """The node is not needed any more, or gone."""
+        """The node is gone or no longer needed."""
         if node in self._held:
             self._held.remove(node)
 

@@ -28,7 +28,7 @@ from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 
-REMEMBERED_RESTARTS = 64
+KEPT_RESTARTS = 64
 """Maximum number of a set's restarts that are reported; the core has already counted the older ones."""
 
 _WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.REFUSED, Exit.FAILED)
@@ -122,7 +122,7 @@ def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], end
             phase = PodPhase.PENDING if what.noticed else PodPhase.LOST
             going[pod.restart].append(replace(what, phase=phase, ready=False))
     losses = []
-    for restart in range(max(0, jobset.restarts - REMEMBERED_RESTARTS), jobset.restarts + 1):
+    for restart in range(max(0, jobset.restarts - KEPT_RESTARTS), jobset.restarts + 1):
         pods = sorted(going[restart], key=lambda pod: (pod.cause is Cause.UNKNOWN, pod.uid))
         if not pods and restart < jobset.restarts:
             pods = [PodSeen("", phase=PodPhase.LOST, ready=False)]

@@ -1,4 +1,4 @@
-"""The VPC: private subnets for nodes in every zone, a way out, and private ways to the services of AWS."""
+"""The VPC: private subnets for nodes in every zone, NAT gateways, and private endpoints of AWS services."""
 
 from __future__ import annotations
 

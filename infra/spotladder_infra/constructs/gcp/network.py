@@ -1,4 +1,4 @@
-"""A VPC-native network: one subnet with ranges for pods and services, and a way out for private nodes."""
+"""A VPC-native network: one subnet with ranges for pods and services, and Cloud NAT for private nodes."""
 
 from __future__ import annotations
 
