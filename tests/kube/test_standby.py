@@ -275,6 +275,7 @@ async def test_a_new_controller_lets_the_next_tier_run_that_is_ready_first(api_s
         async with here.operator():
             await hedged(here)
             await here.run(2)
+            assert "StandbyStarted" in await here.events()  # The Events that wait are lost with the controller.
         report_held(log_of(here).store, 2)
         async with here.operator():
             await second_takes_over(here, "spot-b")
@@ -282,4 +283,4 @@ async def test_a_new_controller_lets_the_next_tier_run_that_is_ready_first(api_s
             status = await here.status()
             assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "Hedged")
             assert [tier["name"] for tier in status["tiers"] if tier.get("spent")] == []
-            assert {"StandbyStarted", "Hedged", "Relieved"} <= set(await here.events())
+            assert {"Hedged", "Relieved"} <= set(await here.events())
