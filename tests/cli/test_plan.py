@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -296,6 +297,29 @@ def test_a_picture_of_the_plan(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, *RATE, "--plot", "plan.txt")
     assert (answer.code, answer.out) == (2, "")
     assert "--plot: write a file name that ends with .png or .svg" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("--plot", "nowhere/plan.svg"), ("--plot", "folder.svg"), ("--write", "nowhere/job.yaml")]
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_simulation(
+    option: str, name: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    simulated: list[str] = []
+    monkeypatch.setattr("spotladder.cli.forecast.simulate", lambda *_: simulated.append("simulated"))
+    (tmp_path / "folder.svg").mkdir()
+    answer = planned(capsys, tmp_path, *RATE, option, tmp_path / name)
+    assert (answer.code, answer.out, simulated) == (5, "", [])
+    cause = "No such file or directory" if "nowhere" in name else "Is a directory"
+    assert answer.err == f"error: {option}: {tmp_path / name} cannot be written: {cause}; name another file\n"
+
+
+def test_a_picture_needs_matplotlib(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr("spotladder.cli.forecast.simulate", lambda *_: pytest.fail("it is checked after the work"))
+    answer = planned(capsys, tmp_path, *RATE, "--plot", tmp_path / "plan.svg")
+    assert (answer.code, answer.err) == (5, "error: --plot needs matplotlib: pip install 'spotladder[sim]'\n")
 
 
 def test_a_plan_in_json_can_be_compared_with_a_run(capsys: Capture, tmp_path: Path) -> None:

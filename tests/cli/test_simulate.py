@@ -96,7 +96,9 @@ def test_the_report_is_one_file_that_loads_nothing(capsys: Capture, tmp_path: Pa
     assert not [word for word in ("<script", "src=", "href=", "@import", "url(") if word in text]
 
 
-def test_traces_like_a_recorded_one_and_their_survival_curves(capsys: Capture, tmp_path: Path) -> None:
+def test_traces_like_a_recorded_one_and_their_survival_curves(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("matplotlib")
     file, picture = (
         written(tmp_path, "zone.json", window((0, 30), (1, 12), (0, 9), (1, 3), (0, 20))),
@@ -107,6 +109,7 @@ def test_traces_like_a_recorded_one_and_their_survival_curves(capsys: Capture, t
     assert (answer.code, answer.err) == (0, "")
     assert set(json.loads(answer.out)["policies"][0]["runs"][1]["nodeHours"]) == {"like", "on-demand"}
     assert "Spells without capacity" in picture.read_text()
+    monkeypatch.setattr("spotladder.sim.compare.compare", lambda *_, **__: pytest.fail("it is checked after the work"))
     answer = call(capsys, "simulate", "--trace", "synthetic", *options)
     assert answer.code == 2
     assert "--survival: needs a recorded trace" in answer.err
@@ -158,6 +161,18 @@ def test_bad_input(capsys: Capture, tmp_path: Path, options: tuple[str, ...], sa
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
     assert len(answer.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("option", "name"), [("--plot", "a.svg"), ("--survival", "a.svg"), ("--report", "a.html")])
+def test_a_file_that_cannot_be_written_is_refused_before_the_simulation(
+    option: str, name: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("spotladder.sim.compare.compare", lambda *_, **__: pytest.fail("it is checked after the work"))
+    file = tmp_path / "nowhere" / name
+    answer = simulated(capsys, tmp_path, option, file)
+    assert (answer.code, answer.out) == (5, "")
+    assert answer.err == f"error: {option}: {file} cannot be written: No such file or directory; name another file\n"
 
 
 def test_a_wrong_polarity_is_noticed(capsys: Capture, tmp_path: Path) -> None:

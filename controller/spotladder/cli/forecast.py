@@ -13,7 +13,6 @@ from spotladder.cli.what_if import FIELDS, WhatIf
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
-from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.core.model import JobState
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 LEAST_WAITING = 0.01
 """Share of the cost from which the cost of waiting nodes is shown."""
-
-PLOTS = (".png", ".svg")
-"""File names of pictures end with one of these."""
 
 COLUMNS = ("Of the runs", "Mean", "p50", "p90", "p99")
 
@@ -131,12 +127,6 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
         typer.echo(f"advice: {sentence}")
     for sentence in assumed(found.assumptions, question):
         typer.echo(f"assumed: {sentence}")
-
-
-def check_plot(file: Path | None) -> None:
-    """Raises InvalidSpec for a file that cannot be drawn, before anything is simulated."""
-    if file is not None and file.suffix.lower() not in PLOTS:
-        raise InvalidSpec(f"write a file name that ends with .png or .svg, not {file.name!r}", path="--plot")
 
 
 def draw(file: Path, found: Simulated) -> None:

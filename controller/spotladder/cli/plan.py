@@ -32,6 +32,7 @@ from spotladder.cli.plan_options import (
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.tier_facts import tier_facts
 from spotladder.cli.what_if import parsed
+from spotladder.cli.written_files import check_file, check_picture
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
 from spotladder.errors import InvalidSpec, not_written
@@ -85,7 +86,6 @@ def plan(
     source = _only_file(file, filename)
     if write is not None and (write.exists() or str(source) == "-"):
         raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: give a job file")
-    forecast.check_plot(plot)
     first_step_after = _seconds("--restart", restart)
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
@@ -102,6 +102,8 @@ def plan(
     formulas = _plain(question, accounting)
     simulated = None
     if runs and formulas["choices"] and _installed():
+        check_picture("--plot", plot)
+        check_file("--write", write)
         simulated = forecast.simulate(question, _assumptions(question, first_step_after), runs, seed, variants)
     elif needed := [name for name, given in (("what-if", variants), ("plot", plot), ("write", write)) if given]:
         raise InvalidSpec(f"needs simulated runs: {_remedy(runs)}", path=f"--{needed[0]}")

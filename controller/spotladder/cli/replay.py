@@ -16,6 +16,7 @@ from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.what_if import FIELDS, parsed
+from spotladder.cli.written_files import check_file
 from spotladder.errors import EnvironmentFailure, not_written
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def replay(
 
     if job.endswith(".json"):
         return _check(Path(job))
+    check_file("--to", to)
     recorded, state = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
     found = history(recorded.records, state, hours)
     replays = _replays(found, policies(policy or found.policies), change or [])

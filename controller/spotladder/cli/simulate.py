@@ -41,6 +41,7 @@ from spotladder.cli.simulate_options import (
     WorkersOption,
     WorldOption,
 )
+from spotladder.cli.written_files import check_file, check_picture
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ def simulate(
             raise
         raise EnvironmentFailure("simulate needs numpy: pip install 'spotladder[sim]'") from None
 
+    check_picture("--plot", plot)
+    check_picture("--survival", survival)
+    check_file("--report", report)
     options = simulation.SimulationOptions(
         hours=hours,
         deadline=deadline,
@@ -120,20 +124,19 @@ def simulate(
         probed=probed,
     )
     traces = simulation.read(trace, polarity, sort=sort)
+    compared = None if survival is None else simulation.recorded(traces)
     for path, given in (("--world", world), ("--start", start)):
         if given is not None and job is None:
             raise InvalidSpec("goes with --job", path=path)
     scenario = simulation.of_job(job, world, traces, options) if job else simulation.of_traces(traces, options)
     scenario = simulation.with_quotas(scenario, quota or [])
-    simulation.check_plot(plot, "--plot")
-    simulation.check_plot(survival, "--survival")
     policies = simulation.policies(policy or ["ordered"])
     with simulation.bar(len(policies) * seeds) as done:
         summaries = compare(scenario, policies, seeds, done, processes, ray=ray)
-    if survival is not None:
+    if survival is not None and compared is not None:
         from spotladder.sim.plots import draw_survival
 
-        draw_survival(survival, simulation.recorded(traces))
+        draw_survival(survival, compared)
     _write(plot, report, summaries, scenario)
     if output is not Format.TABLE:
         print_data({"seeds": seeds, "policies": [_plain(summary) for summary in summaries]}, output)

@@ -27,7 +27,6 @@ from spotladder.sim.world.zone import ZonePlan
 SYNTHETIC = "synthetic"
 HOUR = 3600
 ON_DEMAND = "on-demand"
-PLOTS = (".png", ".svg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +278,6 @@ def with_quotas(scenario: Scenario, given: list[str]) -> Scenario:
         replace(source, plan=replace(source.plan, quota=quotas.get(source.plan.name))) for source in scenario.zones
     )
     return replace(scenario, zones=zones)
-
-
-def check_plot(file: Path | None, option: str) -> None:
-    """Raises InvalidSpec for a file that cannot be drawn, before anything is simulated."""
-    if file is not None and file.suffix.lower() not in PLOTS:
-        raise InvalidSpec(f"write a file name that ends with .png or .svg, not {file.name!r}", path=option)
 
 
 def recorded(traces: Traces) -> list[tuple[str, tuple[Trace, ...]]]:
