@@ -256,6 +256,14 @@ def test_a_deadline_that_cannot_be_met(limit: str, said: str, capsys: Capture, t
     assert said in answer.err
 
 
+def test_a_budget_below_the_work_at_the_lowest_price(capsys: Capture, tmp_path: Path) -> None:
+    job = changed(JOB, ("  suspend: false", '  suspend: false\n  budget: "0.01"'))
+    answer = planned(capsys, tmp_path, *RATE, job=job)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error: spec.budget: expected $")
+    assert answer.err.endswith(" or more (the work at the lowest price), got $0.01: raise it\n")
+
+
 def test_the_advised_job_is_written_and_valid(capsys: Capture, tmp_path: Path) -> None:
     target = tmp_path / "advised.yaml"
     job = changed(JOB, ("maxFailures: 3", "maxFailures: 0"), ("interval: 5m", "interval: 1h"))

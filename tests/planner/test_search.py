@@ -57,6 +57,11 @@ def test_the_deadline_comes_before_the_cost() -> None:
     assert better.tiers[0].tier.max_failures != FOR_EVER
 
 
+def test_settings_with_which_no_run_succeeds_are_not_proposed() -> None:
+    """The start takes six minutes, and 72 s are left for it."""
+    assert found(question(spot("dear", 0.5), spot("cheap", 0.1), BACKUP, max_duration=5.02 * 3600.0)) is None
+
+
 def test_a_provision_timeout_shorter_than_the_start_of_a_node_is_raised() -> None:
     hasty = replace(SPOT, provision_timeout=60.0)
     better = found(question(TierFacts(hasty, "a", evictions=0.0, ready_after=170.0), BACKUP))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from spotladder.planner.plan import MOST
+
 MAX_SEEDS = 100_000
 
 TraceOption = Annotated[
@@ -23,7 +25,7 @@ PolicyOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="A policy to compare; repeat it. Default: ordered.")
 ]
 
-HoursOption = Annotated[float, typer.Option(help="Hours of training without interruptions.")]
+HoursOption = Annotated[float, typer.Option(min=0.001, max=MOST, help="Hours of training without interruptions.")]
 
 DeadlineOption = Annotated[
     str | None,

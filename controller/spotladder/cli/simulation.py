@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from spotladder.cli.output import on_terminal
 from spotladder.core.durations import parse_duration
 from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
-from spotladder.sim.compare import Scenario, ZoneSource, installed
+from spotladder.sim.compare import Scenario, ZoneSource, check_budget, installed
 from spotladder.sim.readers import egress as egress_file
 from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
 from spotladder.sim.readers.egress import Egress
@@ -201,12 +200,7 @@ def _scenario(
             f"expected at least the work ({options.hours:g} h), got {limit / HOUR:g} h: give the job more time",
             path="--deadline",
         )
-    least = min(map(_least_price, zones)) * spec.workers * options.hours
-    if spec.budget is not None and spec.budget < least:
-        raise InvalidSpec(
-            f"expected ${least:.2f} or more (the work at the lowest price), got ${spec.budget:.2f}: raise it",
-            path="spec.budget",
-        )
+    check_budget(spec, options.hours, map(_least_price, zones))
     prices = _egress(options.egress, [source.plan.region for source in zones])
     return Scenario(
         replace(spec, max_duration=limit), program, tuple(zones), tiers, prices, options.atomic, options.probed
@@ -232,8 +226,6 @@ def _egress(file: Path | None, regions: list[str]) -> Egress:
 
 
 def _program(options: SimulationOptions, interval: Seconds) -> ProgramPlan:
-    if not 0 < options.hours < math.inf:
-        raise InvalidSpec(f"expected more than 0, got {options.hours:g}", path="--hours")
     restart, commit_time = _seconds("--restart", options.restart), _seconds("--commit-time", options.commit_time)
     work = max(1, round(options.hours * HOUR))
     with option_errors():

@@ -103,8 +103,9 @@ def _rank(found: Sequence[SimulationOutcome]) -> tuple[int, float]:
 
 
 def _worthwhile(before: Sequence[SimulationOutcome], after: Sequence[SimulationOutcome]) -> bool:
+    """Whether more runs succeed, or those that do cost less. Settings with which none succeeds are no advice."""
     (failed, cost), (failed_after, cost_after) = _rank(before), _rank(after)
-    return failed_after < failed or cost_after < cost * (1 - LEAST_SAVING)
+    return failed_after < failed or (failed_after < 0 and cost_after < cost * (1 - LEAST_SAVING))
 
 
 def _variants(question: Question, assumptions: Assumptions, own: Sequence[SimulationOutcome]) -> list[Question]:

@@ -24,7 +24,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.model import JobSpec, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import Question, TierFacts
-from spotladder.sim.compare import Scenario, ZoneSource, simulate
+from spotladder.sim.compare import Scenario, ZoneSource, check_budget, simulate
 from spotladder.sim.synthetic import AGES, SyntheticMarket
 from spotladder.sim.trace import Floats, Trace
 from spotladder.sim.world.program import ProgramPlan
@@ -102,7 +102,7 @@ class Forecast:
 
 def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int = 0) -> Forecast:
     """Simulate the job `runs` times. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a
-    deadline before the end of the work, or more than MOST_LOSSES losses."""
+    deadline before the end of the work, a budget below its lowest price, or more than MOST_LOSSES losses."""
     return summed(question, outcomes(question, assumptions, range(seed, seed + runs)))
 
 
@@ -121,6 +121,7 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         grow_after=question.grow_after,
     )
     _check_losses(question, horizon)
+    check_budget(spec, question.hours, [facts.tier.price.per_node_hour for facts in question.tiers])
     tiers = {tier.name: tier.name for tier in spec.tiers}
 
     def run(seed: int) -> SimulationOutcome:

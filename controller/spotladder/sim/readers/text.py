@@ -19,7 +19,7 @@ def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         with open_regular(path) as stream:
             text = stream.read().decode("utf-8-sig")
     except OSError as error:
-        raise InvalidSpec(f"cannot be read: {error.strerror or error}", where=str(path)) from None
+        raise InvalidSpec(f"cannot be read: {error.strerror or error}; check its path", where=str(path)) from None
     except UnicodeDecodeError:
         raise InvalidSpec("is not a text file (expected UTF-8): use a trace", where=str(path)) from None
     for number, fields in enumerate(csv.reader(text.splitlines()), 1):
