@@ -54,6 +54,11 @@ def test_the_result_does_not_depend_on_reconciling_at_every_commit(commit_time: 
     assert replace(few, decisions=0, samples=()) == replace(every, decisions=0, samples=())
 
 
+def test_the_controller_decides_at_a_commit_and_not_at_its_snapshot() -> None:
+    at_once, later = (outcome(runner(market(zone("spot")), commit_time=seconds)) for seconds in (0.0, 10.0))
+    assert later.decisions == at_once.decisions
+
+
 def test_a_notice_longer_than_a_commit_saves_the_work() -> None:
     found = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1200, 1), notice=30.0))))
     assert (found.succeeded, found.recomputed, found.attempts, found.evictions) == (True, 0, 2, 1)

@@ -98,10 +98,13 @@ class SimulatedProgram:
             self._commit = (now + self.plan.commit_time, self.step(now))
 
     def wakes_at(self) -> Seconds:
-        """The time of its next event that concerns the controller, or of its end."""
-        if self.plan.commits_wake or self.stopping:
-            return self._next_event()
-        return max(self.done_at, self._next_event())
+        """When its next commit is complete; without `commits_wake`, its last one. The controller learns nothing from a
+        snapshot, which `advance` makes up for."""
+        if self._commit is not None:
+            complete = self._commit[0]
+        else:
+            complete = math.inf if self.stopping else self._snapshot_at + self.plan.commit_time
+        return complete if self.plan.commits_wake or self.stopping else max(self.done_at, complete)
 
     def _next_event(self) -> Seconds:
         """When a snapshot is due or a commit is complete."""
