@@ -1,0 +1,131 @@
+"""A plan of a job beside its run on a cluster: `spotladder plan -o json`, then `spotladder report --plan`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from spotladder.core import codec
+from spotladder.core.model import AttemptRecord, JobState, Stage, TierRecord
+from spotladder.core.reasons import Reason
+from tests.api.builders import JOB, WORLD, written
+from tests.cli.terminal import call
+
+Capture = pytest.CaptureFixture[str]
+
+BEGAN = 1_700_000_000.0
+PATH = "/apis/spotladder.io/v1alpha1/namespaces/team-a/tieredjobs/digits"
+
+RUNNING = JobState(
+    stage=Stage.RUNNING,
+    tier="spot-a",
+    started_at=BEGAN,
+    failures=2,
+    tiers=(TierRecord("spot-a", 1, 1, 7200.0, 3.25, 9.0),),
+    history=(AttemptRecord(1, "spot-a", BEGAN, BEGAN + 2, BEGAN + 7200, Reason.COMPLETED, 2, 0, 60),),
+)
+ENDED = JobState(
+    stage=Stage.SUCCEEDED,
+    reason=Reason.COMPLETED,
+    tier="spot-a",
+    started_at=BEGAN,
+    ended_at=BEGAN + 7200,
+    failures=2,
+    tiers=RUNNING.tiers,
+    history=RUNNING.history,
+)
+
+
+@contextmanager
+def api_server(folder: Path, job: dict[str, Any]) -> Iterator[Path]:
+    """The kubeconfig of an API server that has this TieredJob and nothing else."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path.split("?")[0] == PATH
+            body = json.dumps(job if found else {"kind": "Status", "reason": "NotFound", "code": 404}).encode()
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """No line on standard error."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield written(
+                folder,
+                "kubeconfig",
+                f"clusters: [{{name: east, cluster: {{server: 'http://127.0.0.1:{server.server_port}'}}}}]\n"
+                "contexts: [{name: east, context: {cluster: east}}]\n"
+                "current-context: east\n",
+            )
+        finally:
+            server.shutdown()
+
+
+def tiered_job(state: JobState) -> dict[str, Any]:
+    return {
+        "apiVersion": "spotladder.io/v1alpha1",
+        "kind": "TieredJob",
+        "metadata": {"namespace": "team-a", "name": "digits", "uid": "1", "resourceVersion": "7", "generation": 1},
+        "spec": {},
+        "status": {"phase": "Succeeded", "state": codec.pack(state)},
+    }
+
+
+def planned(capsys: Capture, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The file of a plan of the job, and its content."""
+    job, world = written(folder, "job.yaml", JOB), written(folder, "world.yaml", WORLD)
+    rate = ("--evictions-per-node-hour", "0.1")
+    text = call(capsys, "plan", job, "--world", world, "--hours", "5", *rate, "--runs", "5", "-o", "json").out
+    return written(folder, "plan.json", text), json.loads(text)
+
+
+@pytest.mark.parametrize(("state", "title"), [(ENDED, ""), (RUNNING, ", which has not ended")])
+def test_the_run_of_a_cluster_is_compared_with_its_plan(
+    state: JobState, title: str, capsys: Capture, tmp_path: Path
+) -> None:
+    file, plan = planned(capsys, tmp_path)
+    with api_server(tmp_path, tiered_job(state)) as kubeconfig:
+        command = ("report", "digits", "-n", "team-a", "--kubeconfig", kubeconfig, "--plan", file)
+        table, data = call(capsys, *command), call(capsys, *command, "-o", "json")
+    assert (table.code, table.err, data.code, data.err) == (0, "", 0, "")
+    assert table.out.splitlines()[-5] == f"The plan and the run{title}"
+    assert [line.split()[-1] for line in table.out.splitlines()[-3:]][::2] == ["$3.25", "2.0"]
+    found = json.loads(data.out)["plan"]
+    simulated = plan["simulation"]
+    assert found["costUsd"] == {
+        "mean": simulated["costUsd"]["mean"],
+        "p90": simulated["costUsd"]["p90"],
+        "formulas": plan["choices"][0]["accountings"][plan["accounting"]]["costUsd"],
+        "happened": 3.25,
+    }
+    assert found["failures"]["happened"] == 2
+    if state is ENDED:
+        assert found["hours"]["happened"] == 2.0
+
+
+def test_a_job_that_no_controller_has_reconciled_has_cost_nothing(capsys: Capture, tmp_path: Path) -> None:
+    file, _ = planned(capsys, tmp_path)
+    job = {key: value for key, value in tiered_job(ENDED).items() if key != "status"}
+    with api_server(tmp_path, job) as kubeconfig:
+        command = ("report", "digits", "-n", "team-a", "--kubeconfig", kubeconfig, "--plan", file, "-o", "json")
+        found = json.loads(call(capsys, *command).out)["plan"]
+    assert [found[key]["happened"] for key in ("costUsd", "hours", "failures")] == [0.0, None, 0.0]
+
+
+def test_a_damaged_plan_is_refused_before_the_cluster_is_asked(capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, "report", "digits", "--kubeconfig", tmp_path / "none", "--plan", written(tmp_path, "p", "[]"))
+    assert (answer.code, answer.out) == (2, "")
+    assert "is not a plan: write it with `spotladder plan" in answer.err
