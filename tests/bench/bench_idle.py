@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from spotladder.operator.reconcile.status import PODS_WRITE_INTERVAL
-from tests.bench import rows
 from tests.bench.clones import clone
-from tests.bench.crowd import WORKERS, Crowd, crowd, job_name, say
+from tests.bench.crowd import WORKERS, Crowd, crowd, job_name, main, on_api_server, say
 from tests.bench.rows import Row
-from tests.kube.apiserver import ApiServer, missing
-from tests.kube.world import install_kinds
+from tests.kube.apiserver import ApiServer
 
 JOBS = 10_000
 RUN = 200
@@ -92,14 +88,8 @@ def _weight(here: Crowd, jobs: int, empty: float) -> list[Row]:
 
 
 def measure(*, jobs: int = JOBS, run: int = RUN, rest: float = REST) -> Sequence[Row]:
-    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as folder, ApiServer() as server:
-        asyncio.run(install_kinds(server))
-        say("the API server runs")
-        return asyncio.run(measured(server, Path(folder), jobs=jobs, run=run, rest=rest))
+    return on_api_server(lambda server, folder: measured(server, folder, jobs=jobs, run=run, rest=rest))
 
 
 if __name__ == "__main__":
-    if why := missing():
-        print(f"skipped: there is no API server: {why}")
-        sys.exit(0)
-    rows.main(measure, "Many idle jobs", jobs=JOBS)
+    main(measure, "Many idle jobs", JOBS)

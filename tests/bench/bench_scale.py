@@ -8,20 +8,15 @@ It has the requirements of `make test-kube`. Without them it is skipped, and doc
 
 from __future__ import annotations
 
-import asyncio
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import rows
 from tests.bench.bare import Fallbacks
-from tests.bench.crowd import Crowd, crowd, job_name, say
+from tests.bench.crowd import Crowd, crowd, job_name, main, on_api_server, say
 from tests.bench.rows import Row
-from tests.kube.apiserver import ApiServer, missing
-from tests.kube.world import install_kinds
+from tests.kube.apiserver import ApiServer
 
 JOBS = 1000
 CALM, BUSY, STORM = 1.0, 5.0, 50.0
@@ -161,14 +156,8 @@ def _reactions(seconds: list[tuple[float, float]], where: str, *, ours: bool = T
 
 
 def measure(*, jobs: int = JOBS, evicted: int = EVICTED, solo: int = SOLO) -> Sequence[Row]:
-    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as folder, ApiServer() as server:
-        asyncio.run(install_kinds(server))
-        say("the API server runs")
-        return asyncio.run(measured(server, Path(folder), jobs=jobs, evicted=evicted, solo=solo))
+    return on_api_server(lambda server, folder: measured(server, folder, jobs=jobs, evicted=evicted, solo=solo))
 
 
 if __name__ == "__main__":
-    if why := missing():
-        print(f"skipped: there is no API server: {why}")
-        sys.exit(0)
-    rows.main(measure, "Many jobs", jobs=JOBS)
+    main(measure, "Many jobs", JOBS)

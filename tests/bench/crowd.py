@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -24,10 +27,12 @@ from spotladder.clusters.connection import connect
 from spotladder.clusters.transport import Object
 from spotladder.custom_resources import JobRecord
 from spotladder.resources import CAPACITYTIERS, NODES, TIEREDJOBS
-from tests.kube.apiserver import ApiServer, processor_time
+from tests.bench import rows
+from tests.bench.rows import Row
+from tests.kube.apiserver import ApiServer, missing, processor_time
 from tests.kube.kuberay import AT_ONCE, KubeRay
 from tests.kube.process import Process
-from tests.kube.world import NAMESPACES, eventually, ray_spec
+from tests.kube.world import NAMESPACES, eventually, install_kinds, ray_spec
 
 WORKERS = 4
 TIERS = ("spot-a", "spot-b", "on-demand")
@@ -253,3 +258,19 @@ def say(text: str) -> None:
 
 
 _BEGAN = time.monotonic()
+
+
+def on_api_server(measured: Callable[[ApiServer, Path], Coroutine[Any, Any, list[Row]]]) -> list[Row]:
+    """The rows that are measured on an API server of their own, with a folder."""
+    with tempfile.TemporaryDirectory(prefix="spotladder-bench-") as folder, ApiServer() as server:
+        asyncio.run(install_kinds(server))
+        say("the API server runs")
+        return asyncio.run(measured(server, Path(folder)))
+
+
+def main(measure: Callable[..., Sequence[Row]], title: str, jobs: int) -> None:
+    """The command line of a benchmark of many jobs; it is skipped where no API server can be started."""
+    if why := missing():
+        print(f"skipped: there is no API server: {why}")
+        sys.exit(0)
+    rows.main(measure, title, jobs=jobs)

@@ -9,10 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,10 +28,8 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     Launch,
-    Observation,
     PodPhase,
     PodRole,
-    Progress,
     Replace,
     Resize,
     Stage,
@@ -43,167 +38,9 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
-from spotladder.local.backend import LocalBackend
-from spotladder.local.local_job import LocalJob, LocalTier
-from spotladder.local.nodes import NodeSettings
-from spotladder.local.pools import PoolClock, PoolPlan
-from spotladder.local.reaper import Reaper, members
-from spotladder.local.scratch import new_scratch
 from spotladder.sim.trace import Trace
-from spotladder.sim.world.backend import SimBackend
-from spotladder.sim.world.market import Market
-from spotladder.sim.world.program import ProgramPlan
-from spotladder.sim.world.zone import ZonePlan
 from tests.conformance.kubernetes import KubernetesRig
-
-NODE_TIMEOUT = 90.0
-WORKERS = 2
-
-
-@dataclass
-class FakeRig:
-    """The fake backend; the test triggers every change."""
-
-    backend: FakeBackend = field(default_factory=lambda: FakeBackend(WORKERS))
-
-    def until(self, met: Callable[[Observation], bool]) -> Observation:
-        seen = self.backend.observe()
-        assert met(seen), seen
-        return seen
-
-    def bring_up(self, number: int, workers: int | None = None) -> AttemptSeen:
-        self.backend.bring_up(number, workers)
-        return self.until(lambda _seen: True).attempts[0]
-
-    def kill_worker(self, uid: str) -> None:
-        self.backend.lose(uid)
-        self.backend.bring_up(int(uid[1]))
-
-    def let_program_crash(self, number: int) -> None:
-        self.backend.end_program(number, Exit.FAILED, "exit code 3")
-
-    def let_program_end(self, number: int) -> None:
-        how = Exit.INTERRUPTED if number in self.backend.drained else Exit.SUCCEEDED
-        self.backend.end_program(number, how)
-
-
-@dataclass
-class SilentLog:
-    """A commit log without a writer."""
-
-    progress: Progress = field(default_factory=Progress)
-    ended: list[bool] = field(default_factory=list)
-    current: bool = True
-    gone: str = ""
-
-    def keep_output(self, attempt: int, file: Path) -> None:
-        pass
-
-    def poll_now(self) -> None:
-        pass
-
-    def end(self, *, succeeded: bool, message: str) -> None:
-        self.ended.append(succeeded)
-
-
-PROGRAM = """\
-import os, pathlib, time
-folder = pathlib.Path(os.environ["SPOTLADDER_NOTICE"]).parent
-while not (folder / "end").exists():
-    notice = folder / "notice.json"
-    if notice.exists() and "takeover" not in notice.read_text():
-        raise SystemExit(75)
-    if (folder / "crash").exists():
-        raise SystemExit(3)
-    time.sleep(0.02)
-"""
-
-
-class LocalRig:
-    """Real Ray in real time."""
-
-    def __init__(self, folder: Path) -> None:
-        (folder / "program.py").write_text(PROGRAM)
-        self.mark = uuid.uuid4().hex
-        self.scratch = new_scratch(self.mark)
-        self.reaper = Reaper(self.mark, self.scratch.path, self.scratch.lock)
-        self.folder = folder
-        machine = NodeSettings(self.mark, self.scratch.path, folder / "state", folder, self.reaper, 80 * 1024**2)
-        tier = LocalTier("pool", "python program.py", {})
-        job = LocalJob("conforms", "tests", WORKERS, folder, {"spot-a": tier, "spot-b": tier}, {})
-        now = time.time()
-        pool = PoolClock(PoolPlan("pool", nodes=4), now, now)
-        self.backend = LocalBackend(
-            job, machine, {"spot-a": pool, "spot-b": pool}, SilentLog(), clock=time.time, emit=lambda _record: None
-        )
-
-    def until(self, met: Callable[[Observation], bool]) -> Observation:
-        deadline = time.monotonic() + NODE_TIMEOUT
-        while not met(seen := self.backend.observe()):
-            assert time.monotonic() < deadline, seen
-            time.sleep(0.05)
-        return seen
-
-    def bring_up(self, number: int) -> AttemptSeen:
-        seen = self.until(lambda seen: all_ready(seen, number)).attempt(number)
-        assert seen is not None
-        deadline = time.monotonic() + NODE_TIMEOUT
-        while not (self.folder / "state" / "attempts" / f"{number:04d}" / "started.json").exists():
-            assert time.monotonic() < deadline, "the program did not start"
-            self.backend.observe()
-            time.sleep(0.05)
-        return seen
-
-    def kill_worker(self, uid: str) -> None:
-        fleet = next(iter(self.backend._attempts.values())).fleet
-        pod = next(pod for pod in fleet._pods if pod.uid == uid)
-        assert pod.node is not None
-        pod.node.kill()
-
-    def let_program_crash(self, number: int) -> None:
-        (self.folder / "state" / "attempts" / f"{number:04d}" / "crash").touch()
-
-    def let_program_end(self, number: int) -> None:
-        (self.folder / "state" / "attempts" / f"{number:04d}" / "end").touch()
-
-    def close(self) -> None:
-        self.reaper.close()
-        assert members(self.mark, set()) == []
-        self.scratch.close()
-        assert not self.scratch.path.exists()
-
-
-class SimRig:
-    """The simulator; its clock is stepped from event to event."""
-
-    def __init__(self, sizes: tuple[int, ...] = (), trace: Trace | None = None) -> None:
-        plans = [ZonePlan("spot-a", trace, provision_delay=5.0, boot=10.0), ZonePlan("spot-b")]
-        self.market = Market.of(plans)
-        program = ProgramPlan(10**6, commit_time=0.0, hands_over=True, sizes=sizes)
-        self.backend = SimBackend(self.market, WORKERS, program, {"spot-a": "spot-a", "spot-b": "spot-b"})
-
-    def until(self, met: Callable[[Observation], bool]) -> Observation:
-        for _ in range(1000):
-            if met(seen := self.backend.observe()):
-                return seen
-            self.market.advance(min(self.market.next_event(self.backend.watched), self.backend.next_event()))
-            self.backend.advance()
-        raise AssertionError(seen)
-
-    def bring_up(self, number: int, workers: int = WORKERS) -> AttemptSeen:
-        seen = self.until(lambda seen: ready_workers(seen, number) == workers).attempt(number)
-        assert seen is not None
-        return seen
-
-    def kill_worker(self, uid: str) -> None:
-        self.backend.lose(uid)
-
-    def let_program_crash(self, number: int) -> None:
-        self.backend.end_program(number, Exit.FAILED, "exit code 3")
-
-    def let_program_end(self, number: int) -> None:
-        self.backend.end_program(number, Exit.SUCCEEDED)
-
+from tests.conformance.rigs import WORKERS, FakeRig, LocalRig, SimRig, all_ready, ready_workers
 
 Rig = FakeRig | LocalRig | SimRig | KubernetesRig
 
@@ -241,18 +78,6 @@ def number(rig: Rig) -> int:
     """An attempt number that has not been used on this rig."""
     with _lock:
         return next(_numbers) if isinstance(rig, LocalRig) else 1
-
-
-def ready_workers(seen: Observation, number: int) -> int:
-    """The number of ready workers of the attempt; 0 while its head is not ready."""
-    attempt = seen.attempt(number)
-    ready = [pod for pod in attempt.pods if pod.ready and pod.phase is PodPhase.RUNNING] if attempt else []
-    workers = [pod for pod in ready if pod.role is PodRole.WORKER]
-    return len(workers) if len(ready) > len(workers) else 0
-
-
-def all_ready(seen: Observation, number: int) -> bool:
-    return ready_workers(seen, number) == WORKERS
 
 
 def workers_of(seen: AttemptSeen) -> list[str]:

@@ -95,44 +95,35 @@ async def running(clock: SteppedClock) -> AsyncIterator[Written]:
         task.cancel()
 
 
-def test_events_are_written_after_the_jobs_that_wait_for_a_reconcile() -> None:
-    async def scenario() -> None:
-        clock = SteppedClock()
-        async with running(clock) as written:
-            written.backlog = 3
-            written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
-            await clock.advance(LONGEST_DELAY / 2)
-            assert not written.notes
-            written.backlog = 0
-            await clock.advance(1.0)
-            assert [note for note, _at in written.notes] == ["attempt 2"]
-
-    asyncio.run(scenario())
+async def test_events_are_written_after_the_jobs_that_wait_for_a_reconcile() -> None:
+    clock = SteppedClock()
+    async with running(clock) as written:
+        written.backlog = 3
+        written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
+        await clock.advance(LONGEST_DELAY / 2)
+        assert not written.notes
+        written.backlog = 0
+        await clock.advance(1.0)
+        assert [note for note, _at in written.notes] == ["attempt 2"]
 
 
-def test_a_backlog_that_never_ends_delays_each_event_by_the_longest_delay() -> None:
-    async def scenario() -> None:
-        clock = SteppedClock(start=1_800_000_000.0)
-        async with running(clock) as written:
-            written.backlog = 3
-            for number in range(20):
-                written.events.emit(JOB, Note("FellBack", "Starting", f"attempt {number}"))
-            await clock.advance(LONGEST_DELAY + 1.0)
-            assert [note for note, _at in written.notes] == [f"attempt {number}" for number in range(20)]
-            assert {at for _note, at in written.notes} == {"2027-01-15T08:00:00.000000Z"}, "the time of the emission"
-
-    asyncio.run(scenario())
+async def test_a_backlog_that_never_ends_delays_each_event_by_the_longest_delay() -> None:
+    clock = SteppedClock()
+    async with running(clock) as written:
+        written.backlog = 3
+        for number in range(20):
+            written.events.emit(JOB, Note("FellBack", "Starting", f"attempt {number}"))
+        await clock.advance(LONGEST_DELAY + 1.0)
+        assert [note for note, _at in written.notes] == [f"attempt {number}" for number in range(20)]
+        assert {at for _note, at in written.notes} == {"2027-01-15T08:00:00.000000Z"}, "the time of the emission"
 
 
-def test_a_flush_writes_events_in_spite_of_a_backlog() -> None:
-    async def scenario() -> None:
-        clock = SteppedClock()
-        async with running(clock) as written:
-            written.backlog = 3
-            written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
-            flushed = asyncio.create_task(written.events.written())
-            await clock.advance(1.0)
-            assert flushed.done()
-            assert len(written.notes) == 1
-
-    asyncio.run(scenario())
+async def test_a_flush_writes_events_in_spite_of_a_backlog() -> None:
+    clock = SteppedClock()
+    async with running(clock) as written:
+        written.backlog = 3
+        written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
+        flushed = asyncio.create_task(written.events.written())
+        await clock.advance(1.0)
+        assert flushed.done()
+        assert len(written.notes) == 1
