@@ -11,13 +11,15 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.kube.apiserver import tools
 
 VARIABLE = "SPOTLADDER_CLUSTER_TOOL"
 _DEFAULT = Path(__file__).parents[3] / "shared" / "cluster" / "cluster"
+_INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+_INOTIFY_INSTANCES = 1024
 
 
 def tool() -> Path:
@@ -37,6 +39,14 @@ def missing() -> str:
     return f"not installed: {', '.join(absent)} (`cluster install`)" if absent else ""
 
 
+def raise_inotify_limit() -> None:
+    """Let many kubelets and Rays start. Each uses several inotify instances, and with the kernel's default of 128 for
+    each user, the nodes of two clusters do not become Ready. A read-only /proc keeps its value."""
+    with suppress(OSError):
+        if int(_INOTIFY.read_text()) < _INOTIFY_INSTANCES:
+            _INOTIFY.write_text(f"{_INOTIFY_INSTANCES}\n")
+
+
 def program(name: str) -> Path:
     """One of the provider's programs: kubectl, helm, …"""
     return tools() / "bin" / name
@@ -53,6 +63,7 @@ class ProvidedCluster:
     def up(self, image: str, nodes: Mapping[str, str], *options: str) -> None:
         """Start it with these nodes, each with its labels (`pool=spot,zone=a`)."""
         asked = [f"--node={node}{':' + labels if labels else ''}" for node, labels in nodes.items()]
+        raise_inotify_limit()
         self._call("up", self.name, f"--image={image}", *asked, *options)
 
     def addons(self, *names: str) -> None:
