@@ -172,3 +172,19 @@ async def test_the_throttle_bounds_the_rate_of_reconciles() -> None:
     await clock.advance(1)
     assert 14 <= taken <= 16
     task.cancel()
+
+
+async def test_the_queue_is_empty_while_no_key_waits_for_a_worker() -> None:
+    queue: Queue[str] = Queue(SteppedClock())
+    assert queue.empty.is_set()
+    queue.add("a")
+    queue.add("b")
+    assert not queue.empty.is_set()
+    await queue.get()
+    assert not queue.empty.is_set(), "b waits"
+    await queue.get()
+    assert queue.empty.is_set(), "both are reconciled, none waits"
+    queue.add("a")
+    assert queue.empty.is_set(), "a is queued when its reconcile has ended"
+    queue.done("a")
+    assert not queue.empty.is_set()

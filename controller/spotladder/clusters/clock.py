@@ -42,9 +42,9 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-async def wait_at_most(clock: Clock, seconds: Seconds, event: asyncio.Event) -> None:
-    """Return when the event is set, and after `seconds` at the latest; `math.inf` sets no limit."""
-    tasks: set[asyncio.Task[Any]] = {asyncio.create_task(event.wait())}
+async def wait_at_most(clock: Clock, seconds: Seconds, *events: asyncio.Event) -> None:
+    """Return when one of the events is set, and after `seconds` at the latest; `math.inf` sets no limit."""
+    tasks: set[asyncio.Task[Any]] = {asyncio.create_task(event.wait()) for event in events}
     if seconds < math.inf:
         tasks.add(asyncio.create_task(clock.sleep(seconds)))
     try:

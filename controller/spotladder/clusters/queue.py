@@ -31,7 +31,8 @@ LONGEST_PAUSE: Seconds = 60.0
 
 
 class Queue(Generic[K]):
-    """Use `get` … `done` in each worker, and run `run` beside them, which queues keys that are due."""
+    """Use `get` … `done` in each worker, and run `run` beside them, which queues keys that are due. The event `empty`
+    is set while no key waits for a worker."""
 
     def __init__(
         self, clock: Clock, *, throttle: Throttle | None = None, jitter: Callable[[], float] = random.random
@@ -48,6 +49,8 @@ class Queue(Generic[K]):
         self._due: dict[K, Seconds] = {}
         self._failures: dict[K, int] = {}
         self._paused: dict[K, Seconds] = {}
+        self.empty = asyncio.Event()
+        self.empty.set()
         self._something = asyncio.Event()
         self._timer_set = asyncio.Event()
 
@@ -63,6 +66,7 @@ class Queue(Generic[K]):
         if key not in self._waiting:
             self._waiting.add(key)
             self._ready.append(key)
+            self.empty.clear()
             self._something.set()
 
     def add_at(self, key: K, after: Seconds) -> None:
@@ -85,6 +89,8 @@ class Queue(Generic[K]):
             self._something.clear()
             await self._something.wait()
         key = self._ready.popleft()
+        if not self._ready:
+            self.empty.set()
         self._waiting.discard(key)
         self._working.add(key)
         return key

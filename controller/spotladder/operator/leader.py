@@ -120,7 +120,7 @@ class LeaderRuntime:
             clock=clock,
         )
         observer = DecisionObserver(metrics, self._tier_status)
-        self._events = Events(client, clock=clock, instance=identity, backlog=lambda: self.queue.depth)
+        self._events = Events(client, clock=clock, instance=identity, no_backlog=self.queue.empty)
         rules = [rule.parsed for rule in settings.checkpoint_access]
         self.reconcile = Reconciler(
             jobs=self.jobs,

@@ -78,8 +78,8 @@ class Written:
 
     def __init__(self, clock: SteppedClock) -> None:
         self.notes: list[tuple[str, str]] = []
-        self.backlog = 0
-        self.events = Events(cast(Client, self), clock=clock, instance="test", backlog=lambda: self.backlog)
+        self.no_backlog = asyncio.Event()
+        self.events = Events(cast(Client, self), clock=clock, instance="test", no_backlog=self.no_backlog)
 
     async def create(self, _kind: object, body: dict[str, Any]) -> None:
         self.notes.append((body["note"], body["eventTime"]))
@@ -98,19 +98,17 @@ async def running(clock: SteppedClock) -> AsyncIterator[Written]:
 async def test_events_are_written_after_the_jobs_that_wait_for_a_reconcile() -> None:
     clock = SteppedClock()
     async with running(clock) as written:
-        written.backlog = 3
         written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
         await clock.advance(LONGEST_DELAY / 2)
         assert not written.notes
-        written.backlog = 0
-        await clock.advance(1.0)
+        written.no_backlog.set()
+        await clock.advance(0.0)
         assert [note for note, _at in written.notes] == ["attempt 2"]
 
 
 async def test_a_backlog_that_never_ends_delays_each_event_by_the_longest_delay() -> None:
     clock = SteppedClock()
     async with running(clock) as written:
-        written.backlog = 3
         for number in range(20):
             written.events.emit(JOB, Note("FellBack", "Starting", f"attempt {number}"))
         await clock.advance(LONGEST_DELAY + 1.0)
@@ -121,7 +119,6 @@ async def test_a_backlog_that_never_ends_delays_each_event_by_the_longest_delay(
 async def test_a_flush_writes_events_in_spite_of_a_backlog() -> None:
     clock = SteppedClock()
     async with running(clock) as written:
-        written.backlog = 3
         written.events.emit(JOB, Note("FellBack", "Starting", "attempt 2"))
         flushed = asyncio.create_task(written.events.written())
         await clock.advance(1.0)

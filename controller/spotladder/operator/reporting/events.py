@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -49,9 +49,6 @@ RATE, BURST = 20.0, 25
 LONGEST_DELAY: Seconds = 10.0
 """Maximum time that an Event is kept back while jobs wait for a reconcile. While many jobs fall back at once, the API
 server creates their next attempts first."""
-
-BACKLOG_CHECK_INTERVAL: Seconds = 0.25
-"""Interval between two checks whether jobs still wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +104,7 @@ def _message(move: Move) -> str:
 
 class Events:
     """Writes Events about TieredJobs in the background, so that no job waits for them. `instance` names the
-    controller, `backlog` is the number of jobs that wait for a reconcile.
+    controller, `no_backlog` is set while no job waits for a reconcile.
 
     If the queue of Events is full, the newest are dropped.
     """
@@ -118,14 +115,14 @@ class Events:
         *,
         clock: Clock,
         instance: str,
-        backlog: Callable[[], int] = lambda: 0,
+        no_backlog: asyncio.Event,
         rate: float = RATE,
         burst: int = BURST,
     ) -> None:
         self._client = client
         self._clock = clock
         self._instance = instance
-        self._backlog = backlog
+        self._no_backlog = no_backlog
         self._flushing = asyncio.Event()
         self._throttle = Throttle(rate, burst, clock)
         self._order = itertools.count()
@@ -146,8 +143,8 @@ class Events:
             self._pending.task_done()
 
     async def _let_jobs_go_first(self, until: Seconds) -> None:
-        while self._backlog() and not self._flushing.is_set() and self._clock.ticks() < until:
-            await wait_at_most(self._clock, BACKLOG_CHECK_INTERVAL, self._flushing)
+        if not self._no_backlog.is_set() and not self._flushing.is_set() and self._clock.ticks() < until:
+            await wait_at_most(self._clock, until - self._clock.ticks(), self._no_backlog, self._flushing)
 
     async def written(self) -> None:
         """Return when all queued Events are written, whatever waits for a reconcile."""
