@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -18,9 +17,11 @@ from spotladder.train import rayelastic, rayworkers
 from spotladder.train.interruption import RESIZED, HandedOver, interrupted
 from spotladder.train.membership import leaving_of
 from spotladder.train.ranks import ProcessRank
-from spotladder.train.rayelastic import HEAD, AllowedSizes, all_answer, largest, places
+from spotladder.train.rayelastic import AllowedSizes, largest
+from spotladder.train.raynodes import LONGEST_SILENCE
 from spotladder.train.session import Job
 from tests.train.builders import Ranks, log_of, member
+from tests.train.nodes import node
 
 
 def share(rank: int, size: int, batch: int) -> list[int]:
@@ -46,51 +47,21 @@ def test_other_numbers_of_nodes_use_the_next_lower_size(limit: int, size: int | 
     assert largest((4, 6, 8), limit) == size
 
 
-def node(name: str, *, alive: bool = True, **resources: float) -> dict[str, Any]:
-    return {"NodeID": name, "Alive": alive, "Resources": resources or {"CPU": 4.0}}
-
-
-def test_only_live_worker_nodes_with_room_that_are_not_drained_count() -> None:
-    nodes = [
-        node("a"),
-        node("b"),
-        node("dead", alive=False),
-        node("drained"),
-        node("small", CPU=1.0),
-        node("head", **{"CPU": 8.0, HEAD: 1.0}),
-    ]
-    assert places(nodes, {"CPU": 2.0}, {"drained": 0}) == 2
-    assert places(nodes, {"CPU": 2.0, "GPU": 1.0}, {}) == 0
-
-
-def test_only_live_worker_nodes_must_answer() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))  # It does not listen, so that it refuses connections.
-
-        def at(listener: socket.socket, name: str, **more: Any) -> dict[str, Any]:
-            address, port = listener.getsockname()
-            return {**node(name, **more), "NodeManagerAddress": address, "NodeManagerPort": port}
-
-        answers = at(server, "a")
-        assert all_answer([answers, at(silent, "dead", alive=False), at(silent, "head", **{HEAD: 1.0})])
-        assert not all_answer([answers, at(silent, "silent")])
-        assert all_answer([])
-
-
 class Controller:
     """The scaling policy with a stepped clock and a changing number of nodes."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, grow_after: float = 600.0) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, grow_after: float = 600.0, **scaling: Any) -> None:
         from ray.train import ScalingConfig
 
         self.now, self.nodes, self.asked = 1000.0, 4, 0
         self.group = SimpleNamespace(start_time=self.now, num_workers=4)
-        self.policy = AllowedSizes(ScalingConfig(num_workers=(2, 4)), (2, 4), grow_after)
+        self.scaling = ScalingConfig(num_workers=(2, 4), **scaling)
+        self.policy = AllowedSizes(self.scaling, (2, 4), grow_after)
         monkeypatch.setattr(rayelastic.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(rayelastic, "ask_to_resize", self._ask)
         monkeypatch.setattr(rayelastic, "draining_nodes", dict)
-        self.all_answer = True
-        monkeypatch.setattr(rayelastic, "all_answer", lambda _nodes: self.all_answer)
+        self.silent: dict[str, float] = {}
+        monkeypatch.setattr(rayelastic, "SILENT_NODES", SimpleNamespace(ask=lambda _nodes: self.silent))
         monkeypatch.setattr(rayelastic.ray, "nodes", lambda: [node(f"n{index}") for index in range(self.nodes)])
 
     def _ask(self) -> None:
@@ -102,6 +73,10 @@ class Controller:
         size = getattr(self.policy.make_decision_for_non_running_worker_group(), "num_workers", None)
         self.group = SimpleNamespace(start_time=self.now, num_workers=size)
         return size
+
+    def labels(self) -> dict[str, str] | None:
+        """The labels of the nodes of the new group."""
+        return self.policy.on_controller_start_worker_group(scaling_config=self.scaling, num_workers=2)
 
     def look(self, after: float, nodes: int) -> int:
         """How often the group was asked to grow until `after` seconds later, with that many nodes."""
@@ -118,12 +93,45 @@ def test_a_group_starts_with_the_largest_allowed_size_and_waits_below_the_smalle
     assert [controller.begin(nodes) for nodes in (5, 4, 3, 2, 1, 0)] == [4, 4, 2, 2, None, None]
 
 
-def test_no_group_starts_while_a_live_node_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_waits_for_a_silent_node_until_it_counts_as_lost_and_starts_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     controller = Controller(monkeypatch)
-    controller.all_answer = False
+    controller.silent = {"n1": LONGEST_SILENCE - 0.1}
+    assert (controller.begin(4), controller.labels()) == (None, None)
+    controller.silent = {"n1": LONGEST_SILENCE, "n3": LONGEST_SILENCE}
+    assert (controller.begin(4), controller.labels()) == (2, {"ray.io/node-id": "!in(n1,n3)"})
+    controller.silent = {"n1": LONGEST_SILENCE, "n3": 0.0}
+    assert controller.begin(4) is None, "the other node is silent for the first time"
+    controller.silent = {}
+    assert (controller.begin(4), controller.labels()) == (4, None)
+
+
+def test_a_group_never_starts_without_silent_nodes_below_the_smallest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = Controller(monkeypatch)
+    controller.silent = dict.fromkeys(("n0", "n1", "n2"), LONGEST_SILENCE)
     assert controller.begin(4) is None
-    controller.all_answer = True
-    assert controller.begin(4) == 4
+
+
+def test_the_labels_that_a_program_asks_for_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = Controller(monkeypatch, label_selector={"zone": "a"})
+    controller.silent = {"n1": LONGEST_SILENCE}
+    assert (controller.begin(4), controller.labels()) == (2, {"zone": "a", "ray.io/node-id": "!in(n1)"})
+
+
+def test_with_labels_for_each_rank_a_group_waits_until_ray_marks_a_silent_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = Controller(monkeypatch, label_selector=[{"zone": "a"}] * 4)
+    controller.silent = {"n1": 60.0}
+    assert (controller.begin(4), controller.labels()) == (None, None)
+
+
+def test_a_group_does_not_grow_for_a_silent_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = Controller(monkeypatch, grow_after=0.0)
+    controller.begin(2)
+    controller.silent = {"n3": 0.0}
+    assert controller.look(10, 4) == 0
+    controller.silent = {}
+    assert controller.look(10, 4) == 1
 
 
 def test_a_group_is_asked_once_to_grow_after_the_time_and_only_to_an_allowed_size(

@@ -22,6 +22,7 @@ from ray.train.v2._internal.execution.checkpoint.checkpoint_manager import Check
 from ray.train.v2._internal.execution.context import TrainContext  # noqa: E402
 from ray.train.v2._internal.execution.storage import StorageContext  # noqa: E402
 from ray.train.v2._internal.execution.worker_group import WorkerGroup, WorkerGroupPollStatus, WorkerGroupState  # noqa: E402
+from ray.train.v2._internal.execution.worker_group.poll import WorkerStatus  # noqa: E402
 from ray.train.v2._internal.execution.worker_group.worker import ActorMetadata, Worker  # noqa: E402
 from ray.train.v2.api import data_parallel_trainer  # noqa: E402
 
@@ -49,6 +50,8 @@ def fields(kind: type) -> set[str]:
         (Routed, rayinternals.DistributedTrainFnUtils, "get_checkpoint"),
         (AllowedSizes, rayinternals.ElasticScalingPolicy, "make_decision_for_non_running_worker_group"),
         (AllowedSizes, rayinternals.ElasticScalingPolicy, "make_decision_for_running_worker_group"),
+        (AllowedSizes, rayinternals.ElasticScalingPolicy, "on_controller_start_worker_group"),
+        (Routing, rayinternals.WorkerGroupCallback, "before_worker_group_shutdown"),
     ],
 )
 def test_a_method_that_replaces_rays_has_its_parameters(ours: type, theirs: type, name: str) -> None:
@@ -83,8 +86,10 @@ def test_a_function_runs_on_one_rank_of_a_worker_group() -> None:
         (TrainContext, {"checkpoint_upload_threadpool", "preemption_context", "get_storage", "get_world_rank"}),
         (StorageContext, {"experiment_fs_path", "storage_filesystem"}),
         (WorkerGroupState, {"start_time", "num_workers"}),
-        (WorkerGroupPollStatus, {"errors"}),
-        (Worker, {"metadata"}),
+        (WorkerGroup, {"_world_rank_to_ongoing_poll"}),
+        (WorkerGroupPollStatus, {"errors", "worker_statuses"}),
+        (WorkerStatus, {"error"}),
+        (Worker, {"actor", "metadata"}),
         (ActorMetadata, {"node_id"}),
     ],
 )
@@ -134,6 +139,15 @@ def test_ray_has_the_calls_that_drain_a_node() -> None:
     assert hasattr(InnerGcsClient, "drain_node")
     assert "gcs_client" in inspect.unwrap(connect).__code__.co_names, "an attribute of the process's worker"
     assert parameters(GlobalState.get_draining_nodes) == []
+
+
+def test_nodes_are_excluded_by_the_label_with_their_id() -> None:
+    from ray._private.label_utils import validate_label_selector
+    from ray._raylet import RAY_NODE_ID_KEY
+
+    assert rayinternals.NODE_LABEL == RAY_NODE_ID_KEY
+    excluded = ",".join(character * 56 for character in "ab")
+    assert not validate_label_selector({rayinternals.NODE_LABEL: f"!in({excluded})"})
 
 
 def test_a_process_outside_of_ray_train_has_no_context() -> None:

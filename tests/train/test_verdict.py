@@ -14,6 +14,8 @@ ray = pytest.importorskip("ray")
 
 from ray.exceptions import RayActorError  # noqa: E402
 from ray.train.v2._internal.exceptions import WorkerHealthCheckFailedError  # noqa: E402
+from ray.train.v2._internal.execution.worker_group import WorkerGroupPollStatus  # noqa: E402
+from ray.train.v2._internal.execution.worker_group.poll import WorkerStatus  # noqa: E402
 
 from spotladder.train import rayworkers  # noqa: E402
 from spotladder.train.rayworkers import UNEXPLAINED_LIMIT, RecoverInPlace, Routing  # noqa: E402
@@ -123,3 +125,65 @@ def test_lost_nodes_are_not_counted(group: FakeWorkerGroup) -> None:
     for _ in range(10):
         group.start()
         assert not group.final(DEAD)
+
+
+class FakeElasticGroup:
+    """The worker group of an elastic job, one of whose ranks does not answer; `silent` are nodes that are lost to a
+    connection but live for Ray."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.silent: set[str] = set()
+        self.killed: list[str] = []
+        self.hanging: dict[int, object] = {}
+        monkeypatch.setattr(rayworkers, "NODE_LOSS_WINDOW", 0.0)
+        monkeypatch.setattr(rayworkers.ray, "nodes", lambda: [{"NodeID": name, "Alive": True} for name in "abc"])
+        monkeypatch.setattr(rayworkers.ray, "kill", self.killed.append)
+        lost = SimpleNamespace(lost=lambda nodes: {node["NodeID"] for node in nodes} & self.silent)
+        monkeypatch.setattr(rayworkers, "SILENT_NODES", lost)
+        self.routing = Routing("attempts/0001/ray-1", 0, elastic=True)
+        self.start()
+
+    def start(self) -> None:
+        workers = [SimpleNamespace(metadata=SimpleNamespace(node_id=name), actor=f"on {name}") for name in "ab"]
+        self.group = SimpleNamespace(get_workers=lambda: workers, _world_rank_to_ongoing_poll=self.hanging)
+        self.routing.after_worker_group_start(self.group)
+
+    def errors(self, *errors: BaseException | None) -> list[BaseException | None]:
+        """The errors of the ranks after a poll with these."""
+        status = WorkerGroupPollStatus({rank: WorkerStatus(True, error) for rank, error in enumerate(errors)})
+        self.routing.after_worker_group_poll_status(status)
+        return [status.worker_statuses[rank].error for rank in range(len(errors))]
+
+
+@pytest.fixture
+def elastic(monkeypatch: pytest.MonkeyPatch) -> FakeElasticGroup:
+    return FakeElasticGroup(monkeypatch)
+
+
+def test_an_elastic_rank_that_hangs_on_a_silent_node_is_lost_and_never_ends_the_run(elastic: FakeElasticGroup) -> None:
+    elastic.silent.add("b")
+    elastic.hanging[1] = "its poll"
+    for _ in range(10):
+        elastic.start()
+        first, second = elastic.errors(None, None)
+        assert first is None
+        assert isinstance(second, RankLost)
+        assert RecoverInPlace().max_failures == -1
+
+
+def test_an_elastic_rank_that_hangs_on_a_node_that_answers_is_not_lost(elastic: FakeElasticGroup) -> None:
+    elastic.hanging[1] = "its poll"
+    assert elastic.errors(None, None) == [None, None]
+
+
+def test_an_elastic_rank_that_answers_from_a_silent_node_is_not_lost(elastic: FakeElasticGroup) -> None:
+    elastic.silent.add("b")
+    assert elastic.errors(None, None) == [None, None]
+
+
+def test_the_ranks_of_an_elastic_job_on_silent_nodes_end_before_the_others_are_asked_to(
+    elastic: FakeElasticGroup,
+) -> None:
+    elastic.silent.add("b")
+    elastic.routing.before_worker_group_shutdown(elastic.group)
+    assert elastic.killed == ["on b"]

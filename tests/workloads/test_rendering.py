@@ -122,6 +122,7 @@ def test_the_pods_of_an_elastic_job_know_its_sizes() -> None:
         "SPOTLADDER_GROW_AFTER": "300s",
         "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "1",
         "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": "0.5",
+        "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "1",
     }
 
 

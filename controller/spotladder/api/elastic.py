@@ -42,6 +42,10 @@ NOTICES_BY_RAY = {"RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "1", "RAY_TRAIN_PREEMPT
 """The ranks of an elastic job learn from Ray which nodes are being drained, so that they continue without these."""
 
 
+RANK_POLLS = {"RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "1"}
+"""How often Ray Train's controller asks the ranks of an elastic job for their state. Ray's own value is 2 s."""
+
+
 def elastic_environment(elastic: Elastic | None, sizes: tuple[int, ...]) -> dict[str, str]:
     """The environment variables of the program of an elastic job with these sizes; none for another job."""
     if elastic is None:
@@ -50,6 +54,7 @@ def elastic_environment(elastic: Elastic | None, sizes: tuple[int, ...]) -> dict
         Variable.SIZES: ",".join(map(str, sizes)),
         Variable.GROW_AFTER: f"{elastic.grow_after:g}s",
         **NOTICES_BY_RAY,
+        **RANK_POLLS,
     }
 
 

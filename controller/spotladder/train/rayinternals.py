@@ -22,6 +22,7 @@ from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUt
 from ray.train.v2.api import data_parallel_trainer
 
 __all__ = [
+    "NODE_LABEL",
     "ControllerCallback",
     "DistributedTrainFnUtils",
     "ElasticScalingPolicy",
@@ -35,12 +36,16 @@ __all__ = [
     "draining_nodes",
     "filter_logs",
     "get_train_context",
+    "hanging_ranks",
     "is_preempted",
     "resources_per_worker",
     "set_scaling_policy",
     "set_train_fn_utils",
     "write_no_snapshots",
 ]
+
+NODE_LABEL = "ray.io/node-id"
+"""The label of every Ray node with its id."""
 
 FAILURES_LOG = "ray.train.v2._internal.execution.failure_handling.default"
 """The logger of Ray Train's controller for errors of the worker group."""
@@ -95,6 +100,11 @@ def is_preempted(error: BaseException | None) -> bool:
     if isinstance(error, WorkerHealthCheckFailedError):
         error = error.health_check_failure
     return isinstance(error, RayActorError) and bool(error.preempted)
+
+
+def hanging_ranks(worker_group: Any) -> set[int]:
+    """The ranks that have not answered the newest call of Ray Train's controller yet."""
+    return set(worker_group._world_rank_to_ongoing_poll)  # noqa: SLF001 – the status does not tell
 
 
 def draining_nodes() -> dict[str, int]:

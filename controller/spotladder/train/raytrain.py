@@ -61,7 +61,10 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
         failure_config=RecoverInPlace(),
         checkpoint_config=config,
         worker_runtime_env=runtime_env,
-        callbacks=[Routing(f"{below}/{name}", total), *(fields.pop("callbacks", None) or [])],
+        callbacks=[
+            Routing(f"{below}/{name}", total, elastic=bool(here.sizes)),
+            *(fields.pop("callbacks", None) or []),
+        ],
         **fields,
     )
 

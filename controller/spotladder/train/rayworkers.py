@@ -12,7 +12,7 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,12 @@ from spotladder.train.rayinternals import (
     drain_node,
     filter_logs,
     get_train_context,
+    hanging_ranks,
     is_preempted,
     set_train_fn_utils,
     write_no_snapshots,
 )
+from spotladder.train.raynodes import SILENT_NODES
 
 _log = logging.getLogger("spotladder.train")
 
@@ -109,27 +111,47 @@ class RecoverInPlace(FailureConfig):  # type: ignore[misc]
 
 
 class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
-    """In the controller, decides about errors; in every worker, connects Ray's checkpoint calls to the commit log."""
+    """In the controller, decides about errors; in every worker, connects Ray's checkpoint calls to the commit log.
 
-    def __init__(self, below: str, total: int) -> None:
+    `elastic`: the ranks on a node that accepts no connection are lost at once, because the next group needs no new
+    node. Ranks that wait for a lost peer, for example in an all-reduce, do not fail by themselves.
+    """
+
+    def __init__(self, below: str, total: int, *, elastic: bool = False) -> None:
         self._below = below
         self._total = total
-        self._nodes: set[str] = set()
+        self._elastic = elastic
+        self._nodes: list[str] = []  # by rank
         self._drained: set[str] = set()
         self._unexplained = 0
         self._counted = False
 
     def after_worker_group_start(self, worker_group: Any) -> None:
-        self._nodes = {worker.metadata.node_id for worker in worker_group.get_workers()}
+        self._nodes = [worker.metadata.node_id for worker in worker_group.get_workers()]
         self._counted = False
         _Process.group = worker_group
         write_no_snapshots()
         filter_logs(FAILURES_LOG, _no_error)
 
     def after_worker_group_poll_status(self, worker_group_status: Any) -> None:
+        if self._elastic and (hanging := hanging_ranks(_Process.group)):
+            silent = self._silent({self._nodes[rank] for rank in hanging})
+            for rank in hanging:
+                if self._nodes[rank] in silent:
+                    message = f"rank {rank} is lost: its node accepts no connection"
+                    worker_group_status.worker_statuses[rank].error = RankLost(message)
         errors = worker_group_status.errors
         if errors:
             _Verdict.final = self._ends_the_run(list(errors.values()))
+
+    def before_worker_group_shutdown(self, worker_group: Any) -> None:
+        """End the ranks on silent nodes first: Ray would wait 5 s for them to end by themselves."""
+        if not self._elastic:
+            return
+        silent = self._silent(self._nodes)
+        for worker in worker_group.get_workers():
+            if worker.metadata.node_id in silent:
+                ray.kill(worker.actor)
 
     def after_init_train_context(self) -> None:
         """In a worker, before the program's function runs: connect to the other ranks."""
@@ -182,11 +204,16 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         end = clock() + NODE_LOSS_WINDOW
         while True:
             alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
-            if not self._nodes <= alive:
+            if not alive.issuperset(self._nodes) or (self._elastic and self._silent(self._nodes)):
                 return True
             if clock() >= end:
                 return False
             sleep(0.2)
+
+    @staticmethod
+    def _silent(names: Collection[str]) -> set[str]:
+        """The Ray nodes among these that have been silent for too long."""
+        return SILENT_NODES.lost(node for node in ray.nodes() if node["NodeID"] in names)
 
 
 def _no_error(record: logging.LogRecord) -> bool:

@@ -84,7 +84,7 @@ _HEALTH_CHECKS = {
 is only busy answers once within this time. Ray's own values are 3000, 10000 and 5."""
 
 _ELASTIC_HEALTH_CHECKS = {**_HEALTH_CHECKS, "RAY_health_check_failure_threshold": "3"}
-"""An elastic job waits only for this when it has lost a node, not for a new node: at most 21 s."""
+"""An elastic job waits for no new node when it has lost one: Ray's state of the lost node is correct after 21 s."""
 
 
 class RayJobKind:
