@@ -6,7 +6,6 @@ It has the requirements of `make test-e2e`. Without them it is skipped, and docs
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 
 from tests.bench import rows
@@ -21,12 +20,6 @@ GOAL = 90.0
 
 SURGE_GOAL = 15.0
 """Maximum seconds without a step when a worker is replaced before its node is reclaimed."""
-
-STOCK_GOALS = {"node killed, its Node object stays": 40.0, "power cut": 55.0}
-"""Seconds until the first new step with Kubernetes' own timeouts, by loss."""
-
-SEEN_RENEWING = 20.0
-"""Seconds after which the controller has seen the Leases of new nodes renewed."""
 
 
 def measure() -> Sequence[Row]:
@@ -50,34 +43,14 @@ def measure() -> Sequence[Row]:
             what, met = f"{loss.name} → first new step", ours.first_step <= GOAL
             found.append(Row(what, ours.first_step, "s", compared_with, alone, "≤ 90 s", met))
             found.append(Row(f"{loss.name} → counted as a failure", ours.counted, "s", "-"))
-            found.append(_pause(ours))
+            found.append(pause(ours))
         found.append(_with_a_free_node(site))
-    return [*found, *at_stock_timeouts()]
-
-
-def at_stock_timeouts() -> Sequence[Row]:
-    """One worker's machine stops while another one is free; Kubernetes marks its node after 40 to 50 s."""
-    found = []
-    with installed("bench", image.build(), "kuberay", stock_timeouts=True) as site:
-        for name, goal in STOCK_GOALS.items():
-            loss = next(loss for loss in LOSSES if loss.name == name)
-            with site.world() as here:
-                here.pool(SPOT, 3, notice="30s")
-                here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
-                here.runs(SPOT)
-                time.sleep(SEEN_RENEWING)
-                ours = lose(here, loss)
-                print(ours, flush=True)
-            what, met = f"{name}, Kubernetes' own timeouts → first new step", ours.first_step <= goal
-            found.append(Row(what, ours.first_step, "s", "-", None, f"≤ {goal:g} s", met))
-            found.append(Row(f"{name}, Kubernetes' own timeouts → counted as a failure", ours.counted, "s", "-"))
-            found.append(_pause(ours, ", Kubernetes' own timeouts"))
     return found
 
 
-def _pause(seen: Seen, timeouts: str = "") -> Row:
+def pause(seen: Seen) -> Row:
     """The time without a new step. A job continues after a notice, and for a while after it is cut off."""
-    what = f"{seen.name}{timeouts}: last step → first new step ({seen.again} steps repeated)"
+    what = f"{seen.name}: last step → first new step ({seen.again} steps repeated)"
     return Row(what, seen.pause, "s", "-")
 
 

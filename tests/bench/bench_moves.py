@@ -117,7 +117,7 @@ def _first_step(here: E2eCluster, spot: Object | None) -> float:
 
 def _loses_a_worker(here: E2eCluster, elastic: Object | None, machines: int) -> Pause:
     here.pool(SPOT, machines)
-    more = {} if elastic is None else {"elastic": elastic}
+    more: Object = {} if elastic is None else {"elastic": elastic}
     here.submit({"name": SPOT, "maxFailures": 5}, workload=workload(here, 3), **more)
     here.runs(SPOT)
     before = here.done()[-1].process

@@ -139,8 +139,8 @@ class ProvidedCluster:
     @contextmanager
     def losing_packets(self, *names: str, share: float) -> Iterator[None]:
         """Drop this share of the packets to these machines or their pods. The machines may be gone afterwards."""
-        rules = [(chain, "-m", "statistic", "--mode", "random", "--probability", f"{share:g}", "-j", "DROP")
-                 for chain in ("INPUT", "FORWARD")]  # fmt: skip
+        drop = ("-m", "statistic", "--mode", "random", "--probability", f"{share:g}", "-j", "DROP")
+        rules: list[tuple[str, ...]] = [(chain, *drop) for chain in ("INPUT", "FORWARD")]
         done: list[tuple[str, tuple[str, ...]]] = []
         try:
             for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core.reasons import Reason
+from tests.e2e.kube import Object
 from tests.e2e.losses import SPOT, handover
 from tests.e2e.world import E2eCluster
 
@@ -21,7 +22,7 @@ def test_a_return_to_spot_waits_for_its_nodes_beside_the_running_attempt(here: E
     here.heads(2)
     here.pool(ON_DEMAND, 2)
     here.pool(SPOT, 0)
-    more = {"policy": {"name": "uniform-progress"}, "overlap": BOUNDS}
+    more: Object = {"policy": {"name": "uniform-progress"}, "overlap": BOUNDS}
     here.submit({"name": ON_DEMAND, "maxFailures": -1}, program=PROGRAM, **more)
     here.runs(ON_DEMAND, past=5)
     tiers = ({"name": SPOT, "maxFailures": -1, "provisionTimeout": "10m"}, {"name": ON_DEMAND, "maxFailures": -1})

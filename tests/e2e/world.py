@@ -248,7 +248,7 @@ class E2eCluster:
 
     # --- waits ------------------------------------------------------------------------------------------------------
 
-    def until(self, what: str, met: Callable[[], T], limit: float = 180.0) -> T:
+    def until(self, what: str, met: Callable[[], T | None], limit: float = 180.0) -> T:
         """Wait for a condition; if it is not met in time, report the actual state."""
         end = time.monotonic() + limit
         last: object = None

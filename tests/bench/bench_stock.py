@@ -1,0 +1,50 @@
+"""Time from the loss of a node to the first new step on real nodes, with Kubernetes' own timeouts: they mark a lost
+node after 40 to 50 s. Another node is free.
+
+It has the requirements of `make test-e2e`. Without them it is skipped, and docs/benchmarks.md keeps its figures.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.bench import rows
+from tests.bench.bench_losses import pause
+from tests.bench.rows import Row
+from tests.e2e import image, provider
+from tests.e2e.losses import LOSSES, SPOT, lose
+from tests.e2e.site import installed
+
+GOALS = {"node killed, its Node object stays": 40.0, "power cut": 55.0}
+"""Maximum seconds until the first new step, by loss."""
+
+SEEN_RENEWING = 20.0
+"""Seconds after which the controller has seen the Leases of new nodes renewed."""
+
+
+def measure() -> Sequence[Row]:
+    found = []
+    with installed("stock", image.build(), "kuberay", stock_timeouts=True) as site:
+        for name, goal in GOALS.items():
+            loss = next(loss for loss in LOSSES if loss.name == name)
+            with site.world() as here:
+                here.pool(SPOT, 3, notice="30s")
+                here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
+                here.runs(SPOT)
+                time.sleep(SEEN_RENEWING)
+                ours = lose(here, loss)
+                print(ours, flush=True)
+            met = ours.first_step <= goal
+            found.append(Row(f"{name} → first new step", ours.first_step, "s", "-", None, f"≤ {goal:g} s", met))
+            found.append(Row(f"{name} → counted as a failure", ours.counted, "s", "-"))
+            found.append(pause(ours))
+    return found
+
+
+if __name__ == "__main__":
+    if why := provider.missing():
+        print(f"skipped: {why}")
+        sys.exit(0)
+    rows.main(measure, "Lost nodes on a real cluster, Kubernetes' own timeouts")
