@@ -6,7 +6,7 @@ from tests.e2e.kube import Object
 from tests.e2e.losses import SPOT, handover
 from tests.e2e.world import E2eCluster
 
-LIMIT = 120.0
+LIMIT = 45.0
 """Seconds without a step, on a machine with other things to do."""
 
 
