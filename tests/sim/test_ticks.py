@@ -166,8 +166,8 @@ class RecordedPolicy:
         ]
         sets, none = (sorted(view.open), sorted(view.available)), frozenset[str]()
         shown = replace(view, records=tuple(records), spent_usd=round(view.spent_usd, 6), open=none, available=none)
-        self.asked[repr((shown, sets))] = choice.tier
-        self.held[view.now] = view.current if view.live else ""
+        self.asked[repr((astuple(shown), sets))] = choice.tier
+        self.held[view.now] = choice.tier or (view.current if view.live else "")
         return choice
 
 

@@ -200,11 +200,17 @@ class TierView:
 
     def outlook(self, name: str) -> TierOutlook:
         """The outlook of this tier; an outlook without data if the view has none."""
-        return next((outlook for outlook in self.outlooks if outlook.name == name), TierOutlook(name))
+        for outlook in self.outlooks:
+            if outlook.name == name:
+                return outlook
+        return TierOutlook(name)
 
     def spells(self, name: str) -> tuple[Spell, ...]:
         """The newest availability spells of this tier, oldest first; the last one has not ended."""
-        return next((record.spells for record in self.records if record.name == name), ())
+        for record in self.records:
+            if record.name == name:
+                return record.spells
+        return ()
 
     def fleet(self, name: str) -> Outcomes:
         """What all jobs had observed on this tier when the job planned its first attempt."""
@@ -216,7 +222,11 @@ class TierChoice:
     """`tier` None: start no attempt; a live one continues. `reason` is the reason of the transition if the choice ends
     a live attempt. `why` explains the choice to users in one sentence; "" explains nothing. `review_at` is when the
     choice may change without a new observation; None: never. `keeps_open`: when provisionTimeout expires, the attempt
-    ends but its tier is not exhausted, so the policy may choose it again."""
+    ends but its tier is not exhausted, so the policy may choose it again.
+
+    `holds_until`: until then the policy makes this choice, before and after the attempt has moved to `tier`, while the
+    capacity of every tier and the prices stay the same; None: unknown. `regardless_of_spot`: only the capacity of
+    `tier` must stay the same."""
 
     tier: str | None
     reason: Reason = Reason.POLICY

@@ -83,13 +83,13 @@ class Adaptive:
             return self._from_spot(net, slack)
         if usable := [tier for tier in net.spot if net.may_start(tier)]:
             best = usable[0] if len(usable) == 1 else min(usable, key=lambda tier: self._useful_price(net, tier))
-            return net.choice(best.name, "spot capacity may be available")
+            return _moved(net, best, "spot capacity may be available")
         if not self._trusted(net):
             return self._reviewed(net, replace(UniformProgress().choose(view), holds_until=None))
         needed = min(self._least_slack(net, tier).wait for tier in net.spot)
         if slack < needed - EXACT:
             why = f"no spot capacity, and waiting needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
-            return self._reviewed(net, net.choice(net.fallback.name, why))
+            return self._reviewed(net, net.choice(net.fallback.name, why, math.inf))
         waiting = view.current if view.live and view.current in view.open else None
         choice = net.choice(
             waiting, f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
@@ -98,7 +98,8 @@ class Adaptive:
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Keep the spot tier of the live attempt, or move to a cheaper one if that pays."""
-        view, kept = net.view, net.kept("the job stays on spot until it is lost")
+        view = net.view
+        kept = net.kept(view.current, "the job stays on spot until it is lost")
         price = next((price_of(tier) for tier in net.spot if tier.name == view.current), 0.0)
         cheaper = [tier for tier in net.spot if price_of(tier) < price]
         if not cheaper:
@@ -145,7 +146,7 @@ class Adaptive:
             why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
             return self._reviewed(net, net.choice(view.current, why))
         found = "is available" if view.outlook(best.name).capacity else "may be available"
-        return net.choice(best.name, f"spot capacity {found} and {_rounded(slack)} of slack are left")
+        return _moved(net, best, f"spot capacity {found} and {_rounded(slack)} of slack are left")
 
     def _without_known_capacity(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Stay on on-demand, or try a spot tier whose capacity is unknown."""
@@ -208,6 +209,11 @@ class Adaptive:
         return least_slack(self._model, zones, terms, _age(view, tier), view.remaining or 0.0)
 
 
+def _moved(net: SafetyNet, tier: Tier, why: str) -> TierChoice:
+    """The choice of this spot tier. Without another one, it is kept until its capacity is lost."""
+    return net.kept(tier.name, why) if len(net.spot) == 1 else net.choice(tier.name, why)
+
+
 def _age(view: TierView, tier: Tier) -> Seconds:
     """The age of the tier's current availability spell; 0 if that is unknown. An attempt that has just failed leaves
     the capacity unknown: then the newest spell counts as current for RETURN_INTERVAL."""
@@ -237,7 +243,12 @@ def _ratio(fallback: Tier | None, tier: Tier) -> float:
 
 
 def _rounded(seconds: Seconds) -> str:
-    return format_duration(max(0.0, round(seconds / 60.0)) * 60.0)
+    return _minutes(max(0, round(seconds / 60.0)))
+
+
+@lru_cache(maxsize=65536)
+def _minutes(minutes: int) -> str:
+    return format_duration(minutes * 60.0)
 
 
 def _zones(model: Model, view: TierView, tier: Tier) -> tuple[float, ...]:

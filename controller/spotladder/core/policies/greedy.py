@@ -16,12 +16,11 @@ class Greedy:
         """The cheapest spot tier with capacity; None to wait for it; the fallback if the deadline requires it."""
         net = SafetyNet(view)
         if net.forced and net.fallback:
-            why = "only on-demand can still meet the deadline"
-            return net.kept(why) if net.on_fallback else net.choice(net.fallback.name, why)
+            return net.kept(net.fallback.name, "only on-demand can still meet the deadline")
         if view.live and view.current in view.open:
-            return net.kept("the job stays on its tier until it is lost")
-        if net.usable_spot:
-            return net.choice(net.usable_spot.name, "spot capacity may be available")
+            return net.kept(view.current, "the job stays on its tier until it is lost")
+        if usable := net.usable_spot:
+            return net.kept(usable.name, "spot capacity may be available")
         if not net.spot and net.fallback:
-            return net.choice(net.fallback.name, "the job has no spot tier left")
-        return net.choice(None, "waits for spot capacity")
+            return net.kept(net.fallback.name, "the job has no spot tier left")
+        return net.choice(None, "waits for spot capacity", net.forced_at)

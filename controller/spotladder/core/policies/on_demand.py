@@ -12,6 +12,4 @@ class OnDemand:
     def choose(self, view: TierView) -> TierChoice:
         """The fallback tier; None if no tier is open."""
         net, why = SafetyNet(view), "the policy uses no spot capacity"
-        if net.on_fallback:
-            return net.kept(why)
-        return net.choice(net.fallback.name if net.fallback else None, why)
+        return net.kept(net.fallback.name, why) if net.fallback else net.choice(None, why)

@@ -22,4 +22,5 @@ class Ordered:
         start = names.index(view.current) if view.current in names else 0
         open_ones = [name for name in names[start:] + names[:start] if name in view.open]
         usable = [name for name in open_ones if name in view.available]
-        return TierChoice(next(iter(usable or open_ones), None))
+        chosen = next(iter(usable or open_ones), None)
+        return TierChoice(chosen, holds_until=math.inf, regardless_of_spot=chosen is not None)

@@ -37,8 +37,8 @@ class SafetyNet:
         self.view = view
         tiers = [tier for tier in view.tiers if tier.name in view.open]
         self.fallback = self._fallback(tiers)
-        spot = [tier for tier in tiers if tier != self.fallback and tier.capacity_type is CapacityType.SPOT]
-        self.spot = tuple(sorted(spot, key=price_of))
+        spot = [tier for tier in tiers if tier is not self.fallback and tier.capacity_type is CapacityType.SPOT]
+        self.spot = tuple(sorted(spot, key=price_of) if len(spot) > 1 else spot)
         self.overhead: Seconds = view.outlook(self.fallback.name).overhead if self.fallback else 0.0
         self.slack: Seconds | None = None
         self.latest: Instant | None = None
@@ -110,11 +110,11 @@ class SafetyNet:
         review_at = min(reviews, default=None)
         return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
 
-    def kept(self, why: str) -> TierChoice:
-        """Keep the current tier until it is lost or the fallback is forced. A job on the fallback keeps it without
-        limit: slack never grows, so a job that must use the fallback must keep it."""
-        holds_until = math.inf if self.on_fallback else self.forced_at
-        return self.choice(self.view.current, why, holds_until, regardless_of_spot=True)
+    def kept(self, tier: str, why: str) -> TierChoice:
+        """The choice of this tier, which is kept until its capacity is lost or the fallback is forced. The fallback is
+        kept without limit: slack never grows, so a job that must use the fallback must keep it."""
+        on_fallback = self.fallback is not None and tier == self.fallback.name
+        return self.choice(tier, why, math.inf if on_fallback else self.forced_at, regardless_of_spot=True)
 
     @property
     def forced_at(self) -> Instant | None:
@@ -124,7 +124,7 @@ class SafetyNet:
     @property
     def certain(self) -> bool:
         """Whether the current capacity of every open tier is known."""
-        return self.view.open <= {outlook.name for outlook in self.view.outlooks if outlook.capacity is not None}
+        return all(self.view.outlook(name).capacity is not None for name in self.view.open)
 
     @property
     def forced(self) -> bool:

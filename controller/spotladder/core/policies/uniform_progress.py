@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from spotladder.core.model import Seconds, Tier, TierChoice, TierView
+from spotladder.core.model import Instant, Seconds, Tier, TierChoice, TierView
 from spotladder.core.policies.safety_net import EXACT, SafetyNet
 
 
@@ -31,17 +31,19 @@ class UniformProgress:
             return net.choice(None, "no tier is open")
         if net.forced or not net.spot:
             why = "only on-demand can still meet the deadline" if net.forced else "the job has no spot tier left"
-            return net.kept(why) if net.on_fallback else net.choice(fallback.name, why)
+            return net.kept(fallback.name, why)
         if net.on_fallback:
             return self._from_fallback(net, spot)
         if net.has_capacity:
-            return net.kept("the job stays on spot until it is lost")
+            return net.kept(view.current, "the job stays on spot until it is lost")
         if spot is not None:
-            return net.choice(spot.name, "spot capacity may be available")
-        if ahead(view) < -EXACT:
-            return net.choice(fallback.name, "the job is behind uniform progress and no spot capacity is available")
+            return net.kept(spot.name, "spot capacity may be available")
+        lead = ahead(view)
+        if lead < -EXACT:
+            why = "the job is behind uniform progress and no spot capacity is available"
+            return net.choice(fallback.name, why, _leaves_at(net, lead), regardless_of_spot=True)
         waiting = view.current if view.live and view.current in view.open else None
-        falls_behind = view.now + ahead(view)
+        falls_behind = view.now + lead
         holds_until = None if net.forced_at is None else min(falls_behind, net.forced_at)
         choice = net.choice(waiting, "waits for spot capacity: the job is ahead of uniform progress", holds_until)
         return choice.reviewed_by(falls_behind)
@@ -49,16 +51,16 @@ class UniformProgress:
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead. If the
         job trains until the spot attempt is ready, the capacity need not be known."""
-        view, missing = net.view, 2.0 * net.overhead - ahead(net.view)
+        view, leaves_at = net.view, _leaves_at(net, ahead(net.view))
         known = spot is not None and (view.outlook(spot.name).overlaps or view.outlook(spot.name).capacity is True)
-        if missing > EXACT:
+        if leaves_at is not None:
             behind = "the job is not far enough ahead of uniform progress to leave on-demand"
             why = behind if known else "no spot capacity is known to be available"
-            return net.choice(view.current, why, view.now + missing / _gain(view), regardless_of_spot=True)
+            return net.choice(view.current, why, leaves_at, regardless_of_spot=True)
         if spot is None or not known:
             return net.choice(view.current, "no spot capacity is known to be available", math.inf)
         found = "is available" if view.outlook(spot.name).capacity else "may be available"
-        return net.choice(spot.name, f"spot capacity {found} and the job is ahead of uniform progress")
+        return net.kept(spot.name, f"spot capacity {found} and the job is ahead of uniform progress")
 
 
 def ahead(view: TierView) -> Seconds:
@@ -69,7 +71,11 @@ def ahead(view: TierView) -> Seconds:
     return (view.work - view.remaining) * length / view.work - (view.now - view.submitted_at)
 
 
-def _gain(view: TierView) -> float:
-    """The seconds by which one second of work increases the lead; at least a small number."""
+def _leaves_at(net: SafetyNet, lead: Seconds) -> Instant | None:
+    """When a job on the fallback is two overheads ahead at the earliest; None if it is now."""
+    view, missing = net.view, 2.0 * net.overhead - lead
+    if missing <= EXACT:
+        return None
     length = (view.deadline or 0.0) - view.submitted_at
-    return max(EXACT, length / (view.work or length) - 1.0)
+    gain = max(EXACT, length / (view.work or length) - 1.0)  # the lead that one second of work adds
+    return view.now + missing / gain

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import fields
 
 from spotladder.core.accounting import charged
 from spotladder.core.availability import SPELLS, work_left
@@ -54,35 +56,29 @@ class _TierState:
     """The state that a run keeps of one tier: the values that its `TierRecord` and `TierOutlook` show."""
 
     def __init__(self, entry: TickTier, overhead: Seconds) -> None:
-        self.entry, self.overhead = entry, overhead
+        self.entry, self.name = entry, entry.tier.name
         self.flags = None if entry.available is None else bytes(map(bool, entry.available))
-        self.tick, self.has = 0, self.flags is None or self.flags[0] == 1
+        self.has = self.flags is None or self.flags[0] == 1
         self.failures = self.attempts = 0
         self.node_seconds = self.cost = self.on_demand = 0.0
         self.last: Reason | None = None
         self.ended: tuple[Spell, ...] = ()
-        self.since = self.until = START
-        self.outlooks = tuple([TierOutlook(entry.tier.name, has, overhead) for has in (False, True)])
-        self._next: int | None = None
-        self._record: TierRecord | None = None
+        self.since = START
+        self.outlooks = tuple([TierOutlook(self.name, has, overhead) for has in (False, True)])
+        self.change = self._change(0)
 
-    def see(self, tick: int, length: int) -> bool:
-        """Record the availability of all ticks of `length` seconds since the last recorded one. Whether it changed."""
-        changed = False
-        while 0 <= (change := self.change()) <= tick:
-            spell = Spell(self.has, self.since, START + change * length)
-            self.ended = (*self.ended, spell)[1 - SPELLS :]
-            self.tick, self.has, self.since = change, not self.has, START + change * length
-            self._next, changed = None, True
-        self.tick, self.until = tick, START + tick * length
-        self._record = None
-        return changed
+    def see(self, tick: int, length: int) -> None:
+        """Record all changes of availability until this tick of `length` seconds."""
+        while self.change <= tick:
+            at = START + self.change * length
+            self.ended = (*self.ended, Spell(self.has, self.since, at))[1 - SPELLS :]
+            self.has, self.since = not self.has, at
+            self.change = self._change(self.change)
 
-    def change(self) -> int:
-        """The first tick after the last recorded one at which the availability changes; -1 if it never does."""
-        if self._next is None:
-            self._next = -1 if self.flags is None else self.flags.find(not self.has, self.tick + 1)
-        return self._next
+    def _change(self, tick: int) -> int:
+        """The first tick after this one at which the availability changes; NO_TICK if it never does."""
+        found = -1 if self.flags is None else self.flags.find(not self.has, tick + 1)
+        return NO_TICK if found < 0 else found
 
     def charge(self, seconds: float, price: Price) -> None:
         """Add node-seconds at this price."""
@@ -90,27 +86,35 @@ class _TierState:
         self.node_seconds += seconds
         self.cost += cost
         self.on_demand += on_demand
-        self._record = None
 
-    def forget(self) -> None:
-        """Drop the cached record after a change."""
-        self._record = None
-
-    def record(self) -> TierRecord:
+    def record(self, now: Instant) -> TierRecord:
         """The record in the format of the job's state."""
-        if self._record is None:
-            self._record = TierRecord(
-                self.entry.tier.name,
-                self.failures,
-                self.attempts,
-                self.node_seconds,
-                self.cost,
-                self.on_demand,
-                last_reason=self.last,
-                spells=(*self.ended, Spell(self.has, self.since, self.until)),
-                fleet=self.entry.tier.fleet,
-            )
-        return self._record
+        return TierRecord(
+            self.name,
+            self.failures,
+            self.attempts,
+            self.node_seconds,
+            self.cost,
+            self.on_demand,
+            last_reason=self.last,
+            spells=(*self.ended, Spell(self.has, self.since, now)),
+            fleet=self.entry.tier.fleet,
+        )
+
+
+class _View(TierView):
+    """A view whose `records` are built when a policy reads them, which it may do only while it chooses."""
+
+    __slots__ = ("states",)
+
+    states: tuple[_TierState, ...]
+
+    def __getattr__(self, name: str) -> tuple[TierRecord, ...]:
+        if name != "records":
+            raise AttributeError(name)
+        records = tuple([state.record(self.now) for state in self.states])
+        _RECORDS(self, records)
+        return records
 
 
 class _Run:
@@ -129,7 +133,7 @@ class _Run:
         self.waiting_since: Instant | None = None
         self.billed: Counter[float] = Counter()
         self.now = START
-        self._outlook()
+        self.change = -1
 
     def run(self) -> TickResult:
         job, length = self.job, self.job.tick
@@ -172,69 +176,70 @@ class _Run:
 
     def _next(self, tick: int, choice: TierChoice) -> int:
         """The first tick after this one in which the choice may differ."""
-        if choice.holds_until is None:
+        holds_until = choice.holds_until
+        if holds_until is None:
             return tick + 1
-        following = sys.maxsize
-        if choice.holds_until < FAR:
-            following = max(tick + 1, math.ceil((choice.holds_until - START - EXACT) / self.job.tick))
-        for state in (self.current,) if choice.regardless_of_spot and self.current is not None else self.states:
-            change = state.change()
-            if 0 <= change < following:
-                following = change
+        current = self.current
+        following = current.change if choice.regardless_of_spot and current is not None else self.change
+        if holds_until < FAR:
+            return min(following, max(tick + 1, math.ceil((holds_until - START - EXACT) / self.job.tick)))
         return following
 
     def _begin(self, tick: int) -> None:
         """Charge the nodes since the last decision and update the availability."""
         current = self.current
         if self.held and current is not None:
-            tier = self.spec.tier(current.entry.tier.name)
+            tier = self.spec.tier(current.name)
             if tier is not None:
                 current.charge(float(self.held), tier.price)
             self.held = 0
-        changed = [state.see(tick, self.job.tick) for state in self.states]
-        if any(changed):
-            self._outlook()
+        if self.change <= tick:
+            self._see(tick)
         if not self.live or current is None:
             return
         if self.running and not current.has:
             self.running = False
             self.evictions += 1
             current.failures += self.job.workers
-            current.forget()
         elif not self.running and current.has:
             self._start()
 
-    def _outlook(self) -> None:
-        """Note which tiers have capacity."""
-        self.available = frozenset([state.entry.tier.name for state in self.states if state.has])
+    def _see(self, tick: int) -> None:
+        """Update the availability, and note which tiers have capacity and when the next change is."""
+        for state in self.states:
+            state.see(tick, self.job.tick)
+        self.change = min([state.change for state in self.states])
+        self.available = frozenset([state.name for state in self.states if state.has])
         self.outlooks = tuple([state.outlooks[state.has] for state in self.states])
 
     def _start(self) -> None:
         self.running, self.left, self.waiting_since = True, self.job.overhead, None
 
     def _decide(self) -> TierChoice:
-        """Ask the policy until it keeps its choice."""
+        """Ask the policy until it keeps its choice, or promises to keep it after the move."""
         progress = Progress(self.done, self.job.work, self.now if self.done else None)
         for _ in range(DECISIONS_PER_TICK):
             choice = self.policy.choose(self._view(progress))
             chosen, current = choice.tier, self.current
-            if not self.live or current is None:
-                if chosen is None or chosen not in self.names:
-                    return choice
-                self._plan(self.tiers[chosen])
-            elif chosen is None or chosen not in self.names or chosen == current.entry.tier.name:
+            if chosen is None or chosen not in self.names:
                 return choice
-            else:
+            promised = choice.holds_until is not None and choice.holds_until > self.now
+            if self.live and current is not None:
+                if chosen == current.name:
+                    return choice
                 current.last = Reason.POLICY
-                current.forget()
                 self.live = self.running = False
                 self._waits()
+                if not promised:
+                    continue
+            self._plan(self.tiers[chosen])
+            if promised:
+                return choice
         raise PolicyOscillates(self.policy, self.now - START)
 
     def _plan(self, tier: _TierState) -> None:
         self.number += 1
         tier.attempts += 1
-        tier.forget()
         if tier is not self.current:
             self.waiting_since = None
         self.current, self.live = tier, True
@@ -256,26 +261,40 @@ class _Run:
         """The same as `Situation.view` at this moment."""
         spec, states = self.spec, self.states
         work, remaining = work_left(spec, _NOTHING_TIMED, progress)
-        return TierView(
-            now=self.now,
-            current=self.current.entry.tier.name if self.current is not None else "",
-            tiers=spec.tiers,
-            records=tuple([state.record() for state in states]),
-            open=self.names,
-            available=self.available,
-            live=self.live,
-            progress=progress,
-            deadline=spec.deadline,
-            spent_usd=sum([state.cost for state in states]),
-            outlooks=self.outlooks,
-            work=work,
-            remaining=remaining,
-            submitted_at=spec.submitted_at,
-            interval=spec.decision_interval,
-            grace=spec.grace,
-            waiting_since=self._waiting_since(),
+        view = object.__new__(_View)
+        values = (
+            self.now,
+            self.current.name if self.current is not None else "",
+            spec.tiers,
+            self.names,
+            self.available,
+            self.live,
+            progress,
+            spec.deadline,
+            sum([state.cost for state in states]),
+            self.outlooks,
+            work,
+            remaining,
+            spec.submitted_at,
+            spec.decision_interval,
+            spec.grace,
+            self._waiting_since(),
+            states,
         )
+        for store, value in zip(_STORES, values, strict=True):
+            store(view, value)
+        return view
 
+
+_RECORDS: Callable[[TierView, tuple[TierRecord, ...]], None] = TierView.__dict__["records"].__set__
+_STORES: tuple[Callable[[TierView, object], None], ...] = tuple(
+    getattr(_View, name).__set__
+    for name in (*(one.name for one in fields(TierView) if one.name != "records"), "states")
+)
+"""Sets each field of a `_View` except `records`; several times faster than the constructor."""
+
+NO_TICK = sys.maxsize
+"""Later than every tick."""
 
 FAR: Instant = START + 1e12
 """A `holds_until` beyond this moment counts as infinite."""
