@@ -14,7 +14,7 @@ from spotladder.core.ages import AGES, TICK
 from spotladder.core.availability import SPELLS, with_sightings
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, JobState, Outcomes, Spell
 from spotladder.core.outcomes import ENDED_LIMIT, SURVIVED_LIMIT, added, observed_between
-from spotladder.core.policies.adaptive import weights
+from spotladder.core.policies.adaptive_zones import weights
 from spotladder.policies.adaptive_model import shipped
 from tests.core.builders import Job, spec, tier
 

@@ -21,7 +21,7 @@ from spotladder.core.model import (
     TierRecord,
     TierView,
 )
-from spotladder.core.policies.adaptive import Adaptive, explains, weights
+from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.adaptive_tables import (
     OVERHEADS,
     RATIOS,
@@ -32,6 +32,7 @@ from spotladder.core.policies.adaptive_tables import (
     least_slack,
     survivals,
 )
+from spotladder.core.policies.adaptive_zones import explains, weights
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
 from spotladder.sim.ticks import drive, fast

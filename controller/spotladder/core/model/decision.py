@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from spotladder.core.copying import replace
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.spec import Tier
@@ -238,5 +239,6 @@ class TierChoice:
 
     def reviewed_by(self, at: Instant | None) -> TierChoice:
         """This choice, to be reviewed at `at` at the latest."""
-        times = [time for time in (self.review_at, at) if time is not None and time < math.inf]
-        return replace(self, review_at=min(times, default=None))
+        if at is None or at >= (math.inf if self.review_at is None else self.review_at):
+            return self
+        return replace(self, review_at=at)

@@ -23,33 +23,17 @@ Rules
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple
 
-from spotladder.core.ages import ended_ticks, next_tick, ticks_between, ticks_of
+from spotladder.core.ages import next_tick, ticks_between, ticks_of
+from spotladder.core.copying import replace
 from spotladder.core.durations import format_duration
-from spotladder.core.model import NO_OUTCOMES, Outcomes, Seconds, Spell, Tier, TierChoice, TierView
-from spotladder.core.policies.adaptive_tables import (
-    Model,
-    Slack,
-    endings,
-    expected_life,
-    fleet_likelihood,
-    least_slack,
-    survivals,
-)
+from spotladder.core.model import Instant, Seconds, Tier, TierChoice, TierView
+from spotladder.core.policies.adaptive_tables import Model, Slack, expected_life, least_slack, survivals
+from spotladder.core.policies.adaptive_zones import explains, still_waits_until, weights
 from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
 from spotladder.core.policies.uniform_progress import UniformProgress
-
-DISTRUST = 18.0
-"""Minimum difference in log-likelihood by which constant hazard rates, fitted to the same spells, must explain them
-better before the model is not used. On a zone that was excluded from the fit, the 32 newest spells had at most 16."""
-
-FLEET_WEIGHT = 0.25
-"""Weight of one outcome of the fleet, relative to one of the job. Jobs on a tier at the same time observe the same loss
-of capacity, and the job's own spells are the newest."""
 
 START: Seconds = 180.0
 """Duration of a start that a move must pay for if the overhead of a start is unknown."""
@@ -91,10 +75,19 @@ class Adaptive:
             why = f"no spot capacity, and waiting needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
             return self._reviewed(net, net.choice(net.fallback.name, why, math.inf))
         waiting = view.current if view.live and view.current in view.open else None
-        choice = net.choice(
-            waiting, f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
-        )
+        why = f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
+        choice = net.choice(waiting, why, self._waits_until(net, slack))
         return self._reviewed(net, choice.reviewed_by(view.now + slack - needed))
+
+    def _waits_until(self, net: SafetyNet, slack: Seconds) -> Instant | None:
+        """Until when the choice to wait for the only spot tier holds at least; None if unknown."""
+        view, tier = net.view, net.spot[0]
+        spells = view.spells(tier.name)
+        if len(net.spot) > 1 or not spells or spells[-1].available or spells[-1].until != view.now:
+            return None
+        fleet, terms, left = view.fleet(tier.name), _terms(net, tier), view.remaining or 0.0
+        until = still_waits_until(self._model, spells, fleet, terms, remaining=left, slack=slack)
+        return until if net.forced_at is None else min(until, net.forced_at)
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Keep the spot tier of the live attempt, or move to a cheaper one if that pays."""
@@ -204,9 +197,8 @@ class Adaptive:
 
     def _least_slack(self, net: SafetyNet, tier: Tier) -> Slack:
         """The minimum slack for waiting for this tier, and for leaving on-demand for it, now."""
-        view = net.view
-        terms, zones = (net.overhead, _ratio(net.fallback, tier)), _zones(self._model, view, tier)
-        return least_slack(self._model, zones, terms, _age(view, tier), view.remaining or 0.0)
+        view, zones = net.view, _zones(self._model, net.view, tier)
+        return least_slack(self._model, zones, _terms(net, tier), _age(view, tier), view.remaining or 0.0)
 
 
 def _moved(net: SafetyNet, tier: Tier, why: str) -> TierChoice:
@@ -236,10 +228,12 @@ def _start(view: TierView, tier: Tier) -> Seconds:
     return view.outlook(tier.name).overhead or START
 
 
-def _ratio(fallback: Tier | None, tier: Tier) -> float:
+def _terms(net: SafetyNet, tier: Tier) -> tuple[Seconds, float]:
+    """The overhead of a start, and the ratio of the on-demand price to that of this spot tier."""
+    fallback = net.fallback
     if fallback is None or not (tier.price.known and fallback.price.known and tier.price.per_node_hour > 0):
-        return USUAL_RATIO
-    return fallback.price.per_node_hour / tier.price.per_node_hour
+        return net.overhead, USUAL_RATIO
+    return net.overhead, fallback.price.per_node_hour / tier.price.per_node_hour
 
 
 def _rounded(seconds: Seconds) -> str:
@@ -254,58 +248,3 @@ def _minutes(minutes: int) -> str:
 def _zones(model: Model, view: TierView, tier: Tier) -> tuple[float, ...]:
     """The weight of each zone of the model for this tier."""
     return weights(model, view.spells(tier.name), view.fleet(tier.name))
-
-
-def weights(model: Model, spells: tuple[Spell, ...], fleet: Outcomes = NO_OUTCOMES) -> tuple[float, ...]:
-    """The weight of each zone of the model, by the likelihood of these spells of one tier, and of the fleet's outcomes
-    on it. More ends at an age never lower the mean hazard of the zones at this age."""
-    logs = [0.0 for _zone in model.zones]
-    if spells:
-        shares = [share if spells[0].available else 1.0 - share for share in model.shares]
-        logs = [math.log(share) + seen for share, seen in zip(shares, _likelihood(model, spells), strict=True)]
-    if fleet != NO_OUTCOMES:
-        logs = [log + FLEET_WEIGHT * seen for log, seen in zip(logs, fleet_likelihood(model, fleet), strict=True)]
-    best = max(logs)
-    scaled = [math.exp(log - best) for log in logs]
-    total = sum(scaled)
-    return tuple([part / total for part in scaled])
-
-
-def explains(model: Model, spells: tuple[Spell, ...]) -> bool:
-    """Whether the model explains these spells about as well as constant hazard rates that are fitted to them."""
-    return not spells or max(_likelihood(model, spells)) > _memoryless(model, spells) - DISTRUST
-
-
-def _likelihood(model: Model, spells: tuple[Spell, ...]) -> list[float]:
-    """The log-likelihood of these spells for each zone of the model; the newest has not ended."""
-    logs, newest = _closed(model, spells[:-1]).logs, spells[-1]
-    lasted = survivals(model, newest.available, ticks_of(newest))
-    return [log + seen for log, seen in zip(logs, lasted, strict=True)]
-
-
-class _Closed(NamedTuple):
-    """For spells that have ended: their log-likelihood for each zone, and for each availability their number and their
-    total duration in ticks."""
-
-    logs: tuple[float, ...]
-    ends: tuple[int, int]
-    ticks: tuple[int, int]
-
-
-@lru_cache(maxsize=4096)
-def _closed(model: Model, spells: tuple[Spell, ...]) -> _Closed:
-    seen = [endings(model, spell.available, ended_ticks(spell)) for spell in spells]
-    logs = tuple([sum(zone) for zone in zip(*seen, strict=True)]) if seen else (0.0,) * len(model.shares)
-    kinds = [[ended_ticks(spell) for spell in spells if spell.available is available] for available in (False, True)]
-    return _Closed(logs, (len(kinds[0]), len(kinds[1])), (sum(kinds[0]), sum(kinds[1])))
-
-
-def _memoryless(model: Model, spells: tuple[Spell, ...]) -> float:
-    """The log-likelihood of these spells under one constant hazard rate for each availability, fitted to the spells."""
-    total, closed, newest = 0.0, _closed(model, spells[:-1]), spells[-1]
-    for available in (True, False):
-        ends, ticks = closed.ends[available], closed.ticks[available]
-        ticks += ticks_of(newest) if newest.available is available else 0
-        hazard = (ends + 0.5) / (ticks + 1.0)
-        total += ends * math.log(hazard) + max(0, ticks - ends) * math.log(1.0 - min(hazard, 0.99))
-    return total

@@ -64,6 +64,12 @@ def _survival(hazards: Sequence[float], ticks: int) -> float:
 
 
 @lru_cache(maxsize=65536)
+def reaching(model: Model, available: bool, ticks: int) -> tuple[float, ...]:
+    """For each zone, the probability that a spell reaches this age."""
+    return tuple([math.exp(log) for log in survivals(model, available, ticks)])
+
+
+@lru_cache(maxsize=65536)
 def endings(model: Model, available: bool, ticks: int) -> tuple[float, ...]:
     """For each zone, the log-probability that a spell reaches this age and ends at the next tick."""
     place = age_class(ticks)
@@ -115,20 +121,27 @@ def least_slack(
     price to the spot price. Terms and ages beyond the fitted range use its last value. Beyond the last knot the slack
     grows in proportion to the work.
     """
-    overhead, ratio = terms
-    place, work = _place(age), remaining / TICK
-    wait = leave = 0.0
-    for weight, (waits, leaves) in zip(weights, _rows(model, overhead / TICK, ratio, place), strict=True):
-        wait += weight * _between(waits, work)
-        leave += weight * _between(leaves, work)
+    place, wait, leave = _place(age), 0.0, 0.0
+    high, part, factor = _knot(remaining / TICK)
+    for weight, (waits, leaves) in zip(weights, _rows(model, terms, place), strict=True):
+        wait += weight * ((waits[high - 1] * (1.0 - part) + waits[high] * part) * factor)
+        leave += weight * ((leaves[high - 1] * (1.0 - part) + leaves[high] * part) * factor)
     return Slack(TICK * wait, TICK * leave)
+
+
+def waits_by_zone(model: Model, terms: tuple[Seconds, float], place: int, remaining: Seconds) -> tuple[float, ...]:
+    """The minimum slack to wait for a job with this remaining work, for each zone of the traces in this age class."""
+    high, part, factor = _knot(remaining / TICK)
+    rows = [waits for waits, _leaves in _rows(model, terms, place)]
+    return tuple([TICK * (row[high - 1] * (1.0 - part) + row[high] * part) * factor for row in rows])
 
 
 @lru_cache(maxsize=4096)
 def _rows(
-    model: Model, overhead: float, ratio: float, place: int
+    model: Model, terms: tuple[Seconds, float], place: int
 ) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]:
     """For each zone, the slacks to wait and to leave at the knots of the work, in ticks."""
+    overhead, ratio = terms[0] / TICK, terms[1]
     parts = [
         (row * len(RATIOS) + column, part * share)
         for row, part in _bracket(OVERHEADS, overhead)
@@ -160,10 +173,10 @@ def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:
     return [(high - 1, 1.0 - part), (high, part)]
 
 
-def _between(values: Sequence[float], work: float) -> float:
-    """Linear interpolation between the knots of the work; proportional beyond the last one."""
+def _knot(work: float) -> tuple[int, float, float]:
+    """The knot at or after this work, its weight in linear interpolation, and the factor of the result: beyond the last
+    knot it is proportional to the work."""
     if work >= _KNOTS[-1]:
-        return values[-1] * work / _KNOTS[-1]
+        return len(_KNOTS) - 1, 1.0, work / _KNOTS[-1]
     high = bisect_right(_KNOTS, work)
-    part = (work - _KNOTS[high - 1]) / (_KNOTS[high] - _KNOTS[high - 1])
-    return values[high - 1] * (1.0 - part) + values[high] * part
+    return high, (work - _KNOTS[high - 1]) / (_KNOTS[high] - _KNOTS[high - 1]), 1.0

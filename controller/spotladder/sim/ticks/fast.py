@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
+from functools import lru_cache
 
 from spotladder.core.accounting import charged
 from spotladder.core.availability import SPELLS, work_left
@@ -71,7 +72,7 @@ class _TierState:
         """Record all changes of availability until this tick of `length` seconds."""
         while self.change <= tick:
             at = START + self.change * length
-            self.ended = (*self.ended, Spell(self.has, self.since, at))[1 - SPELLS :]
+            self.ended = (*self.ended, _ended(self.has, self.since, at))[1 - SPELLS :]
             self.has, self.since = not self.has, at
             self.change = self._change(self.change)
 
@@ -100,6 +101,12 @@ class _TierState:
             spells=(*self.ended, Spell(self.has, self.since, now)),
             fleet=self.entry.tier.fleet,
         )
+
+
+@lru_cache(maxsize=4096)
+def _ended(available: bool, since: Instant, until: Instant) -> Spell:
+    """A spell that has ended: one object for all runs on the same trace, so that a policy compares it by identity."""
+    return Spell(available, since, until)
 
 
 class _View(TierView):
