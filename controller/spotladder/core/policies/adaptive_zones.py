@@ -147,10 +147,8 @@ def _ending_units(model: Model, available: bool, ticks: int) -> tuple[int, ...]:
 
 def _explains(model: Model, closed: _Closed, available: bool, ticks: int) -> bool:
     """Whether the model explains the closed spells and a newest one that has reached this age."""
-    return (
-        max(map(add, closed.logs, survivals(model, available, ticks)))
-        > _memoryless(closed, available, ticks) - DISTRUST
-    )
+    best: float = max(map(add, closed.logs, survivals(model, available, ticks)))
+    return best > _memoryless(closed, available, ticks) - DISTRUST
 
 
 def _memoryless(closed: _Closed, available: bool, ticks: int) -> float:
