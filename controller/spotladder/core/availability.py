@@ -84,8 +84,12 @@ def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Secon
         work = progress.total * state.timed_seconds / state.timed_steps
     if work is None:
         return None, None
-    done = min(1.0, progress.step / progress.total) if progress.total else 0.0
-    return work, work * (1.0 - done)
+    return work, work_after(work, progress.step, progress.total)
+
+
+def work_after(work: Seconds, step: int, total: int | None) -> Seconds:
+    """The part of the work after this step."""
+    return work * (1.0 - (min(1.0, step / total) if total else 0.0))
 
 
 def start_overhead(spec: JobSpec, state: JobState, tier: Tier) -> Seconds:

@@ -124,7 +124,7 @@ class SafetyNet:
     @property
     def certain(self) -> bool:
         """Whether the current capacity of every open tier is known."""
-        return all(self.view.outlook(name).capacity is not None for name in self.view.open)
+        return self.view.open.issubset([one.name for one in self.view.outlooks if one.capacity is not None])
 
     @property
     def forced(self) -> bool:

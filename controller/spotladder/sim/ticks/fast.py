@@ -14,14 +14,16 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
+from itertools import repeat
+from operator import call
 
 from spotladder.core.accounting import charged
-from spotladder.core.availability import SPELLS, work_left
+from spotladder.core.availability import SPELLS, work_after
 from spotladder.core.model import (
     FOR_EVER,
     CapacityType,
     Instant,
-    JobState,
+    JobSpec,
     Price,
     Progress,
     Seconds,
@@ -110,18 +112,22 @@ def _ended(available: bool, since: Instant, until: Instant) -> Spell:
 
 
 class _View(TierView):
-    """A view whose `records` are built when a policy reads them, which it may do only while it chooses."""
+    """A view whose `progress` and `records` are built when a policy reads them, which it may do only while it
+    chooses."""
 
-    __slots__ = ("states",)
+    __slots__ = ("run",)
 
-    states: tuple[_TierState, ...]
+    run: _Run
 
-    def __getattr__(self, name: str) -> tuple[TierRecord, ...]:
-        if name != "records":
+    def __getattr__(self, name: str) -> object:
+        if name == "progress":
+            value: object = self.run.progress()
+        elif name == "records":
+            value = tuple([state.record(self.now) for state in self.run.states])
+        else:
             raise AttributeError(name)
-        records = tuple([state.record(self.now) for state in self.states])
-        _RECORDS(self, records)
-        return records
+        object.__setattr__(self, name, value)
+        return value
 
 
 class _Run:
@@ -129,7 +135,8 @@ class _Run:
     decision."""
 
     def __init__(self, job: TickJob, policy: Policy) -> None:
-        self.job, self.policy, self.spec = job, policy, job.spec()
+        self.job, self.policy = job, policy
+        self._use(job.spec())
         self.tiers = {entry.tier.name: _TierState(entry, self.spec.overhead) for entry in job.tiers}
         self.states = tuple(self.tiers.values())
         self.names = frozenset(self.tiers)
@@ -148,7 +155,7 @@ class _Run:
         while tick < ticks and not finished:
             self.now = START + tick * length
             if varying:
-                self.spec = job.spec(tick)
+                self._use(job.spec(tick))
             self._begin(tick)
             choice = self._decide()
             if not self.running:
@@ -181,6 +188,10 @@ class _Run:
             ticks=tick,
         )
 
+    def _use(self, spec: JobSpec) -> None:
+        """Use the prices of this spec from now on."""
+        self.spec, self.prices = spec, {tier.name: tier.price for tier in spec.tiers}
+
     def _next(self, tick: int, choice: TierChoice) -> int:
         """The first tick after this one in which the choice may differ."""
         holds_until = choice.holds_until
@@ -196,9 +207,7 @@ class _Run:
         """Charge the nodes since the last decision and update the availability."""
         current = self.current
         if self.held and current is not None:
-            tier = self.spec.tier(current.name)
-            if tier is not None:
-                current.charge(float(self.held), tier.price)
+            current.charge(float(self.held), self.prices[current.name])
             self.held = 0
         if self.change <= tick:
             self._see(tick)
@@ -224,9 +233,8 @@ class _Run:
 
     def _decide(self) -> TierChoice:
         """Ask the policy until it keeps its choice, or promises to keep it after the move."""
-        progress = Progress(self.done, self.job.work, self.now if self.done else None)
         for _ in range(DECISIONS_PER_TICK):
-            choice = self.policy.choose(self._view(progress))
+            choice = self.policy.choose(self._view())
             chosen, current = choice.tier, self.current
             if chosen is None or chosen not in self.names:
                 return choice
@@ -264,10 +272,13 @@ class _Run:
         waits = self.live and current is not None and not current.has
         return since if waits and since is not None and since < self.now else None
 
-    def _view(self, progress: Progress) -> TierView:
+    def progress(self) -> Progress:
+        """All work is committed at once."""
+        return Progress(self.done, self.job.work, self.now if self.done else None)
+
+    def _view(self) -> TierView:
         """The same as `Situation.view` at this moment."""
-        spec, states = self.spec, self.states
-        work, remaining = work_left(spec, _NOTHING_TIMED, progress)
+        spec = self.spec
         view = object.__new__(_View)
         values = (
             self.now,
@@ -276,29 +287,28 @@ class _Run:
             self.names,
             self.available,
             self.live,
-            progress,
             spec.deadline,
-            sum([state.cost for state in states]),
+            sum([state.cost for state in self.states]),
             self.outlooks,
-            work,
-            remaining,
+            spec.work,
+            work_after(self.job.work, self.done, self.job.work),
             spec.submitted_at,
             spec.decision_interval,
             spec.grace,
             self._waiting_since(),
-            states,
+            self,
         )
-        for store, value in zip(_STORES, values, strict=True):
-            store(view, value)
+        any(map(call, _STORES, repeat(view), values))
         return view
 
 
-_RECORDS: Callable[[TierView, tuple[TierRecord, ...]], None] = TierView.__dict__["records"].__set__
 _STORES: tuple[Callable[[TierView, object], None], ...] = tuple(
-    getattr(_View, name).__set__
-    for name in (*(one.name for one in fields(TierView) if one.name != "records"), "states")
+    [
+        getattr(_View, name).__set__
+        for name in (*(one.name for one in fields(TierView) if one.name not in {"progress", "records"}), "run")
+    ]
 )
-"""Sets each field of a `_View` except `records`; several times faster than the constructor."""
+"""Sets each other field of a `_View`; several times faster than the constructor."""
 
 NO_TICK = sys.maxsize
 """Later than every tick."""
@@ -308,6 +318,3 @@ FAR: Instant = START + 1e12
 
 EXACT: Seconds = 1e-3
 """Tolerance for the rounding of sums of times; much less than a tick."""
-
-_NOTHING_TIMED = JobState()
-"""The spec gives the work, so no steps are timed."""
