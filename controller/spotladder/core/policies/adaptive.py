@@ -76,17 +76,17 @@ class Adaptive:
             return self._reviewed(net, net.choice(net.fallback.name, why, math.inf))
         waiting = view.current if view.live and view.current in view.open else None
         why = f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
-        choice = net.choice(waiting, why, self._waits_until(net, slack))
+        choice = net.choice(waiting, why, self._waits_until(net, slack, needed))
         return self._reviewed(net, choice.reviewed_by(view.now + slack - needed))
 
-    def _waits_until(self, net: SafetyNet, slack: Seconds) -> Instant | None:
+    def _waits_until(self, net: SafetyNet, slack: Seconds, needed: Seconds) -> Instant | None:
         """Until when the choice to wait for the only spot tier holds at least; None if unknown."""
         view, tier = net.view, net.spot[0]
         spells = view.spells(tier.name)
         if len(net.spot) > 1 or not spells or spells[-1].available or spells[-1].until != view.now:
             return None
         fleet, terms, left = view.fleet(tier.name), _terms(net, tier), view.remaining or 0.0
-        until = still_waits_until(self._model, spells, fleet, terms, remaining=left, slack=slack)
+        until = still_waits_until(self._model, spells, fleet, terms, remaining=left, slack=slack, needed=needed)
         return until if net.forced_at is None else min(until, net.forced_at)
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
@@ -187,8 +187,8 @@ class Adaptive:
     def _reviewed(self, net: SafetyNet, choice: TierChoice) -> TierChoice:
         """This choice, to be reviewed at the next moment at which the model's answers may change: when the age of a
         spell, or the time since its last observation, has grown by a tick."""
-        view, now = net.view, net.view.now
-        newest = [view.spells(tier.name)[-1] for tier in net.spot if view.spells(tier.name)]
+        now = net.view.now
+        newest = [spells[-1] for tier in net.spot if (spells := net.view.spells(tier.name))]
         times = [at for spell in newest for at in (next_tick(spell.since, now), next_tick(spell.until, now))]
         return choice.reviewed_by(min(times, default=None))
 

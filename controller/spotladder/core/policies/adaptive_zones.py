@@ -55,38 +55,38 @@ def still_waits_until(
     *,
     remaining: Seconds,
     slack: Seconds,
+    needed: Seconds,
 ) -> Instant:
-    """Until when a job with this slack waits, if the newest spell, which is one without capacity, goes on: the slack
-    shrinks with time, and the minimum slack to wait, or the trust in the model, changes with the age of the spell. At
-    most until the age of the spell has doubled, because that is how far ahead a spell is expected to last.
+    """Until when a job with this slack, of which waiting needs `needed` now, waits if the newest spell, which is one
+    without capacity, goes on: the slack shrinks with time, and the needed slack and the trust in the model change with
+    the age of the spell. At most until this age has doubled, because an older spell is expected to last longer.
     """
     newest, closed, logs = spells[-1], _closed(model, spells[:-1]), _prior(model, spells, fleet)
-    now, best, place = newest.until, max(logs), -1
+    now, best, place, first = newest.until, max(logs), -1, ticks_of(newest)
+    last = first + max(AHEAD, first)
     odds = [math.exp(log - best) for log in logs]
     slacks: list[float] = []
-    first = ticks_of(newest)
-    for ticks in range(first, 2 * first + 2):
-        begins = now if ticks == first else newest.since + TICK * (ticks - 1)
-        if not _explains(model, closed, False, ticks):
-            return begins
-        if age_class(ticks) != place:
-            place = age_class(ticks)
-            slacks = list(map(mul, odds, waits_by_zone(model, terms, place, remaining)))
-        reached = reaching(model, False, ticks)
-        needed: float = sum(map(mul, slacks, reached)) / sum(map(mul, odds, reached))
-        ends = now + slack - needed - ROUNDING
-        if ends < newest.since + TICK * ticks:
-            return max(begins, ends)
-    return newest.since + TICK * (2 * first + 1)
+    for ticks in range(first, last):
+        begins, ends = now if ticks == first else newest.since + TICK * (ticks - 1), newest.since + TICK * ticks
+        if ticks > first:
+            if not _explains(model, closed, False, ticks):
+                return begins
+            if age_class(ticks) != place:
+                place = age_class(ticks)
+                slacks = list(map(mul, odds, waits_by_zone(model, terms, place, remaining)))
+            reached = reaching(model, False, ticks)
+            needed = sum(map(mul, slacks, reached)) / sum(map(mul, odds, reached)) + ROUNDING
+        if now + slack - needed < ends:
+            return max(begins, now + slack - needed)
+    return newest.since + TICK * (last - 1)
 
 
 def _prior(model: Model, spells: tuple[Spell, ...], fleet: Outcomes) -> list[float]:
     """For each zone, the log of its weight before the newest spell."""
     logs = [0.0 for _zone in model.zones]
     if spells:
-        shares = _log_shares(model)[spells[0].available]
-        logs = list(map(add, shares, _closed(model, spells[:-1]).logs))
-    if fleet != NO_OUTCOMES:
+        logs = list(map(add, _log_shares(model)[spells[0].available], _closed(model, spells[:-1]).logs))
+    if fleet is not NO_OUTCOMES and fleet != NO_OUTCOMES:
         logs = [log + FLEET_WEIGHT * seen for log, seen in zip(logs, fleet_likelihood(model, fleet), strict=True)]
     return logs
 
@@ -166,6 +166,9 @@ UNIT = 2.0**-32
 
 ROUNDING: Seconds = 1e-3
 """Tolerance for the rounding of a minimum slack."""
+
+AHEAD = 6
+"""How many ticks ahead of a young spell the choice is computed."""
 
 CACHED = 4096
 """Maximum number of cached sums."""
