@@ -31,6 +31,9 @@ PROGRAM = "chain.py --steps 100000"
 OVERLAP = {"overlap": {"maxDuration": "15m"}}
 STAYS = {"name": ON_DEMAND, "maxFailures": -1}
 
+WORKERS = 4
+"""Number of workers of the job that loses one."""
+
 START_LIMIT = 400.0
 """Seconds in which an attempt starts on a busy machine."""
 
@@ -66,10 +69,10 @@ def _rows(site: E2eSite) -> Iterable[Row]:
         direct = _first_step(here, spot=None)
     yield Row("first tier without machines, hedgeAfter 10 s → first step", hedged, "s", "no first tier", direct)
     with site.world() as here:
-        shrunk = _loses_a_worker(here, elastic={"min": 2, "growAfter": "5s"}, machines=3)
+        shrunk = _loses_a_worker(here, elastic={"min": 2, "growAfter": "5s"}, machines=WORKERS)
     with site.world() as here:
-        replaced = _loses_a_worker(here, elastic=None, machines=4)
-    what = f"one of three workers killed, elastic ({shrunk.repeated} steps repeated)"
+        replaced = _loses_a_worker(here, elastic=None, machines=WORKERS + 1)
+    what = f"one of four workers killed, elastic: last step → first step with three ({shrunk.repeated} steps repeated)"
     met = shrunk.seconds <= ELASTIC_GOAL
     yield Row(what, shrunk.seconds, "s", "a free node, not elastic", replaced.seconds, "≤ 20 s", met)
 
@@ -118,7 +121,7 @@ def _first_step(here: E2eCluster, spot: Object | None) -> float:
 def _loses_a_worker(here: E2eCluster, elastic: Object | None, machines: int) -> Pause:
     here.pool(SPOT, machines)
     more: Object = {} if elastic is None else {"elastic": elastic}
-    here.submit({"name": SPOT, "maxFailures": 5}, workload=workload(here, 3), **more)
+    here.submit({"name": SPOT, "maxFailures": 5}, workload=workload(here, WORKERS), **more)
     here.runs(SPOT)
     before = here.done()[-1].process
     here.cluster.kill(here.worker_node())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spotladder.core.reasons import Reason
 from tests.e2e.kube import Object
 from tests.e2e.losses import SPOT, handover
+from tests.e2e.test_jobset import workload
 from tests.e2e.world import E2eCluster
 
 LIMIT = 45.0
@@ -55,6 +56,19 @@ def test_the_next_tier_boots_during_a_notice_and_a_changed_workload_beside_the_r
     here.until("the changed attempt is planned", lambda: here.status().get("standby"))
     takes_over(here, attempt=3, failures=1)
     assert here.path() == [(SPOT, Reason.EVICTION_NOTICE), (ON_DEMAND, Reason.SPEC_UPDATED)]
+    here.suspend()
+    here.is_the_uninterrupted_result(steps=here.steps())
+
+
+def test_a_changed_jobset_boots_beside_the_running_one(here: E2eCluster) -> None:
+    here.pool(ON_DEMAND, 2)
+    tier = {"name": ON_DEMAND, "maxFailures": -1}
+    here.submit(tier, workload=workload(here, 1, steps=100_000), overlap=BOUNDS)
+    here.runs(ON_DEMAND, past=5)
+    here.submit(tier, workload=workload(here, 1, steps=100_001), overlap=BOUNDS)
+    here.until("the changed attempt is planned", lambda: here.status().get("standby"))
+    takes_over(here, attempt=2)
+    assert here.path() == [(ON_DEMAND, Reason.SPEC_UPDATED)]
     here.suspend()
     here.is_the_uninterrupted_result(steps=here.steps())
 
