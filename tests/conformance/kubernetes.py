@@ -48,6 +48,9 @@ NAMESPACE, JOB = "team-a", "digits"
 MOST = 200
 """Maximum number of polls for an expected change."""
 
+READY = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
+"""The conditions of a pod that runs."""
+
 
 class KubernetesBackend:
     """Implements `AttemptBackend` for one TieredJob."""
@@ -140,11 +143,15 @@ class KubernetesRig:
         self._session = self._loop.run_until_complete(self._enter(clock))
         self.backend = KubernetesBackend(self._session, self._run)
 
+    def workload(self) -> dict[str, Any]:
+        """The job's workload: a RayJob by default."""
+        return {}
+
     async def _enter(self, clock: SteppedClock) -> LeaderRuntime:
         await self._here.make_namespace()
         for tier in ("spot-a", "spot-b", "on-demand"):
             await self._here.capacity(tier, capacityType="on-demand")
-        await self._here.submit(JOB)
+        await self._here.submit(JOB, **self.workload())
         runtime = LeaderRuntime(
             client=self._here.client,
             sources={},
@@ -188,7 +195,7 @@ class KubernetesRig:
             await self._scale(int(name[-3:]))
             pods = await here.pods(int(name[-3:]))
             await self._submit(int(name[-3:]), pods)
-            noticed = [pod for pod in pods if "takeover" not in _annotations(pod).get(names.NOTICE, "takeover")]
+            noticed = [pod for pod in pods if "takeover" not in annotations_of(pod).get(names.NOTICE, "takeover")]
             if len(noticed) == len(pods) and all(pod["status"].get("phase") == "Running" for pod in noticed):
                 await self._exit(int(name[-3:]), 75)
 
@@ -244,7 +251,7 @@ class KubernetesRig:
                 await self._here.set_pod(
                     name,
                     phase="Running",
-                    conditions=[{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")],
+                    conditions=READY,
                 )
 
         self._run(nodes_come())
@@ -275,5 +282,5 @@ class KubernetesRig:
         self._loop.close()
 
 
-def _annotations(pod: dict[str, Any]) -> dict[str, str]:
+def annotations_of(pod: dict[str, Any]) -> dict[str, str]:
     return pod["metadata"].get("annotations") or {}

@@ -34,11 +34,13 @@ WORKERS = 2
 
 
 def ready_workers(seen: Observation, number: int) -> int:
-    """The number of ready workers of the attempt; 0 while its head is not ready."""
+    """The number of ready workers of the attempt; 0 while its head, if it has one, is not ready."""
     attempt = seen.attempt(number)
-    ready = [pod for pod in attempt.pods if pod.ready and pod.phase is PodPhase.RUNNING] if attempt else []
-    workers = [pod for pod in ready if pod.role is PodRole.WORKER]
-    return len(workers) if len(ready) > len(workers) else 0
+    if attempt is None:
+        return 0
+    ready = [pod for pod in attempt.pods if pod.ready and pod.phase is PodPhase.RUNNING]
+    heads = [pod for pod in attempt.pods if pod.role is PodRole.HEAD]
+    return sum(pod.role is PodRole.WORKER for pod in ready) if all(head in ready for head in heads) else 0
 
 
 def all_ready(seen: Observation, number: int) -> bool:

@@ -18,7 +18,9 @@ import pytest
 from spotladder.core.crashes import CRASH_LIMIT, LONGEST_BACKOFF
 from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
+from spotladder.core.losses import lost_pods
 from spotladder.core.model import (
+    Attempt,
     AttemptSeen,
     Delete,
     Drain,
@@ -39,6 +41,7 @@ from spotladder.core.model import (
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.sim.trace import Trace
+from tests.conformance.jobset import JobSetRig
 from tests.conformance.kubernetes import KubernetesRig
 from tests.conformance.rigs import WORKERS, FakeRig, LocalRig, SimRig, all_ready, ready_workers
 
@@ -53,13 +56,17 @@ def real_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRig]:
     rig.close()
 
 
-@pytest.fixture(params=["fake", "sim", "kubernetes", pytest.param("local", marks=pytest.mark.ray)])
+REPLACING = ("fake", "sim", "kubernetes", pytest.param("local", marks=pytest.mark.ray))
+"""The rigs whose attempts can replace one pod. A JobSet cannot."""
+
+
+@pytest.fixture(params=[*REPLACING, "jobset"])
 def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
     if request.param in ("fake", "sim"):
         yield FakeRig() if request.param == "fake" else SimRig()
         return
-    if request.param == "kubernetes":
-        kubernetes = KubernetesRig()
+    if request.param in ("kubernetes", "jobset"):
+        kubernetes = KubernetesRig() if request.param == "kubernetes" else JobSetRig()
         yield kubernetes
         kubernetes.close()
         return
@@ -163,12 +170,12 @@ def test_a_lost_worker_is_replaced_and_a_drain_interrupts_the_program(rig: Rig, 
     rig.kill_worker(lost)
     again = rig.until(lambda seen: all_ready(seen, number)).attempt(number)
     assert again is not None
-    gone = [pod for pod in again.pods if pod.uid == lost]
-    assert [pod.phase for pod in gone] == [PodPhase.LOST]
-    assert gone[0].cause is Cause.NODE_LOST
+    (gone,) = [pod for pod in again.pods if pod.phase is PodPhase.LOST]
+    assert gone.cause is Cause.NODE_LOST
     assert again.exit is None
     assert len(workers_of(again)) == WORKERS
-    assert lost not in workers_of(again)
+    assert gone.uid not in workers_of(again)
+    assert isinstance(rig, JobSetRig) or gone.uid == lost, "a JobSet keeps its places"
 
     drain = Drain(number, time.time() + 30, Reason.SUSPEND_REQUESTED)
     rig.backend.drain(drain)
@@ -181,6 +188,7 @@ def test_a_lost_worker_is_replaced_and_a_drain_interrupts_the_program(rig: Rig, 
     assert found.exit is Exit.INTERRUPTED
 
 
+@pytest.mark.parametrize("rig", REPLACING, indirect=True)
 def test_a_pod_is_replaced_before_it_is_removed(rig: Rig, number: int) -> None:
     """Every call is made twice, as after a crash."""
     rig.backend.launch(Launch(number, "spot-a"))
@@ -248,7 +256,7 @@ def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
     assert again.exit is None
 
 
-def test_a_crash_of_the_program_is_an_exit_and_no_lost_pod(rig: Rig, number: int) -> None:
+def test_a_crash_of_the_program_is_an_exit_and_no_loss(rig: Rig, number: int) -> None:
     """A crash of the program is an exit, not a loss: it must not count against the tier."""
     rig.backend.launch(Launch(number, "spot-a"))
     rig.bring_up(number)
@@ -257,7 +265,7 @@ def test_a_crash_of_the_program_is_an_exit_and_no_lost_pod(rig: Rig, number: int
     found = seen.attempt(number)
     assert found is not None
     assert (found.exit, "3" in found.message) == (Exit.FAILED, True)
-    assert [pod for pod in found.pods if pod.phase is PodPhase.LOST] == []
+    assert lost_pods(Attempt(number, "spot-a", 0.0), found) == []
 
 
 def job_of(backend: FakeBackend, **more: Any) -> Callable[[float], JobState]:
@@ -317,7 +325,8 @@ def test_two_attempts_share_no_pods_and_are_deleted_independently(rig: Rig, numb
     first, second = (rig.backend.observe().attempt(each) for each in (number, other))
     assert first is not None
     assert second is not None
-    assert not set(workers_of(first)) & set(workers_of(second))
+    if not isinstance(rig, JobSetRig):  # Its pods are places of their own set.
+        assert not set(workers_of(first)) & set(workers_of(second))
     rig.backend.delete(Delete(number, Reason.POLICY))
     seen = rig.until(lambda seen: seen.attempt(number) is None)
     assert seen.attempt(other) is not None
