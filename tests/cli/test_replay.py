@@ -12,7 +12,7 @@ from tests.cli.terminal import Answer, call
 
 Capture = pytest.CaptureFixture[str]
 
-DEMO = Path(__file__).parents[2] / "docs" / "images" / "run"
+DEMO = Path(__file__).parents[1] / "planner" / "demo"
 NAME = "digits-tensorflow"
 
 

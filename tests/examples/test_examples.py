@@ -9,7 +9,7 @@ import pytest
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.report.prediction import ON_DEMAND, yardsticks
-from spotladder.display.timeline import Resized
+from spotladder.display.timeline import Beat, Moved, Resized
 from tests.examples.demo import EXAMPLES, Demo, accuracy
 from tests.frameworks.test_same_weights import newest, run, weights
 
@@ -49,6 +49,8 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
         ("on-demand", Reason.COMPLETED),
     ]
     assert accuracy(demo.driver_logs()) >= 0.95
+    if framework == "tensorflow":
+        takes_over_inside_the_first_attempt(demo)
     facts = demo.facts()
     assert facts.recomputed, "the kill without notice must lose steps"
     uninterrupted = yardsticks(facts).cost(ON_DEMAND)
@@ -61,6 +63,15 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     assert demo.last().step == whole.step == OPTIONS["steps"]
     assert accuracy(demo.driver_logs()) == accuracy((tmp_path / "whole" / "rank-0.log").read_text())
     assert weights(framework, demo.last(), demo.files) == weights(framework, whole, tmp_path / "whole" / "digits")
+
+
+def takes_over_inside_the_first_attempt(demo: Demo) -> None:
+    """A replacement took over from the first noticed worker, and no step was repeated."""
+    records = demo.timeline().records
+    moves = [record.move.reason for record in records if isinstance(record, Moved)]
+    assert Reason.HANDED_OVER in moves[: moves.index(Reason.EVICTION_NOTICE)]
+    steps = [record.step for record in records if isinstance(record, Beat) and record.attempt == 1]
+    assert steps == sorted(steps)
 
 
 @pytest.mark.frameworks

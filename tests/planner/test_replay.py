@@ -22,7 +22,7 @@ from spotladder.sim.world.backend import START
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun
 from tests.sim.builders import HOUR, market, runner, zone
 
-DEMO = Path(__file__).parents[2] / "docs" / "images" / "run"
+DEMO = Path(__file__).parent / "demo"
 
 
 def recorded(job: SimulationRun, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Record], JobState, SimulationOutcome]:
