@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+from spotladder_infra.rollout import manifest
 
 VARIABLE = "FAKE_CLUSTERS"
 
@@ -29,7 +32,7 @@ class FakeCluster:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / f"{name}.json"
-        self.state: dict[str, Any] = {"releases": {}, "objects": {}, "drift": [], "jobs": [], "crds": 0, "calls": []}
+        self.state: dict[str, Any] = {"releases": {}, "objects": {}, "drift": [], "jobs": [], "crds": [], "calls": []}
         if self.path.exists():
             self.state.update(json.loads(self.path.read_text()))
 
@@ -162,7 +165,9 @@ def _kubectl(arguments: list[str]) -> int:
 
 def _apply(cluster: FakeCluster, text: str, namespace: str) -> None:
     if not text.startswith("{"):
-        cluster.state["crds"] += 1
+        cluster.state["crds"] += [
+            manifest.crd_name(crd) for crd in manifest.of_kinds(text, ["CustomResourceDefinition"])
+        ]
     else:
         one = json.loads(text)
         kind, metadata = one["kind"].lower(), one["metadata"]
@@ -173,6 +178,8 @@ def _apply(cluster: FakeCluster, text: str, namespace: str) -> None:
 
 
 def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:
+    if rest[1] == "--raw":
+        return _raw(cluster, rest[2].removeprefix("/apis/"))
     kind = rest[1]
     name = rest[2] if len(rest) > 2 and not rest[2].startswith("-") else ""
     if kind == "deployment":
@@ -217,6 +224,17 @@ def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:
     return 0
 
 
+def _raw(cluster: FakeCluster, path: str) -> int:
+    group, _, version = path.partition("/")
+    names = [name.partition(".")[0] for name in cluster.state["crds"] if name.partition(".")[2] == group]
+    if not names:
+        print("Error from server (NotFound): the server could not find the requested resource", file=sys.stderr)
+        return 1
+    listed = {"resources": [{"name": name} for name in names]}
+    print(json.dumps(listed if version else {"versions": [{"groupVersion": f"{group}/v1"}]}))
+    return 0
+
+
 def _down(arguments: list[str]) -> bool:
     """Whether the cluster of the command does not answer."""
     name = _option(arguments, "--context", "--kube-context")
@@ -226,4 +244,6 @@ def _down(arguments: list[str]) -> bool:
 if __name__ == "__main__":
     if _down(sys.argv[2:]):
         sys.exit("Unable to connect to the server: dial tcp 192.0.2.1:6443: i/o timeout")
-    sys.exit({"helm": _helm, "kubectl": _kubectl}[sys.argv[1]](sys.argv[2:]))
+    with (Path(os.environ[VARIABLE]) / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Pulumi applies CRDs of several charts at once
+        sys.exit({"helm": _helm, "kubectl": _kubectl}[sys.argv[1]](sys.argv[2:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -141,12 +142,51 @@ def summary(tools: Tools, wanted: Iterable[AppsObject]) -> str:
     return f"{ready}/{len(listed)}" if listed else "–"
 
 
-def established(tools: Tools, names: Iterable[str], timeout: float) -> None:
-    """Waits until the API server serves these CRDs. Raises EnvironmentFailure."""
-    listed = [f"crd/{name}" for name in names]
-    if not listed:
-        return
+def established(
+    tools: Tools,
+    names: Iterable[str],
+    timeout: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Waits until the API server serves the resources of these CRDs, named `rayjobs.ray.io`.
+
+    It asks for the list of each group's resources, which has only those of established CRDs: the CRDs of KubeRay are
+    megabytes, and `kubectl wait` takes more than a second to read them.
+
+    Raises:
+        EnvironmentFailure: Some are not served after `timeout` seconds.
+    """
+    begun = clock()
+    missing = set(names)
+    while True:
+        for group in sorted({name.partition(".")[2] for name in missing}):
+            missing -= {f"{resource}.{group}" for resource in _served(tools, group)}
+        if not missing:
+            return
+        if clock() - begun >= timeout:
+            first = min(missing)
+            raise EnvironmentFailure(
+                f"CustomResourceDefinitions are not established after {timeout:g} s: {', '.join(sorted(missing))}: "
+                f"kubectl describe crd {first} shows why"
+            )
+        sleep(FAST_POLL_INTERVAL)
+
+
+def _served(tools: Tools, group: str) -> set[str]:
+    """The names of the resources that the API server serves in this API group, in any version."""
+    versions = [version["groupVersion"] for version in _raw(tools, f"/apis/{group}").get("versions", [])]
+    lists = [_raw(tools, f"/apis/{version}").get("resources", []) for version in versions]
+    return {resource["name"] for listed in lists for resource in listed}
+
+
+def _raw(tools: Tools, path: str) -> Object:
+    """What the API server answers to a GET of this path; {} if it does not know the path."""
     try:
-        tools.kubectl("wait", "--for=condition=Established", f"--timeout={timeout:g}s", *listed)
-    except CommandFailure as error:
-        raise EnvironmentFailure(f"CustomResourceDefinitions are not established: {error}") from None
+        found: Object = json.loads(tools.kubectl("get", "--raw", path))
+    except CommandFailure as failure:
+        if "NotFound" in str(failure):
+            return {}
+        raise
+    return found
