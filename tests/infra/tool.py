@@ -79,9 +79,23 @@ def environment(scratch: Path) -> dict[str, str]:
         **KEYS,
     }
     if mirror := os.environ.get("SPOTLADDER_TERRAFORM_PLUGINS"):
+        folders = (mirror, _for_tofu(mirror, scratch))
+        mirrors = "".join(f'  filesystem_mirror {{ path = "{path}" }}\n' for path in folders)
         configuration = scratch / "terraformrc"
-        configuration.write_text(f'provider_installation {{\n  filesystem_mirror {{ path = "{mirror}" }}\n}}\n')
+        configuration.write_text(f"provider_installation {{\n{mirrors}}}\n")
         found["TF_CLI_CONFIG_FILE"] = str(configuration)
+    return found
+
+
+def _for_tofu(mirror: str, scratch: Path) -> Path:
+    """The same providers under the name of OpenTofu's registry. It follows links to the folders of platforms only."""
+    found = scratch / "mirror"
+    known = Path(mirror).absolute() / "registry.terraform.io"
+    for platform in known.glob("*/*/*/*"):
+        link = found / "registry.opentofu.org" / platform.relative_to(known)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(platform)
     return found
 
 

@@ -47,6 +47,12 @@ def test_a_lock_names_its_holder() -> None:
         (Kind.ACCOUNT, "AWS account ID not allowed: 111111111111", ""),
         (Kind.PROVIDER, "Failed to query available provider packages", "no available releases match >= 5.95.0"),
         (Kind.PINNED, "Inconsistent dependency lock file", "the cached package does not match"),
+        (Kind.PROVIDER, "Failed to resolve provider packages", "Could not resolve provider aws: no such host"),
+        (
+            Kind.PINNED,
+            "Failed to resolve provider packages",  # OpenTofu breaks the line elsewhere
+            "Could not resolve provider aws: locked provider 5.9 does\nnot match configured version constraint >= 6",
+        ),
         (
             Kind.PINNED,
             "Failed to query available provider packages",

@@ -40,11 +40,11 @@ _RULES: tuple[tuple[Kind, str], ...] = (
         ),
     ),
     (Kind.ACCOUNT, r"account ID not allowed|AWS account ID .* not allowed"),
-    (Kind.PINNED, r"locked provider .* does not match\s+configured version|Inconsistent dependency lock file"),
+    (Kind.PINNED, r"locked\s+provider\s[^:]*does\s+not\s+match\s+configured|Inconsistent dependency lock file"),
     (
         Kind.PROVIDER,
         (
-            r"Failed to query available provider|Failed to install provider"
+            r"Failed to (?:query available|resolve|install) provider"
             r"|Unsupported Terraform Core version|Unsupported OpenTofu Core version|Required plugins are not installed"
             r"|Failed to instantiate provider|Failed to load plugin schemas|Invalid provider registry"
         ),
