@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.model import Overlap
+from spotladder.core.model import Overlap, Stage
+from spotladder.core.policies.safety_net import LEAST_STAY
+from spotladder.core.reasons import Reason
 from spotladder.policies import registry
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
 from tests.sim.builders import HOUR, market, runner, zone
@@ -98,3 +100,16 @@ def test_a_job_stays_on_an_on_demand_tier_that_runs_when_a_cheaper_one_may_be_ba
     (found,) = run(here, [job], 2 * HOUR)
     assert found.succeeded
     assert [segment.tier for segment in found.segments if segment.trains] == ["on-demand"]
+
+
+@pytest.mark.parametrize("policy", ["uniform-progress", "adaptive"])
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_spot_attempt_that_starts_near_the_deadline_stays_for_the_least_time(policy: str, spec: str) -> None:
+    """The commit of a forced drain left slack: the job started on spot again and was forced off seconds later."""
+    for seed in range(60, 80):  # without the rule, seed 70 is forced off
+        found = outcome(policy, seed, SPECS[spec], SimulationRun)
+        started = {one.move.attempt: one.at for one in found.path if one.move.target is Stage.STARTING}
+        for one in found.path:
+            drained = one.move.target is Stage.DRAINING and one.move.reason is Reason.POLICY
+            if drained and one.move.tier.startswith("spot"):
+                assert one.at - started[one.move.attempt] >= LEAST_STAY - ROUNDING, f"seed {seed}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spotladder.core import limits
 from spotladder.core.availability import start_overhead, work_left
-from spotladder.core.model import Instant, TierOutlook, TierView
+from spotladder.core.model import Instant, Seconds, Stage, TierOutlook, TierView
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
 
@@ -26,6 +26,14 @@ def _waiting_since(here: Situation) -> Instant | None:
     """When the live attempt began to wait for workers, if that was before now."""
     since = here.state.waiting_since
     return since if since is not None and since < here.now else None
+
+
+def _starting(here: Situation) -> Seconds:
+    """The rest of the overhead of the live attempt: all of it until all workers are ready."""
+    attempt = here.state.attempt
+    runs = here.state.stage is Stage.RUNNING and here.all_pods_ready
+    ready_at = attempt.all_ready_at if attempt is not None and runs else None
+    return here.spec.overhead if ready_at is None else max(0.0, here.spec.overhead - (here.now - ready_at))
 
 
 def view_of(here: Situation, *, live: bool) -> TierView:
@@ -59,4 +67,6 @@ def view_of(here: Situation, *, live: bool) -> TierView:
         interval=spec.decision_interval,
         grace=spec.grace,
         waiting_since=_waiting_since(here) if live and available.get(state.tier) is False else None,
+        capacity_lasts=spec.capacity_lasts,
+        starting=_starting(here) if live else 0.0,
     )

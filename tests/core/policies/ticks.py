@@ -20,12 +20,14 @@ TICK = 600.0
 
 @dataclass(frozen=True)
 class JobTimes:
-    """Times in seconds. `delay` is the longest provisioning delay of on-demand capacity, known to the policy."""
+    """Times in seconds. `delay` is the longest provisioning delay of on-demand capacity, known to the policy, as is
+    with `capacity_lasts` that capacity lasts for a tick."""
 
     work: float = 48 * 3600.0
     deadline: float = 52 * 3600.0
     overhead: float = 180.0
     delay: float = 0.0
+    capacity_lasts: bool = False
     spot_price: float = 0.9731
     on_demand_price: float = 3.06
 
@@ -65,7 +67,7 @@ def run(policy: Policy, available: Sequence[bool], job: JobTimes, delays: Sequen
         state = with_sightings(state, {SPOT: up, ON_DEMAND: True}, now, now - TICK)
         if held == SPOT and not up:
             held, idle = "", 0.0
-        view = replace(_view(job, state, now, held, began), remaining=left + idle if held else left)
+        view = replace(_view(job, state, now, held, began), remaining=left, starting=idle if held else 0.0)
         choice = policy.choose(view)
         again = policy.choose(replace(view))
         assert choice == again, "a function of the view"
@@ -114,4 +116,5 @@ def _view(job: JobTimes, state: JobState, now: float, held: str, began: int) -> 
         work=job.work,
         submitted_at=START,
         interval=TICK,
+        capacity_lasts=job.capacity_lasts,
     )

@@ -178,7 +178,8 @@ class TierView:
     interruptions and `remaining` that of the steps that are not committed; None if unknown. `submitted_at` is when the
     job was created. `interval` is the longest time until the policy is asked again. `grace` is the time that a live
     attempt has to stop. `waiting_since` is when the live attempt began to wait for workers that its tier is known to
-    lack; None if it does not wait, or only since now.
+    lack; None if it does not wait, or only since now. `capacity_lasts`: the capacity of the outlooks lasts for
+    `interval`. `starting` is the rest of the overhead of the live attempt.
     """
 
     now: Instant
@@ -198,6 +199,8 @@ class TierView:
     interval: Seconds = 60.0
     grace: Seconds = 0.0
     waiting_since: Instant | None = None
+    capacity_lasts: bool = False
+    starting: Seconds = 0.0
 
     def outlook(self, name: str) -> TierOutlook:
         """The outlook of this tier; an outlook without data if the view has none."""

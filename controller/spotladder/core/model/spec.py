@@ -117,7 +117,8 @@ class JobSpec:
 
     `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
     attempt needs until it makes progress, without the wait for capacity. `decision_interval` is the longest time
-    between two decisions, which a policy keeps in reserve.
+    between two decisions, which a policy keeps in reserve. `capacity_lasts`: capacity that an observation shows lasts
+    for `decision_interval`, so that work done in it is never lost; true only in a world of ticks.
     """
 
     tiers: tuple[Tier, ...]
@@ -144,6 +145,7 @@ class JobSpec:
     work: Seconds | None = None
     overhead: Seconds = 0.0
     decision_interval: Seconds = 60.0
+    capacity_lasts: bool = False
     min_workers: int | None = None
 
     def tier(self, name: str) -> Tier | None:

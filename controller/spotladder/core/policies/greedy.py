@@ -17,7 +17,7 @@ class Greedy:
         net = SafetyNet(view)
         if net.forced and net.fallback:
             return net.kept(net.fallback.name, "only on-demand can still meet the deadline")
-        if view.live and view.current in view.open:
+        if view.live and view.current in view.open and (net.on_fallback or not net.late):
             return net.kept(view.current, "the job stays on its tier until it is lost")
         if usable := net.usable_spot:
             return net.kept(usable.name, "spot capacity may be available")

@@ -6,8 +6,11 @@ Rules
     has just had no capacity comes after the others. Without such a tier, the fallback is the last open tier.
  2. The job may be off the fallback only while it can still finish there in time, if the policy is asked again after
     one decision interval, the job has made no progress until then, and its attempt takes the whole grace period to
-    stop.
- 3. Rule 2 does not apply without a deadline or while the remaining work is unknown.
+    stop. Progress counts where capacity is known to last for the interval.
+ 3. An attempt on a spot tier starts only if rule 2 also covers that start, and the attempt can stay for as long as the
+    start takes, LEAST_STAY at least. So the commit of a drained attempt does not bring the job back for seconds. Where
+    capacity is known to last, the start is enough.
+ 4. Rules 2 and 3 do not apply without a deadline or while the remaining work is unknown.
 
 Work that is not committed counts as remaining work, so a lost node never invalidates rule 2.
 """
@@ -28,7 +31,7 @@ class SafetyNet:
     of spot capacity, cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the
     fallback. `slack` is the time until the deadline that is needed neither for the remaining work nor for the live
     attempt to stop; None without a deadline or a known remaining work. `latest` is when the job must move to the
-    fallback at the latest; None if `slack` is.
+    fallback at the latest, unless it starts on another tier; None if `slack` is, infinity if only a loss requires it.
     """
 
     __slots__ = ("fallback", "latest", "overhead", "slack", "spot", "view")
@@ -44,7 +47,14 @@ class SafetyNet:
         self.latest: Instant | None = None
         if view.deadline is not None and view.remaining is not None:
             self.slack = view.deadline - view.now - view.remaining - view.grace
-            self.latest = view.now + self.slack - self.overhead - view.interval
+            self.latest = self._latest(self.slack)
+
+    def _latest(self, slack: Seconds) -> Instant:
+        view, spare = self.view, slack - self.overhead
+        if not (view.capacity_lasts and self.has_capacity):
+            return view.now + spare - view.interval
+        # Once the attempt has started, each interval adds as much work as it takes time.
+        return math.inf if spare >= view.starting - EXACT else view.now + spare - min(view.interval, view.starting)
 
     def _fallback(self, tiers: Sequence[Tier]) -> Tier | None:
         steady = [tier for tier in tiers if tier.capacity_type is not CapacityType.SPOT]
@@ -67,9 +77,20 @@ class SafetyNet:
     def may_start(self, tier: Tier) -> bool:
         """Whether an attempt on this tier is worthwhile: the tier has capacity, or is not known to have none."""
         capacity = self.view.outlook(tier.name).capacity
-        return (
-            tier.name in self.view.available and capacity is not False and (capacity or not self._failed_recently(tier))
-        )
+        if tier.name not in self.view.available or capacity is False:
+            return False
+        until = self.start_until(tier)
+        return (until is None or self.view.now <= until + EXACT) and (capacity or not self._failed_recently(tier))
+
+    def start_until(self, tier: Tier) -> Instant | None:
+        """When an attempt on this spot tier may start at the latest; None without a limit."""
+        view, outlook = self.view, self.view.outlook(tier.name)
+        if self.slack is None:
+            return None
+        spare = self.slack - self.overhead - (0.0 if outlook.overlaps else outlook.overhead)
+        if not view.capacity_lasts:
+            spare -= view.interval + max(outlook.overhead, LEAST_STAY)
+        return view.now + spare
 
     def _failed_recently(self, tier: Tier) -> bool:
         """Whether the tier had no capacity within RETRY_INTERVAL before now, or before the live attempt began to wait.
@@ -102,19 +123,25 @@ class SafetyNet:
         `holds_until` is dropped if the capacity of a tier is unknown, because RETRY_INTERVAL then changes the
         choice."""
         on_fallback = self.fallback is not None and tier == self.fallback.name
-        reviews = [] if on_fallback or self.latest is None else [self.latest]
+        reviews = [] if on_fallback or self.latest in (None, math.inf) else [self.latest]
         if not self.certain:
             holds_until = None
             retries = [self._retry_at(tier) for tier in self.view.tiers]
             reviews += [at for at in retries if at is not None and at > self.view.now]
+        if not on_fallback:
+            ends = [self.start_until(tier) for tier in self.spot]
+            reviews += [at for at in ends if at is not None and at > self.view.now]
         review_at = min(reviews, default=None)
         return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
 
     def kept(self, tier: str, why: str) -> TierChoice:
         """The choice of this tier, which is kept until its capacity is lost or the fallback is forced. The fallback is
         kept without limit: slack never grows, so a job that must use the fallback must keep it."""
-        on_fallback = self.fallback is not None and tier == self.fallback.name
-        return self.choice(tier, why, math.inf if on_fallback else self.forced_at, regardless_of_spot=True)
+        view, holds_until = self.view, self.forced_at
+        starts = not (view.live and tier == view.current)
+        if (self.fallback is not None and tier == self.fallback.name) or (view.capacity_lasts and starts):
+            holds_until = math.inf
+        return self.choice(tier, why, holds_until, regardless_of_spot=True)
 
     @property
     def forced_at(self) -> Instant | None:
@@ -127,14 +154,29 @@ class SafetyNet:
         return self.view.open.issubset([one.name for one in self.view.outlooks if one.capacity is not None])
 
     @property
+    def final(self) -> bool:
+        """Whether no spot attempt may start any more. It stays so on the fallback, where slack never grows."""
+        ends = [self.start_until(tier) for tier in self.spot]
+        return all(at is not None and self.view.now > at + EXACT for at in ends)
+
+    @property
+    def late(self) -> bool:
+        """Whether it is too late to wait, or to keep the live attempt off the fallback."""
+        return self.latest is not None and self.view.now > self.latest + EXACT
+
+    @property
     def forced(self) -> bool:
         """Whether only the fallback can still meet the deadline."""
-        latest = self.latest
-        return latest is not None and self.view.now > latest + EXACT
+        if self.on_fallback:
+            return bool(self.spot) and self.final
+        return self.late and self.usable_spot is None
 
 
 RETRY_INTERVAL: Seconds = 60.0
 """How long a tier that had no capacity is assumed to have none, without newer information."""
+
+LEAST_STAY: Seconds = 180.0
+"""Shortest time on spot capacity for which a start is worthwhile near the deadline, if the overhead is unknown."""
 
 EXACT: Seconds = 1e-6
 """Tolerance for the rounding of sums of times."""

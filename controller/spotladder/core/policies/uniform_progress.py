@@ -31,7 +31,7 @@ class UniformProgress:
             return net.choice(None, "no tier is open")
         if net.forced or not net.spot:
             why = "only on-demand can still meet the deadline" if net.forced else "the job has no spot tier left"
-            return net.kept(fallback.name, why)
+            return net.kept(fallback.name, why) if net.final else net.choice(fallback.name, why)
         if net.on_fallback:
             return self._from_fallback(net, spot)
         if net.has_capacity:

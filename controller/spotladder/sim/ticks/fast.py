@@ -272,6 +272,11 @@ class _Run:
         waits = self.live and current is not None and not current.has
         return since if waits and since is not None and since < self.now else None
 
+    def _starting(self) -> Seconds:
+        if not self.live:
+            return 0.0
+        return float(self.left) if self.running else self.spec.overhead
+
     def progress(self) -> Progress:
         """All work is committed at once."""
         return Progress(self.done, self.job.work, self.now if self.done else None)
@@ -296,6 +301,8 @@ class _Run:
             spec.decision_interval,
             spec.grace,
             self._waiting_since(),
+            spec.capacity_lasts,
+            self._starting(),
             self,
         )
         any(map(call, _STORES, repeat(view), values))

@@ -89,10 +89,11 @@ class TickJob:
             deadline=START + self.deadline,
             stall_timeout=limit,
             recovery_timeout=limit,
-            grace=1.0,
+            grace=0.0,
             work=float(self.work),
             overhead=float(self.overhead),
             decision_interval=float(self.tick),
+            capacity_lasts=True,
         )
 
     @property
