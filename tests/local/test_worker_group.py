@@ -82,6 +82,13 @@ def test_a_node_that_waits_for_ray_counts_as_placed() -> None:
     assert [(pod.phase, pod.placed) for pod in rig.at(60)] == [(PodPhase.PENDING, True)] * 2
 
 
+def test_a_pool_of_zero_nodes_is_named_as_the_cause_of_the_wait() -> None:
+    """A regression test: a job on its last tier with such a pool waited, and nothing said why."""
+    causes = {pod.waiting_message for pod in bench(nodes=0).at(60)}
+    assert causes == {'the pool "a" has 0 nodes: set pools.a.nodes in the world file'}
+    assert {pod.waiting_message for pod in bench(size=2, nodes=1).at(60)} == {""}, "a pool with nodes may get more"
+
+
 def test_nodes_start_after_the_provision_delay_and_are_ready_with_ray() -> None:
     rig = bench(provision_delay=3.0)
     rig.at(0)

@@ -55,6 +55,13 @@ class PoolPlan:
         """Whether the pool provides nodes at that moment, apart from its `size`."""
         return not any(window.holds(moment) for window in (*self.dry, *self.reclaimed))
 
+    @property
+    def hint(self) -> str:
+        """Why the pool can never provide a node, and the remedy; "" if it can."""
+        if self.nodes:
+            return ""
+        return f'the pool "{self.name}" has 0 nodes: set pools.{self.name}.nodes in the world file'
+
     def lifetime(self, ordinal: int) -> Seconds:
         """How long the pool's n-th node lives, in seconds; drawn from the seed and `n` only."""
         if self.hazard_per_hour <= 0:

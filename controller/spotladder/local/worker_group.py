@@ -249,6 +249,7 @@ class WorkerGroup:
             noticed=noticed,
             notice_ends_at=pod.ends_at if noticed else None,
             unschedulable=pod.stage is NodeStage.WANTED,
+            waiting_message=self._pool.plan.hint if pod.stage is NodeStage.WANTED else "",
             cause=pod.cause,
             node=pod.uid,
             scheduled=pod.there,

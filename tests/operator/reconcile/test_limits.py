@@ -94,6 +94,15 @@ def test_a_job_larger_than_the_limit_never_fits() -> None:
     assert full(job("me"), pool=CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": 1})))
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_limit_below_the_size_of_the_job_names_the_limit_that_the_job_needs(most: int) -> None:
+    """A regression test: the message was the same as that of a tier on which other jobs will release nodes."""
+    me, pool = job("me"), CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": most}))
+    assert limits_of(me, size=3).full(pool, me) == (
+        f'CapacityTier "pool" has limits.nodes {most}: the job needs 3, so it never fits: set limits.nodes to 3 or more'
+    )
+
+
 @pytest.mark.parametrize(
     ("others", "pool", "expected"),
     [

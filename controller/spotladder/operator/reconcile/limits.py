@@ -43,12 +43,14 @@ class Limits:
         most = capacity.model.spec.limits.nodes if capacity.model else None
         if most is None:
             return ""
-        needed = self._size(job, capacity)
+        needed, tier = self._size(job, capacity), f'CapacityTier "{capacity.name}" has limits.nodes {most}'
+        if needed > most:
+            return f"{tier}: the job needs {needed}, so it never fits: set limits.nodes to {needed} or more"
         held = sum(self._size(other, capacity) for other in self._jobs.all() if self._counts(other, capacity, job))
         held += self._standby_nodes(capacity, job, planned=lambda _other: False)
         if held + needed <= most:
             return ""
-        return f'CapacityTier "{capacity.name}" has limits.nodes {most}: {held} are in use, {needed} are needed'
+        return f"{tier}: {held} are in use, {needed} are needed"
 
     def room(self, capacity: CapacityRecord, job: JobRecord, *, held: int) -> int | None:
         """How many nodes a job may hold on this tier beyond the number `held`; None: any number."""
