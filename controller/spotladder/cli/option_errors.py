@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from spotladder.core.durations import parse_duration
 from spotladder.errors import InvalidSpec
 
 
@@ -16,3 +17,11 @@ def option_errors() -> Iterator[None]:
         yield
     except InvalidSpec as error:
         raise InvalidSpec(error.message, path=f"--{error.path.replace('_', '-')}") from None
+
+
+def seconds(option: str, text: str) -> float:
+    """The duration that an option gives, in seconds. Raises InvalidSpec."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidSpec(f"{text!r} {error}", path=option) from None

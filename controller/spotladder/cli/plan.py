@@ -12,6 +12,7 @@ import typer
 
 from spotladder.cli import forecast
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
+from spotladder.cli.option_errors import seconds
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import (
     AccountingOption,
@@ -86,14 +87,14 @@ def plan(
     source = _only_file(file, filename)
     if write is not None and (write.exists() or str(source) == "-"):
         raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: give a job file")
-    first_step_after = _seconds("--restart", restart)
+    first_step_after = seconds("--restart", restart)
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
     longest = 0.0 if known.run is None else known.run.commit_seconds
-    commit = math.ceil(longest) if commit_time is None else _seconds("--commit-time", commit_time)
+    commit = math.ceil(longest) if commit_time is None else seconds("--commit-time", commit_time)
     measured = commit_time is None and commit > 0
     question = Question(known.spec, known.tiers, hours, overhead, interval, commit, measured, job.spec.policy.name)
     if (elastic := job.spec.elastic) is not None:
@@ -178,15 +179,6 @@ def _assumptions(question: Question, restart: Seconds) -> Assumptions:
     if question.interval is not None:
         given["commit_interval"] = question.interval
     return Assumptions(**given)
-
-
-def _seconds(option: str, text: str) -> float:
-    from spotladder.core.durations import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise InvalidSpec(f"{text!r} {error}", path=option) from None
 
 
 def _interval(job: TieredJob) -> float | None:

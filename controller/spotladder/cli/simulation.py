@@ -9,9 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from spotladder.cli.option_errors import option_errors
+from spotladder.cli.option_errors import option_errors, seconds
 from spotladder.cli.output import on_terminal
-from spotladder.core.durations import parse_duration
 from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource, check_budget, installed
@@ -102,7 +101,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
         given = (trace.on_demand_price for trace in found.traces if trace.on_demand_price)
         yardstick = next(given, options.on_demand_price)
         price = Price(options.spot_price, yardstick)
-        notice = _seconds("--notice", options.notice)
+        notice = seconds("--notice", options.notice)
         zones.append(_zone(name, found, price, notice, options))
         tiers.append(Tier(name, FOR_EVER, 600.0, CapacityType.SPOT, price, notice=notice, surge=options.surge))
     if ON_DEMAND in traces:
@@ -111,7 +110,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
     fallback = _plan(ON_DEMAND, Price(dearest, dearest), 0.0, options)
     zones.append(ZoneSource(replace(fallback, region=zones[0].plan.region)))
     tiers.append(Tier(ON_DEMAND, FOR_EVER, 1800.0, CapacityType.ON_DEMAND, Price(dearest, dearest)))
-    program = _program(options, _seconds("--commit-interval", options.commit_interval or "5m"))
+    program = _program(options, seconds("--commit-interval", options.commit_interval or "5m"))
     spec = JobSpec(tuple(tiers), workers=options.workers, stall_timeout=max(600.0, 5 * program.commit_interval))
     names = {tier.name: tier.name for tier in tiers}
     return _scenario(spec, program, zones, names, options)
@@ -132,7 +131,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     capacity: dict[str, Capacity] = capacity_of(read_world(world)) if world is not None else {}
     for name in names:
         if name in traces and name not in capacity:
-            price, notice = Price(options.spot_price, options.on_demand_price), _seconds("--notice", options.notice)
+            price, notice = Price(options.spot_price, options.on_demand_price), seconds("--notice", options.notice)
             capacity[name] = Capacity(CapacityType.SPOT, price, notice)
         capacity.setdefault(
             name, Capacity(CapacityType.ON_DEMAND, Price(options.on_demand_price, options.on_demand_price))
@@ -149,7 +148,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
         raise InvalidSpec(
             f"is in steps (got {interval}): give --commit-interval", path="spec.checkpoints.interval", where=str(file)
         )
-    program, elastic = _program(options, _seconds("--commit-interval", interval)), job.spec.elastic
+    program, elastic = _program(options, seconds("--commit-interval", interval)), job.spec.elastic
     program = replace(program, stands_by=job.spec.overlap is not None)
     if elastic is not None:
         program = replace(program, hands_over=True, sizes=sizes(job), grow_after=elastic.grow_after)
@@ -194,7 +193,7 @@ def _scenario(
 ) -> Scenario:
     limit = spec.max_duration
     if options.deadline is not None:
-        limit = _seconds("--deadline", options.deadline)
+        limit = seconds("--deadline", options.deadline)
     if limit is not None and limit < program.work:
         raise InvalidSpec(
             f"expected at least the work ({options.hours:g} h), got {limit / HOUR:g} h: give the job more time",
@@ -226,7 +225,7 @@ def _egress(file: Path | None, regions: list[str]) -> Egress:
 
 
 def _program(options: SimulationOptions, interval: Seconds) -> ProgramPlan:
-    restart, commit_time = _seconds("--restart", options.restart), _seconds("--commit-time", options.commit_time)
+    restart, commit_time = seconds("--restart", options.restart), seconds("--commit-time", options.commit_time)
     work = max(1, round(options.hours * HOUR))
     with option_errors():
         return ProgramPlan(work, restart, interval, commit_time, options.checkpoint_gib, hands_over=options.surge)
@@ -238,7 +237,7 @@ def _zone(name: str, source: ZoneTraces, price: Price, notice: Seconds, options:
 
 
 def _plan(name: str, price: Price, notice: Seconds, options: SimulationOptions) -> ZonePlan:
-    delay, boot = _seconds("--provision-delay", options.provision_delay), _seconds("--boot", options.boot)
+    delay, boot = seconds("--provision-delay", options.provision_delay), seconds("--boot", options.boot)
     return ZonePlan(name, None, price, delay, boot, notice, region=region_of(name))
 
 
@@ -248,13 +247,6 @@ def region_of(zone: str) -> str:
     if name[-2:-1] == "-" and name[-1:].isalpha():
         return name[:-2]
     return name[:-1] if name[-2:-1].isdigit() and name[-1:].isalpha() else name
-
-
-def _seconds(option: str, text: str) -> Seconds:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise InvalidSpec(f"{text!r} {error}", path=option) from None
 
 
 def with_quotas(scenario: Scenario, given: list[str]) -> Scenario:

@@ -13,6 +13,7 @@ from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.cli.local.selection import refuse_run
+from spotladder.cli.option_errors import seconds
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure
 
@@ -78,7 +79,7 @@ def stop(
       spotladder stop digits --timeout 2m
     """
 
-    longest = _seconds(timeout)
+    longest = seconds("--timeout", timeout)
     target = ClusterTarget(namespace, context, kubeconfig)
     refuse_run("stop", name, target, _CTRL_C)
 
@@ -131,12 +132,3 @@ async def _until_stopped(cluster: ConnectedCluster, job: Object, longest: float)
                 f"tieredjob {name} has not stopped within the timeout: {seen}; it stops after its drain"
             )
         await asyncio.sleep(POLL_INTERVAL)
-
-
-def _seconds(text: str) -> float:
-    from spotladder.core.durations import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise Refused(f"--timeout: {text!r} {error}") from None
