@@ -242,7 +242,8 @@ def test_a_failed_canary_is_taken_back(good: Lab) -> None:
     good.run("rollout", code=5)
     assert good.versions()["east"]["jobset"] == 1
     good.change("east", drift=["spotladder"])
-    good.run("rollback", "--target", "east")
+    printed = good.run("rollback", "--target", "east")
+    assert "good, as of 20" in printed, "the result says which rollout it went back to"
     found = {"spotladder-pools": 1, "kuberay-operator": 3, "spotladder": 2}
     assert good.versions()["east"] == found, "what was changed by hand is undone as well"
     good.change("east", drift=[])

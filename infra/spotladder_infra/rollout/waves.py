@@ -36,7 +36,7 @@ class ClusterOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """The outcome of one cluster; `message` says why it failed."""
+    """The outcome of one cluster; `message` says why it failed, or which rollout was restored."""
 
     cluster: str
     outcome: ClusterOutcome

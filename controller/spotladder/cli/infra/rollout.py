@@ -381,7 +381,8 @@ def _finish(results: list[ClusterResult], remedy: str) -> None:
     from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.waves import ClusterOutcome
 
-    print_table(("Cluster", "Result"), [(found.cluster, str(found.outcome)) for found in results])
     failed = [found for found in results if found.outcome is ClusterOutcome.FAILED]
+    notes = {found.cluster: f", {found.message}" for found in results if found.message and found not in failed}
+    print_table(("Cluster", "Result"), [(at.cluster, f"{at.outcome}{notes.get(at.cluster, '')}") for at in results])
     if failed:
         raise EnvironmentFailure("\n".join([*(f"{found.cluster}: {found.message}" for found in failed), remedy]))
