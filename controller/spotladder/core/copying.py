@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, call
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 __all__ = ["replace"]
@@ -25,8 +26,7 @@ else:
         """
         known = _LAYOUTS.get(record.__class__) or _layout(record.__class__)
         made = object.__new__(record.__class__)
-        for store, value in zip(known.setters, known.read(record), strict=True):
-            store(made, value)
+        any(map(call, known.setters, repeat(made), known.read(record)))  # A setter returns None.
         try:
             for name, value in changes.items():
                 known.by_name[name](made, value)

@@ -57,7 +57,8 @@ class Draft:
         if before is not None and before.impediment is Impediment.STORE and now != before:
             # The work of the outage is committed now, so stallTimeout starts again.
             self.state = replace(self.state, progress_at=self.now)
-        self.state = replace(self.state, impeded=now)
+        if now != before:
+            self.state = replace(self.state, impeded=now)
 
     def choose(self, *, live: bool) -> TierChoice:
         """Ask the policy for its choice."""

@@ -238,4 +238,7 @@ class Observation:
 
     def attempt(self, number: int) -> AttemptSeen | None:
         """The attempt with this number, if it exists."""
-        return next((seen for seen in self.attempts if seen.number == number), None)
+        for seen in self.attempts:
+            if seen.number == number:
+                return seen
+        return None

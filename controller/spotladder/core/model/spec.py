@@ -150,4 +150,7 @@ class JobSpec:
 
     def tier(self, name: str) -> Tier | None:
         """The tier with this name, if the spec still has it."""
-        return next((tier for tier in self.tiers if tier.name == name), None)
+        for tier in self.tiers:
+            if tier.name == name:
+                return tier
+        return None

@@ -328,4 +328,7 @@ class JobState:
 
     def record(self, name: str) -> TierRecord:
         """The record of this tier; an empty record before its first attempt."""
-        return next((tier for tier in self.tiers if tier.name == name), TierRecord(name))
+        for tier in self.tiers:
+            if tier.name == name:
+                return tier
+        return TierRecord(name)
