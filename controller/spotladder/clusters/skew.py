@@ -17,11 +17,11 @@ def ahead(date: str | None, asked: Instant, answered: Instant) -> Seconds:
     The server wrote `date`, truncated to the second, between `asked` and `answered` (this machine's clock).
     """
     try:
-        there = parsedate_to_datetime(date or "").timestamp()
+        their_clock = parsedate_to_datetime(date or "").timestamp()
     except ValueError:
         return 0.0
-    if there - answered > NOISE:
-        return there - answered
-    if there + 1 - asked < -NOISE:
-        return there + 1 - asked
+    if their_clock - answered > NOISE:
+        return their_clock - answered
+    if their_clock + 1 - asked < -NOISE:
+        return their_clock + 1 - asked
     return 0.0

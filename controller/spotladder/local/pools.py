@@ -126,9 +126,9 @@ class PoolClock:
         gone = [node.uid for node in up if now - node.up_at >= self.plan.lifetime(node.ordinal)]
         left = sorted((node for node in up if node.uid not in gone), key=lambda node: (node.up_at, node.ordinal))
         for at in self.plan.taken_at:
-            there = [node for node in left if node.up_at - self._began <= at] if before < at <= moment else []
-            gone += [node.uid for node in there[:1]]
-            left = [node for node in left if node not in there[:1]]
+            up_before = [node for node in left if node.up_at - self._began <= at] if before < at <= moment else []
+            gone += [node.uid for node in up_before[:1]]
+            left = [node for node in left if node not in up_before[:1]]
         due = sum(1 for at in self.plan.taken_at_steps if step_before < at <= step)
         return [*gone, *(node.uid for node in left[:due])]
 

@@ -64,7 +64,7 @@ class _Pod:
     stage: NodeStage = NodeStage.WANTED
     ordinal: int = 0
     there_at: Instant = 0.0
-    there: bool = False  # The node exists; only Ray is missing.
+    node_exists: bool = False  # The node exists; only Ray is missing.
     up_at: Instant = 0.0
     ends_at: Instant = 0.0
     starts: int = 0
@@ -204,9 +204,9 @@ class WorkerGroup:
     def _provision(self, pod: _Pod, now: Instant) -> None:
         if not self._pool.available(now):
             self._pool.take_back()
-            pod.stage, pod.there = NodeStage.WANTED, False
+            pod.stage, pod.node_exists = NodeStage.WANTED, False
         elif now >= pod.there_at:
-            pod.there = True
+            pod.node_exists = True
             pod.node = self._start(f"{pod.uid}-{pod.starts + 1}")
             if pod.node is not None:
                 pod.starts += 1
@@ -252,6 +252,6 @@ class WorkerGroup:
             waiting_message=self._pool.plan.hint if pod.stage is NodeStage.WANTED else "",
             cause=pod.cause,
             node=pod.uid,
-            scheduled=pod.there,
-            image_pulled=pod.there,
+            scheduled=pod.node_exists,
+            image_pulled=pod.node_exists,
         )

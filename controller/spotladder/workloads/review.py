@@ -57,12 +57,12 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
     return tuple(found.values())
 
 
-def for_cluster(files: Review, there: Mapping[str, CapacityTier] | None = None) -> list[Problem]:
+def for_cluster(files: Review, in_cluster: Mapping[str, CapacityTier] | None = None) -> list[Problem]:
     """The errors of valid files on a cluster, each with its place.
 
-    `there` are the CapacityTiers of the cluster; those in the files replace them.
+    `in_cluster` are the CapacityTiers of the cluster; those in the files replace them.
     """
-    capacity, found = dict(there or {}), []
+    capacity, found = dict(in_cluster or {}), []
     for entry in files.objects:
         where = entry.document.where
         if isinstance(entry.model, World):

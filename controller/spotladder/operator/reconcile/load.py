@@ -234,8 +234,8 @@ def _by_controller_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:
     if not ahead:
         return seen
 
-    def ours(there: Instant | None) -> Instant | None:
-        return None if there is None else there - ahead
+    def ours(stamp: Instant | None) -> Instant | None:
+        return None if stamp is None else stamp - ahead
 
     pods = tuple(
         replace(pod, noticed_at=ours(pod.noticed_at), notice_ends_at=ours(pod.notice_ends_at)) for pod in seen.pods

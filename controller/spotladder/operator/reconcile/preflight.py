@@ -109,8 +109,8 @@ class Preflight:
     ) -> tuple[Reference, ...]:
         """The references that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
         wanted = tuple(references)
-        there = await asyncio.gather(*(self._exists(cluster, namespace, entry) for entry in wanted))
-        lacks = [entry for entry, exists in zip(wanted, there, strict=True) if not exists]
+        existing = await asyncio.gather(*(self._exists(cluster, namespace, entry) for entry in wanted))
+        lacks = [entry for entry, exists in zip(wanted, existing, strict=True) if not exists]
         return tuple([await _with_kind(cluster, entry) for entry in lacks])
 
     async def _exists(self, cluster: WorkloadCluster, namespace: str, reference: Reference) -> bool:
@@ -176,8 +176,8 @@ class Preflight:
             if missing:
                 parts.append(lacking(cluster, job[0], missing))
             with suppress(SpotladderError):
-                there = await self._versions(cluster)
-                conflicts += [f"{_place(cluster)}{conflict}" for conflict in there.conflicts(wanted.ray)]
+                versions = await self._versions(cluster)
+                conflicts += [f"{_place(cluster)}{conflict}" for conflict in versions.conflicts(wanted.ray)]
         before, look.found = look.found, Ahead("; ".join(parts), "; ".join(conflicts))
         if before != look.found:
             self._changed(job)
