@@ -12,7 +12,7 @@ from spotladder.core import lifecycle
 from spotladder.core.codec import load_state
 from spotladder.core.model import CapacityType, Decision, JobSpec, JobState, Loss, Move, Price, Spell, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.timeline import Began, Committed, Lost, Moved, PoolChanged, Record, read
+from spotladder.display.timeline import Began, Committed, Lost, Moved, PoolChanged, Record, Resized, read
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.planner.replay.history import history
@@ -28,12 +28,17 @@ DEMO = Path(__file__).parent / "demo"
 def recorded(job: SimulationRun, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Record], JobState, SimulationOutcome]:
     """The records of a simulated run, as a runner writes them."""
     records: list[Record] = [Began(START, "digits", "default", job.spec)]
+    sizes: dict[int, int] = {}
 
     def spy(spec: JobSpec, state: JobState, seen: Any, now: float, policy: Any) -> Decision:
         decision = lifecycle.decide(spec, state, seen, now, policy)
-        progress = decision.state.progress
+        progress, attempt = decision.state.progress, decision.state.attempt
         if progress.step > state.progress.step:
             records.append(Committed(now, progress.attempt, decision.state.tier, progress.step, progress.total))
+        size = seen.attempt(attempt.number).size if attempt is not None and seen.attempt(attempt.number) else None
+        if spec.min_workers is not None and attempt is not None and size and sizes.get(attempt.number) != size:
+            records.append(Resized(now, attempt.number, size, spec.workers))
+            sizes[attempt.number] = size
         records.extend(Lost(now, loss, 0) for loss in decision.losses)
         records.extend(Moved(now, move) for move in decision.moves)
         return decision
@@ -73,6 +78,31 @@ def test_a_replay_with_the_recorded_settings_repeats_the_run(
     assert again.finished == pytest.approx(was.finished, rel=0.05)
     assert again.cost == pytest.approx(was.cost, rel=0.05)
     assert found.result.cost == pytest.approx(was.cost, rel=0.01)
+
+
+ELASTIC_STEPS: dict[str, tuple[tuple[float, int], ...]] = {
+    "all nodes": ((0, 4),),
+    "fewer nodes": ((0, 2),),
+    "more nodes later": ((0, 2), (1500, 4)),
+    "a node is lost and comes back": ((0, 4), (1500, 3), (2500, 4)),
+    "fewer than the minimum": ((0, 4), (1500, 1)),
+}
+
+
+@pytest.mark.parametrize("steps", ELASTIC_STEPS.values(), ids=ELASTIC_STEPS)
+def test_a_replay_of_an_elastic_job_trains_with_the_recorded_sizes(
+    steps: tuple[tuple[float, int], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = market(zone("spot", *steps, provision_delay=40.0), zone("on-demand", price=3.0, provision_delay=40.0))
+    job = runner(here, workers=4, max_failures=3, sizes=(2, 3, 4), hands_over=True, spec={"min_workers": 2})
+    records, state, was = recorded(job, monkeypatch)
+    found = history(records, state)
+    again = simulate(found.low, "ordered", 0)
+    assert found.low.program.sizes == (2, 3, 4)
+    assert found.low.program.work == pytest.approx(HOUR, rel=0.02)
+    assert (again.succeeded, tiers_of(again), again.evictions) == (was.succeeded, tiers_of(was), was.evictions)
+    assert again.finished == pytest.approx(was.finished, rel=0.05)
+    assert again.cost == pytest.approx(was.cost, rel=0.05)
 
 
 def test_what_another_setting_would_have_cost_lies_in_the_range(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """The capacity of each tier during a recorded run, as far as the run observed it.
 
 1. While an attempt is on a tier, its capacity is known: all workers from the start of the attempt that became ready,
-   one node less from each loss on, none while an attempt waits without success.
+   one node less from each loss on, none while an attempt waits without success. An elastic attempt has the nodes with
+   which its program trains.
 2. Between attempts only pools that report their own changes (local runs), and the tiers' availability spells, tell
    more.
 3. The rest is unknown (None). A replay assumes once that unknown capacity is what it was last known to be, or none,
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 
 from spotladder.core.model import TERMINAL, CapacityType, Instant, JobSpec, JobState, Seconds, Spell, Stage
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.timeline import Lost, Moved, PoolChanged, Record
+from spotladder.display.timeline import Lost, Moved, PoolChanged, Record, Resized
 
 CAPACITY_LOSSES = frozenset(
     {Cause.INTERRUPTION, Cause.PREEMPTED, Cause.CONSOLIDATED, Cause.NODE_LOST, Cause.DELETED, Cause.UNKNOWN}
@@ -65,12 +66,14 @@ class TierCapacity:
 
 @dataclass
 class _RecordedAttempt:
-    """One attempt of the record; times are in seconds after the start."""
+    """One attempt of the record; times are in seconds after the start. `sizes` are the numbers of workers with which an
+    elastic program trained."""
 
     tier: str
     began: Seconds
     ready: list[Seconds] = field(default_factory=list)
     losses: list[tuple[Seconds, bool]] = field(default_factory=list)
+    sizes: list[tuple[Seconds, int]] = field(default_factory=list)
     ended: Seconds | None = None
     reason: Reason | None = None
 
@@ -117,6 +120,8 @@ def _attempts(records: Iterable[Record], began: Instant) -> list[_RecordedAttemp
         if isinstance(record, Lost) and record.loss.attempt in found:
             if record.loss.cause in CAPACITY_LOSSES:
                 found[record.loss.attempt].losses.append((at, record.loss.noticed))
+        elif isinstance(record, Resized) and record.attempt in found:
+            found[record.attempt].sizes.append((at, record.workers))
         elif isinstance(record, Moved):
             move = record.move
             if move.target is Stage.STARTING:
@@ -147,15 +152,15 @@ def _used(attempts: Iterable[_RecordedAttempt], workers: int, ready_after: Secon
         if not one.ready:
             found[one.began] = short if one.reason in {*WAITED_REASONS, None} else workers
         else:
-            first = min(one.ready)
+            first, had = min(one.ready), one.sizes[0][1] if one.sizes else workers
             late = first - one.began > ready_after + 1
-            found[one.began] = short if late else workers
+            found[one.began] = short if late else had
             if late:
-                found[first - ready_after] = workers
-            changes = _after(first, one, workers, ready_after)
+                found[first - ready_after] = had
+            changes = _after(first, one, had, ready_after)
             found |= changes
             last = max(changes, default=first)
-            left = changes.get(last, workers)
+            left = changes.get(last, had)
             short = 0 if left is None or left == workers else left
         if one.ended is not None:
             found[max(one.ended, last + 1)] = None
@@ -163,17 +168,23 @@ def _used(attempts: Iterable[_RecordedAttempt], workers: int, ready_after: Secon
 
 
 def _after(first: Seconds, attempt: _RecordedAttempt, workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
-    """The changes after the attempt was first ready: a node less at each loss, all nodes before it is ready again."""
+    """The changes after the attempt was first ready with this number of workers: a node less at each loss, all nodes
+    before it is ready again. An elastic attempt has more nodes before it trains with more."""
     found: dict[Seconds, int | None] = {}
     nodes, since = workers, first
-    events = [(at, True) for at in attempt.ready] + [(at, False) for at, _noticed in attempt.losses]
-    for at, ready in sorted(event for event in events if event[0] >= first):
-        if not ready:
+    if attempt.sizes:
+        restart = attempt.sizes[0][0] - first
+        grown = [(at - restart, size) for at, size in attempt.sizes[1:]]
+    else:
+        grown = [(at, workers) for at in attempt.ready]
+    events = [*grown, *((at, None) for at, _noticed in attempt.losses)]
+    for at, size in sorted((event for event in events if event[0] >= first), key=_time):
+        if size is None:
             nodes, since = max(0, nodes - 1), at
             found[at] = nodes
-        elif nodes < workers:
-            nodes = workers
-            found[max(since + 1, at - ready_after)] = workers
+        elif nodes < size:
+            nodes = size
+            found[max(since + 1, at - ready_after)] = size
     return found
 
 

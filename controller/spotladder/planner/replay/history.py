@@ -12,7 +12,7 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Instant, JobSpec, JobState, Seconds, Stage
-from spotladder.display.timeline import Beat, Began, Committed, Lost, Moved, Record
+from spotladder.display.timeline import Beat, Began, Committed, Lost, Moved, Record, Resized
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.sim.compare import Scenario, ZoneSource
@@ -79,9 +79,9 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         newest.spec,
         tiers=tuple(replace(tier, fleet=state.record(tier.name).fleet) for tier in newest.spec.tiers),
     )
-    pace = _pace(records, state)
+    pace = _pace(records, state, spec)
     work = _work(state, pace, hours)
-    restarts = _restarts(records, pace)
+    restarts = _restarts(records, pace, spec)
     program = ProgramPlan(
         max(1, round(work)),
         median(restarts) if restarts else RESTART,
@@ -90,6 +90,7 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         hands_over=state.progress.hands_over,
         stands_by=state.progress.stands_by,
         first_restarts=tuple(restarts),
+        sizes=() if spec.min_workers is None else tuple(range(spec.min_workers, spec.workers + 1)),
     )
     tiers = recorded_capacity(records, state, spec, first.at)
     relative = _relative(spec, program)
@@ -152,21 +153,30 @@ def _work(state: JobState, pace: Seconds | None, hours: float | None) -> Seconds
     return state.progress.total * pace
 
 
-def _pace(records: Sequence[Record], state: JobState) -> Seconds | None:
-    """Seconds for each step, as the controller measured it, or else between commits of one attempt; None if unknown."""
-    if state.timed_steps:
+def _pace(records: Sequence[Record], state: JobState, spec: JobSpec) -> Seconds | None:
+    """Seconds for each step with all workers, as the controller measured it, or else between commits of one attempt;
+    None if unknown. The controller measures an elastic job with the workers that it has."""
+    if state.timed_steps and spec.min_workers is None:
         return state.timed_seconds / state.timed_steps
     pairs = _pairs(records)
     steps = sum(after.step - before.step for before, after in pairs)
-    return sum(after.at - before.at for before, after in pairs) / steps if steps else None
+    if steps:
+        return sum((after.at - before.at) * _rate(records, after, spec) for before, after in pairs) / steps
+    return state.timed_seconds / state.timed_steps if state.timed_steps else None
+
+
+def _rate(records: Sequence[Record], at: Committed | Beat, spec: JobSpec) -> float:
+    """The share of all workers with which the program trained before this record."""
+    sizes = [one for one in records if isinstance(one, Resized) and one.attempt == at.attempt and one.at < at.at]
+    return sizes[-1].workers / spec.workers if sizes else 1.0
 
 
 def _pairs(records: Sequence[Record]) -> list[tuple[Committed, Committed]]:
-    """Consecutive commits of one attempt, without those between which workers were missing."""
+    """Consecutive commits of one attempt, without those between which workers were missing or their number changed."""
     found: list[tuple[Committed, Committed]] = []
     last: Committed | None = None
     for record in records:
-        if isinstance(record, Moved):
+        if isinstance(record, Moved | Resized):
             last = None
         elif isinstance(record, Committed):
             if last is not None and last.attempt == record.attempt and record.step > last.step:
@@ -193,7 +203,7 @@ def _commit_time(records: Sequence[Record], state: JobState) -> Seconds:
     return max(found, default=COMMIT_TIME)
 
 
-def _restarts(records: Sequence[Record], pace: Seconds | None) -> list[Seconds]:
+def _restarts(records: Sequence[Record], pace: Seconds | None, spec: JobSpec) -> list[Seconds]:
     """For each start, the time from ready workers to the first step, without the steps until the first sign of
     progress. A start without progress has the median of the others. Empty if no start made progress."""
     found: list[Seconds | None] = []
@@ -206,7 +216,8 @@ def _restarts(records: Sequence[Record], pace: Seconds | None) -> list[Seconds]:
         elif isinstance(record, Committed | Beat):
             if record.attempt in waiting and record.step > waiting[record.attempt][1]:
                 since, step = waiting.pop(record.attempt)
-                found[-1] = max(0.0, record.at - since - (record.step - step) * (pace or 0.0))
+                trained = (record.step - step) * (pace or 0.0) / _rate(records, record, spec)
+                found[-1] = max(0.0, record.at - since - trained)
             if isinstance(record, Committed):
                 committed = record.step
     known = [restart for restart in found if restart is not None]
@@ -231,6 +242,10 @@ def _assumptions(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain:
         f"{work}; the program restarts in {restart} and commits every {interval}",
         f"workers are ready after {', '.join(ready)}",
     ]
+    if program.sizes:
+        found.append(
+            f"it trains with {program.sizes[0]} to {program.sizes[-1]} workers, at a rate in proportion to them"
+        )
     if uncertain:
         found.append(
             f"the run did not observe all of the time what capacity {', '.join(uncertain)} had: the first figure of a "
