@@ -53,7 +53,7 @@ class Pod:
 
 
 @dataclass
-class Program:
+class TrueAttempt:
     """The true state of one attempt."""
 
     number: int
@@ -112,7 +112,7 @@ class RandomWorld:
     slow: set[str] = field(default_factory=set)
     now: float = START
     revision: int = 0
-    programs: dict[int, Program] = field(default_factory=dict)
+    programs: dict[int, TrueAttempt] = field(default_factory=dict)
     dry: set[str] = field(default_factory=set)
     cut_off: set[str] = field(default_factory=set)
     committed: int = 0
@@ -137,7 +137,7 @@ class RandomWorld:
         if self.spec.handover is Handover.WHEN_GONE:
             assert not any(program.runs for program in self.programs.values()), "two programs without a fence"
         pods = [self._pod(PodRole.HEAD), *(self._pod(PodRole.WORKER) for _ in range(self.spec.workers))]
-        self.programs[action.attempt] = Program(
+        self.programs[action.attempt] = TrueAttempt(
             action.attempt,
             action.tier,
             pods,
@@ -231,7 +231,7 @@ class RandomWorld:
         scarce = self.begins_whole and role is PodRole.WORKER and self.random.random() < 0.5
         return Pod(f"pod-{self.pods_made}", role, scarce=scarce)
 
-    def _seen(self, program: Program) -> AttemptSeen:
+    def _seen(self, program: TrueAttempt) -> AttemptSeen:
         if self.now < program.unheard_until:
             return self._unheard(program)
         program.heard = True
@@ -261,7 +261,7 @@ class RandomWorld:
             program.number, pods, program.exit, surplus=surplus, held=held, size=size, starts_whole=whole
         )
 
-    def _unheard(self, program: Program) -> AttemptSeen:
+    def _unheard(self, program: TrueAttempt) -> AttemptSeen:
         """All nodes of the attempt are silent; their pods keep running."""
         pods = tuple(
             PodSeen(pod.uid, pod.role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
@@ -284,7 +284,7 @@ class RandomWorld:
         if not self.calm:
             self._trouble()
 
-    def _live(self, program: Program, seconds: float) -> None:
+    def _live(self, program: TrueAttempt, seconds: float) -> None:
         for pod in program.pods:
             scarce = pod.scarce and self.random.random() < 0.95
             if pod.phase is PodPhase.PENDING and program.tier not in self.dry | self.slow and not scarce:
@@ -313,10 +313,10 @@ class RandomWorld:
         pod.marked_at, pod.dead = None, False
 
     @staticmethod
-    def _workers(program: Program) -> int:
+    def _workers(program: TrueAttempt) -> int:
         return sum(pod.role is PodRole.WORKER for pod in program.pods)
 
-    def _resized(self, program: Program) -> bool:
+    def _resized(self, program: TrueAttempt) -> bool:
         """Restart an elastic program whose workers are leaving or gone, or for which there are more. Returns whether it
         trains."""
         if not program.elastic or program.staying < program.least:
@@ -330,13 +330,13 @@ class RandomWorld:
         program.size = program.size or min(program.workers, program.staying)
         return True
 
-    def _hand_over(self, program: Program) -> None:
+    def _hand_over(self, program: TrueAttempt) -> None:
         """The program commits and continues without the leaving pods, which are removed."""
         program.pods = [pod for pod in program.pods if pod.uid not in program.leaving]
         program.leaving.clear()
         self.handovers += 1
 
-    def _train(self, program: Program, seconds: float) -> None:
+    def _train(self, program: TrueAttempt, seconds: float) -> None:
         if program.held and program.drained_at is None:
             return  # It writes nothing before it takes over; only the live attempt is drained.
         if not program.started:

@@ -42,7 +42,7 @@ WORKERS = 2
 
 
 @dataclass(frozen=True)
-class Pool:
+class DayPool:
     """The capacity of a tier over the day: `machines` at each change, as (hour, number from then on). `notice` is how
     long before a machine goes the job learns of it; 0: it does not."""
 
@@ -51,7 +51,7 @@ class Pool:
     notice: Seconds = 0.0
 
 
-def spot_pool(name: str, traces: Path, zone: str, notice: Seconds = 0.0) -> Pool:
+def spot_pool(name: str, traces: Path, zone: str, notice: Seconds = 0.0) -> DayPool:
     """A pool that has its machines in the hours at whose start the zone had capacity."""
     for path, content in zone_windows(traces / "frontier-cs"):
         if f"/{zone}/" not in path:
@@ -63,7 +63,7 @@ def spot_pool(name: str, traces: Path, zone: str, notice: Seconds = 0.0) -> Pool
         if first >= 0 and moments[-1] < trace.end:
             numbers = [min(WORKERS, int(nodes)) for nodes in trace.at(moments)]
             changes = [(hour, new) for hour, (old, new) in enumerate(pairwise(numbers), 1) if old != new]
-            return Pool(name, ((0, numbers[0]), *changes), notice)
+            return DayPool(name, ((0, numbers[0]), *changes), notice)
     raise AssertionError(f"no window of {zone} has the whole day")
 
 
@@ -73,7 +73,7 @@ class Day:
     seconds, machines)."""
 
     here: E2eCluster
-    pools: Sequence[Pool]
+    pools: Sequence[DayPool]
     held: dict[str, list[str]] = field(default_factory=dict)
     given: dict[str, list[tuple[Instant, int]]] = field(default_factory=dict)
 
@@ -94,7 +94,7 @@ class Day:
                 time.sleep(max(0.0, min(wait, 2.0)))
             self._change(pool, number)
 
-    def _change(self, pool: Pool, number: int) -> None:
+    def _change(self, pool: DayPool, number: int) -> None:
         held = self.held.get(pool.name, [])
         going, held = held[number:], held[:number]
         if pool.notice:

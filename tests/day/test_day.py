@@ -13,7 +13,7 @@ from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.target import ClusterTarget
 from tests.absent import absent
 from tests.bench import published
-from tests.day.day import WORKERS, Day, Pool, predicted, recorded, spot_pool
+from tests.day.day import WORKERS, Day, DayPool, predicted, recorded, spot_pool
 from tests.e2e.test_jobset import workload
 from tests.e2e.world import E2eCluster
 
@@ -46,7 +46,7 @@ def test_a_job_takes_the_path_that_the_simulator_predicts(
     pools = (
         spot_pool("spot-a", traces, "us-west-2a_v100_1", notice=8.0),
         spot_pool("spot-b", traces, "us-west-2b_k80_1", notice=8.0),
-        Pool("on-demand", ((0, WORKERS),)),
+        DayPool("on-demand", ((0, WORKERS),)),
     )
     day = Day(here, pools)
     day.begin()
