@@ -1,20 +1,54 @@
-"""The changed command of Ray's dashboard agent, and the commands that are not changed."""
+"""The changed command of Ray's dashboard agent, the commands that are not changed, and what spotladder uses of Ray's
+nodes without a public API: functions, files, variables and paths.
+
+`make test-ray RAY=…` runs this with other versions of Ray.
+"""
 
 from __future__ import annotations
 
 import inspect
 import os
+import re
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spotladder.api.elastic import NOTICES_BY_RAY, RANK_POLLS
 from spotladder.local import idle_agent
+from spotladder.local.nodes import _RAY
 from spotladder.local.raystart import AGENT_COMMAND, with_idle_agent
 from tests.waiting import eventually
+
+READERS = {
+    "DASHBOARD_METRIC_PORT": "dashboard/consts.py",
+    "RAY_CHDIR_TO_TRIAL_DIR": "train/constants.py",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "_private/ray_constants.py",
+    "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "_private/ray_constants.py",
+    "RAY_NUM_REDIS_GET_RETRIES": "_private/ray_constants.py",
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "train/v2/_internal/constants.py",
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "train/v2/_internal/constants.py",
+    "RAY_TRAIN_PREEMPTION_POLL_INTERVAL_S": "train/v2/_internal/constants.py",
+    "RAY_USAGE_STATS_ENABLED": "_common/usage/usage_constants.py",
+    "RAY_health_check_failure_threshold": "core/src/ray/gcs/gcs_server",
+    "RAY_health_check_period_ms": "core/src/ray/gcs/gcs_server",
+    "RAY_health_check_timeout_ms": "core/src/ray/gcs/gcs_server",
+    "RAY_prestart_worker_first_driver": "core/src/ray/raylet/raylet",
+    "REPORTER_UPDATE_INTERVAL_MS": "dashboard/modules/reporter/reporter_consts.py",
+}
+"""Each environment variable that spotladder sets for Ray, and the file of Ray that reads it. Ray ignores other
+variables without a message."""
+
+SERVERS = {
+    "/api/gcs_healthz": "dashboard/modules/reporter/reporter_head.py",
+    "/api/job_agent/jobs/": "dashboard/modules/job/job_agent.py",
+    "/api/local_raylet_healthz": "dashboard/modules/reporter/healthz_agent.py",
+}
+"""Each path of the probes and of the local runner's requests, and the file of Ray that answers it."""
 
 
 def started(command: list[str]) -> list[str]:
@@ -73,6 +107,47 @@ def test_ray_has_the_functions_that_are_replaced() -> None:
     assert parameters(node.Node.start_log_monitor) == ["self"]
     assert parameters(node.Node.start_api_server)[0] == "self"
     assert AGENT_COMMAND in inspect.getsource(services.start_raylet)
+
+
+def test_ray_looks_replaced_functions_up_where_they_are_replaced() -> None:
+    from ray._private import node, services
+    from ray.scripts import scripts
+
+    assert "get_ray_client_dependency_error" in inspect.unwrap(scripts.start.callback).__code__.co_names
+    assert "start_ray_process" in services.start_raylet.__code__.co_names
+    methods = [method for method in vars(node.Node).values() if inspect.isfunction(method)]
+    for name in ("start_api_server", "start_log_monitor"):
+        assert any(name in method.__code__.co_names for method in methods if method.__name__ != name)
+
+
+def test_the_idle_agent_writes_the_files_of_rays_own_agent(tmp_path: Path) -> None:
+    from ray import _raylet
+
+    node = "ab" * 28
+    for name in ("METRICS_AGENT_PORT_NAME", "METRICS_EXPORT_PORT_NAME", "DASHBOARD_AGENT_LISTEN_PORT_NAME"):
+        _raylet.persist_port(str(tmp_path), node, getattr(_raylet, name), -1)
+    files = {f"{port}_{node}": "-1" for port in idle_agent.PORTS}
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == files
+
+
+def in_rendered_attempts(pattern: str) -> set[str]:
+    golden = Path(__file__).parents[1] / "golden" / "attempts"
+    return {found for file in golden.glob("*-rayjob.yaml") for found in re.findall(pattern, file.read_text())}
+
+
+def test_every_variable_for_ray_has_a_reader() -> None:
+    rendered = in_rendered_attempts(r"- name: (RAY_\w+)")
+    assert {*_RAY, *NOTICES_BY_RAY, *RANK_POLLS, *rendered} == READERS.keys()
+
+
+def test_every_path_of_a_probe_has_a_server() -> None:
+    assert in_rendered_attempts(r"path: (/api/\w+)") == SERVERS.keys() - {"/api/job_agent/jobs/"}
+
+
+@pytest.mark.parametrize(("name", "file"), [*READERS.items(), *((f'"{path}"', file) for path, file in SERVERS.items())])
+def test_ray_has_the_variable_or_path(name: str, file: str) -> None:
+    (folder,) = ray.submodule_search_locations if (ray := find_spec("ray")) else ()
+    assert re.search(rb"(?<!\w)" + name.encode() + rb"(?!\w)", (Path(folder) / file).read_bytes())
 
 
 def test_the_log_monitor_of_ray_can_run_in_a_thread() -> None:
