@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from spotladder.cli.forecast import assumed
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner.advice import best_order, interval
@@ -126,3 +127,10 @@ def test_the_recommended_commit_interval_is_youngs_and_grows_with_the_age_of_nod
     waits = [at.interval for at in advice.curve]
     assert (advice.curve[0].age, waits) == (0.0, sorted(waits))
     assert interval(question(CALM, BACKUP), 10.0) is None
+
+
+def test_the_estimate_says_which_price_is_unknown() -> None:
+    unpriced = TierFacts(replace(SPOT, price=Price(known=False)), "a", evictions=0.1)
+    said = "the price of spot is unknown: the simulated runs count it as $0.00"
+    assert said in assumed(Assumptions(), question(unpriced, BACKUP))
+    assert said not in assumed(Assumptions(), question(CALM, BACKUP))

@@ -200,6 +200,8 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
         f"a request that is not met waits {format_duration(OUTAGE)} beyond provisionTimeout on average",
         _chosen_by(question.policy),
     ]
+    if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
+        sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
     if guessed := [facts.tier.name for facts in question.tiers if facts.ready_after is None]:
         sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
     unknown = [facts.tier.name for facts in question.tiers if facts.spot and facts.availability is None]

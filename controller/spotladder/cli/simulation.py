@@ -34,6 +34,11 @@ class ZoneTraces:
     traces: tuple[Trace, ...] = ()
     synthetic: SyntheticMarket | None = None
 
+    @property
+    def priced(self) -> bool:
+        """Whether the traces have the prices of the zone."""
+        return self.synthetic is None and all(one.prices is not None for one in self.traces)
+
 
 Traces = dict[str, ZoneTraces]
 """By zone."""
@@ -118,8 +123,9 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
 
 def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOptions) -> Scenario:
     """The job of a file, on the traces of its capacityTiers. Raises InvalidSpec."""
-    from spotladder.api.read import read_job, read_world
+    from spotladder.api.read import read_job
     from spotladder.api.resolve import Capacity, capacity_of, job_spec, sizes
+    from spotladder.cli.tier_facts import priced_world
 
     job = read_job(file)
     names = list(dict.fromkeys(entry.capacity_tier for entry in job.spec.tiers))
@@ -128,7 +134,8 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
             f"{unknown[0]!r} is not a capacityTier of the job (expected one of {', '.join(names)}): write NAME=FILE",
             path="--trace",
         )
-    capacity: dict[str, Capacity] = capacity_of(read_world(world)) if world is not None else {}
+    unpriced = [name for name in names if name not in traces or not traces[name].priced]
+    capacity: dict[str, Capacity] = {} if world is None else capacity_of(priced_world(world, unpriced))
     for name in names:
         if name in traces and name not in capacity:
             price, notice = Price(options.spot_price, options.on_demand_price), seconds("--notice", options.notice)
@@ -194,10 +201,16 @@ def _scenario(
     limit = spec.max_duration
     if options.deadline is not None:
         limit = seconds("--deadline", options.deadline)
-    if limit is not None and limit < program.work:
+        if limit < program.work:
+            raise InvalidSpec(
+                f"expected at least the work ({options.hours:g} h), got {limit / HOUR:g} h: give the job more time",
+                path="--deadline",
+            )
+    elif limit is not None and limit < program.work:
         raise InvalidSpec(
-            f"expected at least the work ({options.hours:g} h), got {limit / HOUR:g} h: give the job more time",
-            path="--deadline",
+            f"leaves {limit / HOUR:.4g} h (expected at least the work, {options.hours:g} h): set a longer one, or give "
+            "fewer --hours",
+            path="spec.maxDuration",
         )
     check_budget(spec, options.hours, map(_least_price, zones))
     prices = _egress(options.egress, [source.plan.region for source in zones])

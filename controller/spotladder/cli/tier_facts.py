@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from spotladder.errors import InvalidSpec
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.tieredjob import TieredJob
+    from spotladder.api.world import World
     from spotladder.core.model import JobSpec, JobState
     from spotladder.planner.plan import TierFacts
 
@@ -56,12 +58,25 @@ def _refuse_no_cluster(target: ClusterTarget) -> None:
         )
 
 
-def _of_world(job: TieredJob, file: Path) -> KnownFacts:
+def priced_world(file: Path, names: Iterable[str]) -> World:
+    """The world of this file. Raises InvalidSpec if one of these pools has no price: in a local run its nodes cost
+    nothing, but an estimate of that says nothing."""
     from spotladder.api.read import read_world
+
+    world = read_world(file)
+    for name in names:
+        if name in world.pools and world.pools[name].price is None:
+            raise InvalidSpec(
+                "has no price (expected price.perNodeHour, in USD): add it", path=f"pools.{name}", where=str(file)
+            )
+    return world
+
+
+def _of_world(job: TieredJob, file: Path) -> KnownFacts:
     from spotladder.api.resolve import capacity_of, job_spec
     from spotladder.planner.plan import TierFacts
 
-    world = read_world(file)
+    world = priced_world(file, [entry.capacity_tier for entry in job.spec.tiers])
     spec = job_spec(job, capacity_of(world), submitted_at=time.time())
     facts = []
     for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):

@@ -1,0 +1,51 @@
+"""`simulate --job` and `plan` refuse files from which no estimate follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.api.builders import JOB, WORLD, changed, written
+from tests.cli.terminal import Answer, call
+
+Capture = pytest.CaptureFixture[str]
+UNPRICED = changed(WORLD, ('    price: {perNodeHour: "0.42", onDemandPerNodeHour: 1.41}\n', ""))
+COMMANDS = ("plan", "simulate")
+
+
+def asked(
+    capsys: Capture, folder: Path, command: str, *, job: str = JOB, world: str = WORLD, trace: str = ""
+) -> Answer:
+    options = {
+        "plan": (written(folder, "job.yaml", job), "--evictions-per-node-hour", "0.5", "--runs", "2"),
+        "simulate": (
+            "--job",
+            written(folder, "job.yaml", job),
+            "--trace",
+            f"g5-spot-use1a={written(folder, 'zone.csv', trace) if trace else 'synthetic'}",
+        ),
+    }[command]
+    return call(capsys, command, *options, "--world", written(folder, "world.yaml", world), "--hours", "5")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_pool_without_a_price_is_refused(capsys: Capture, tmp_path: Path, command: str) -> None:
+    """Its nodes would cost nothing in the estimate."""
+    answer = asked(capsys, tmp_path, command, world=UNPRICED)
+    said = "world.yaml: pools.g5-spot-use1a: has no price (expected price.perNodeHour, in USD): add it\n"
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.endswith(said)
+
+
+def test_a_trace_with_prices_replaces_the_price_of_the_pool(capsys: Capture, tmp_path: Path) -> None:
+    trace = "time,available,price\n" + "".join(f"{600 * tick},1,0.5\n" for tick in range(600))
+    assert asked(capsys, tmp_path, "simulate", world=UNPRICED, trace=trace).code == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_duration_below_the_work_names_its_field(capsys: Capture, tmp_path: Path, command: str) -> None:
+    job = changed(JOB, ("  suspend: false", "  suspend: false\n  maxDuration: 2h"))
+    answer = asked(capsys, tmp_path, command, job=job)
+    assert answer.code == 2
+    assert "spec.maxDuration: leaves 2 h (expected at least the work, 5 h)" in answer.err
