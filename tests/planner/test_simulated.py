@@ -10,9 +10,10 @@ import pytest
 from spotladder.cli.forecast import assumed
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.errors import InvalidSpec
+from spotladder.planner import simulated
 from spotladder.planner.advice import best_order, interval
 from spotladder.planner.plan import Question, TierFacts
-from spotladder.planner.simulated import _SHAPE, Assumptions, forecast, with_tier
+from spotladder.planner.simulated import _SHAPE, FOR_DEADLINES, Assumptions, forecast, outcomes, with_tier
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
 FEW = 30
@@ -134,3 +135,15 @@ def test_the_estimate_says_which_price_is_unknown() -> None:
     said = "the price of spot is unknown: the simulated runs count it as $0.00"
     assert said in assumed(Assumptions(), question(unpriced, BACKUP))
     assert said not in assumed(Assumptions(), question(CALM, BACKUP))
+
+
+@pytest.mark.parametrize("policy", sorted(FOR_DEADLINES))
+def test_commits_change_no_choice_without_a_deadline(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the runs need no decision after each commit, and are as fast as those of `ordered`."""
+    asked = replace(question(), policy=policy)
+    quick = outcomes(asked, Assumptions(), range(8))
+    monkeypatch.setattr(simulated, "FOR_DEADLINES", frozenset())
+    slow = outcomes(asked, Assumptions(), range(8))
+    assert sum(one.decisions for one in slow) > 1.5 * sum(one.decisions for one in quick)
+    assert [one.path for one in quick] == [one.path for one in slow]
+    assert [one.cost for one in quick] == pytest.approx([one.cost for one in slow])

@@ -45,6 +45,9 @@ PERCENTS = (50, 90, 99)
 WITHOUT_PROGRESS = frozenset({"ordered", "on-demand"})
 """Policies that do not look at the progress of the job, so that the runs need no decision after each commit."""
 
+FOR_DEADLINES = frozenset({"greedy", "uniform-progress", "adaptive"})
+"""Policies that look at the progress only if the job has a deadline."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
@@ -114,7 +117,7 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         assumptions.restart,
         assumptions.commit_interval,
         assumptions.commit_time,
-        commits_wake=question.policy not in WITHOUT_PROGRESS,
+        commits_wake=_looks_at_progress(question.policy, spec),
         hands_over=bool(question.sizes),
         stands_by=spec.overlap is not None,
         sizes=question.sizes,
@@ -129,6 +132,11 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         return simulate(Scenario(spec, program, zones, tiers), question.policy, seed)
 
     return [run(seed) for seed in seeds]
+
+
+def _looks_at_progress(policy: str, spec: JobSpec) -> bool:
+    """Whether a commit may change the choice of the policy."""
+    return policy not in WITHOUT_PROGRESS and not (policy in FOR_DEADLINES and spec.max_duration is None)
 
 
 def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZoneSource:
