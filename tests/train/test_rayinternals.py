@@ -18,16 +18,22 @@ ray = pytest.importorskip("ray")
 
 from ray.exceptions import RayActorError  # noqa: E402
 from ray.train import RunConfig, ScalingConfig, base_trainer  # noqa: E402
+from ray.train._internal import storage as tune_storage  # noqa: E402
 from ray.train.v2._internal.execution.checkpoint.checkpoint_manager import CheckpointManager  # noqa: E402
 from ray.train.v2._internal.execution.context import TrainContext  # noqa: E402
+from ray.train.v2._internal.execution.preemption import PreemptionContext  # noqa: E402
 from ray.train.v2._internal.execution.storage import StorageContext  # noqa: E402
 from ray.train.v2._internal.execution.worker_group import WorkerGroup, WorkerGroupPollStatus, WorkerGroupState  # noqa: E402
 from ray.train.v2._internal.execution.worker_group.poll import WorkerStatus  # noqa: E402
 from ray.train.v2._internal.execution.worker_group.worker import ActorMetadata, Worker  # noqa: E402
 from ray.train.v2.api import data_parallel_trainer  # noqa: E402
+from ray.train.v2.api.preemption import PreemptionInfo  # noqa: E402
+from ray.tune.execution.tune_controller import TuneController  # noqa: E402
+from ray.tune.experiment import Trial  # noqa: E402
 
 from spotladder.train import rayinternals, rayprocess  # noqa: E402
 from spotladder.train.rayelastic import AllowedSizes  # noqa: E402
+from spotladder.train.raynodes import HEAD  # noqa: E402
 from spotladder.train.rayworkers import Routed, Routing  # noqa: E402
 
 
@@ -36,8 +42,10 @@ def parameters(call: Any) -> list[str]:
 
 
 def fields(kind: type) -> set[str]:
-    """The attributes of a class, of its dataclass fields and of the instances that its constructor makes."""
-    return {*dir(kind), *getattr(kind, "__dataclass_fields__", {}), *kind.__init__.__code__.co_names}
+    """The attributes of a class, of its dataclass fields and of the instances that its constructors make."""
+    constructors = [vars(base)["__init__"] for base in kind.__mro__[:-1] if "__init__" in vars(base)]
+    made = {name for constructor in constructors for name in inspect.unwrap(constructor).__code__.co_names}
+    return {*dir(kind), *getattr(kind, "__dataclass_fields__", {}), *made}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +85,10 @@ def test_a_function_has_the_parameters_of_its_calls(call: Callable[..., Any], ex
 
 def test_a_function_runs_on_one_rank_of_a_worker_group() -> None:
     assert parameters(WorkerGroup.execute_single_async)[:2] == ["rank", "fn"]
+    assert parameters(WorkerGroup.execute_single)[:2] == ["rank", "fn"]
+    assert parameters(WorkerGroup.execute)[:1] == ["fn"]
     assert parameters(WorkerGroup.get_workers) == []
+    assert parameters(WorkerGroup.__len__) == []
 
 
 @pytest.mark.parametrize(
@@ -87,6 +98,12 @@ def test_a_function_runs_on_one_rank_of_a_worker_group() -> None:
         (StorageContext, {"experiment_fs_path", "storage_filesystem"}),
         (WorkerGroupState, {"start_time", "num_workers"}),
         (WorkerGroup, {"_world_rank_to_ongoing_poll"}),
+        (rayinternals.ElasticScalingPolicy, {"scaling_config"}),
+        (ScalingConfig, {"elasticity_enabled", "label_selector", "max_workers", "min_workers", "num_workers"}),
+        (PreemptionContext, {"preemption_info"}),
+        (PreemptionInfo, {"deadline_ms", "preempted_node_to_ranks"}),
+        (Trial, {"status", "storage", "TERMINATED"}),
+        (tune_storage.StorageContext, {"experiment_driver_staging_path"}),
         (WorkerGroupPollStatus, {"errors", "worker_statuses"}),
         (WorkerStatus, {"error"}),
         (Worker, {"actor", "metadata"}),
@@ -97,11 +114,31 @@ def test_an_object_of_ray_has_the_attributes_that_are_read(kind: type, names: se
     assert names <= fields(kind)
 
 
+def test_an_error_that_is_set_on_a_rank_is_one_of_the_groups_errors() -> None:
+    status = WorkerGroupPollStatus({0: WorkerStatus(running=True), 1: WorkerStatus(running=True)})
+    error = status.worker_statuses[1].error = RuntimeError("lost")
+    assert status.errors == {1: error}
+
+
+def test_the_names_that_ray_gives_to_states_of_a_sweep_and_to_the_head() -> None:
+    """`raytune` finds the newest state of a sweep, and the number of trials that have ended, by these."""
+    from ray._common.constants import HEAD_NODE_RESOURCE_NAME
+
+    assert TuneController.CKPT_FILE_TMPL.format("2026") == "experiment_state-2026.json"
+    assert Trial.TERMINATED == "TERMINATED"
+    assert HEAD == HEAD_NODE_RESOURCE_NAME
+
+
 @pytest.mark.parametrize("name", ["PlacementGroupCleanerCallback", "create_scaling_policy"])
 def test_the_trainer_looks_a_replaced_name_up_in_its_module(name: str) -> None:
     functions = vars(data_parallel_trainer.DataParallelTrainer).values()
     assert hasattr(data_parallel_trainer, name)
     assert any(name in function.__code__.co_names for function in functions if inspect.isfunction(function))
+
+
+def test_the_callback_that_is_replaced_is_created_without_arguments() -> None:
+    create = data_parallel_trainer.DataParallelTrainer._create_default_callbacks
+    assert "PlacementGroupCleanerCallback()" in inspect.getsource(create)
 
 
 def test_the_start_of_a_group_is_by_the_monotonic_clock() -> None:
