@@ -115,7 +115,7 @@ def _variants(question: Question, assumptions: Assumptions, own: Sequence[Simula
     for order in [question.tiers, *cheapest_orders(question, ORDERS)]:
         for limit in (None, *MAX_FAILURES):
             if limit is not None and limit >= most:
-                continue  # as if it were unlimited, as far as the runs show
+                continue  # no run had so many evictions: the result is that of an unlimited tier
             tiers = tuple(_changed(facts, limit, assumptions) for facts in order)
             key = tuple((one.tier.name, one.tier.max_failures, one.tier.provision_timeout) for one in tiers)
             found.setdefault(key, with_tiers(question, tiers))
