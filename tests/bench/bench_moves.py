@@ -1,4 +1,4 @@
-"""Time without a step when a job moves or shrinks on real nodes, beside the same event without `overlap` or `elastic`.
+"""Time without a step when a job moves on real nodes, beside the same event without `overlap`.
 
 It has the requirements of `make test-e2e`. Without them it is skipped, and docs/benchmarks.md keeps its figures.
 """
@@ -17,22 +17,15 @@ from tests.e2e.kube import Object
 from tests.e2e.losses import SPOT
 from tests.e2e.site import E2eSite, installed
 from tests.e2e.steps import ReportedStep
-from tests.e2e.test_elastic import workload
 from tests.e2e.world import E2eCluster
 
 MOVE_GOAL = 15.0
 """Maximum seconds without a step when a planned move has a standby attempt."""
 
-ELASTIC_GOAL = 20.0
-"""Maximum seconds without a step when an elastic job loses a worker without notice."""
-
 ON_DEMAND = "on-demand"
 PROGRAM = "chain.py --steps 100000"
 OVERLAP = {"overlap": {"maxDuration": "15m"}}
 STAYS = {"name": ON_DEMAND, "maxFailures": -1}
-
-WORKERS = 4
-"""Number of workers of the job that loses one."""
 
 START_LIMIT = 400.0
 """Seconds in which an attempt starts on a busy machine."""
@@ -68,19 +61,12 @@ def _rows(site: E2eSite) -> Iterable[Row]:
     with site.world() as here:
         direct = _first_step(here, spot=None)
     yield Row("first tier without machines, hedgeAfter 10 s → first step", hedged, "s", "no first tier", direct)
-    with site.world() as here:
-        shrunk = _loses_a_worker(here, elastic={"min": 2, "growAfter": "5s"}, machines=WORKERS)
-    with site.world() as here:
-        replaced = _loses_a_worker(here, elastic=None, machines=WORKERS + 1)
-    what = f"one of four workers killed, elastic: last step → first step with three ({shrunk.repeated} steps repeated)"
-    met = shrunk.seconds <= ELASTIC_GOAL
-    yield Row(what, shrunk.seconds, "s", "a free node, not elastic", replaced.seconds, "≤ 20 s", met)
 
 
 def _in_its_world(site: E2eSite, move: Callable[[E2eCluster, Object], None], spec: Object) -> Pause:
     with site.world() as here:
         move(here, spec)
-        return _pause(here, here.done()[-1].process)
+        return pause(here, here.done()[-1].process)
 
 
 def _notice_that_exhausts_the_tier(here: E2eCluster, spec: Object) -> None:
@@ -115,20 +101,12 @@ def _first_step(here: E2eCluster, spot: Object | None) -> float:
     began = time.time()
     here.submit(*first, STAYS, program=PROGRAM, **(spot or {}))
     here.until("the first step", here.done, START_LIMIT)
-    return here.done()[0].at - began
+    seconds = here.done()[0].at - began
+    print(seconds, "s to the first step", flush=True)
+    return seconds
 
 
-def _loses_a_worker(here: E2eCluster, elastic: Object | None, machines: int) -> Pause:
-    here.pool(SPOT, machines)
-    more: Object = {} if elastic is None else {"elastic": elastic}
-    here.submit({"name": SPOT, "maxFailures": 5}, workload=workload(here, WORKERS), **more)
-    here.runs(SPOT)
-    before = here.done()[-1].process
-    here.cluster.kill(here.worker_node())
-    return _pause(here, before)
-
-
-def _pause(here: E2eCluster, before: str) -> Pause:
+def pause(here: E2eCluster, before: str) -> Pause:
     """Wait for the first new step of a process other than `before`."""
 
     def first_new() -> ReportedStep | None:
