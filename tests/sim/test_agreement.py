@@ -30,6 +30,7 @@ from spotladder.core.model import (
     PodSeen,
     Progress,
     Replace,
+    Resize,
     TakeOver,
 )
 from spotladder.core.reasons import Cause
@@ -43,8 +44,8 @@ WORKERS = 2
 LIMIT = 3 * HOUR
 
 ROUNDING = 2.0
-"""Seconds by which the paths may differ: a deadline-aware policy may choose within a second, where the simulator does
-and the other does not."""
+"""Seconds by which the paths may differ: a deadline-aware policy may choose within a second, and a part of the workers
+makes half a step a second, where the simulator acts and the other does not."""
 
 Steps = tuple[tuple[int, int], ...]
 Transition = tuple[float, str, str, str, int, str]
@@ -68,6 +69,8 @@ class EverySecond:
     standby: set[int] = field(default_factory=set)
     stood_by: set[int] = field(default_factory=set)
     held_at: dict[int, int] = field(default_factory=dict)
+    committed: float = 0.0
+    began_smaller: int = 0
 
     def run(self) -> list[Transition]:
         for now in range(LIMIT):
@@ -86,10 +89,13 @@ class EverySecond:
             step = program.advance(now)
             if step is None:
                 continue
+            self.committed = step
             self.backend.progress = replace(
                 self.backend.progress, step=int(step), total=self.plan.work, committed_at=START + now
             )
-            if step == self.plan.work or program.stopping:
+            if program.stopping and step != self.plan.work and number not in self.backend.drained:
+                self.programs.pop(number)  # It restarts with more workers.
+            elif step == self.plan.work or program.stopping:
                 self._end(number, Exit.SUCCEEDED if step == self.plan.work else Exit.INTERRUPTED)
 
     def _reclaim(self, now: int) -> None:
@@ -137,11 +143,23 @@ class EverySecond:
             self.backend._attempts[number] = replace(
                 seen, pods=pods, refused=self.reports_shortage and free < len(pending)
             )
-            if free >= len(pending) and number not in self.programs:
-                self._begin(number, now)
+            size = self._size(number, complete=free >= len(pending))
+            if size and number not in self.programs:
+                self._begin(number, now, size)
+            program = self.programs.get(number)
+            if program is not None and program.grows_at <= now and size > program.rate * WORKERS:
+                program.stop(now)
 
-    def _begin(self, number: int, now: int) -> None:
-        """All workers are ready: start the program, or bring that of a standby attempt to the point where it is
+    def _size(self, number: int, *, complete: bool) -> int:
+        """The number of workers with which the program can start now; 0: it waits."""
+        if not self.plan.sizes:
+            return WORKERS if complete else 0
+        if not complete and self.backend._attempts[number].starts_whole:
+            return 0
+        return max((size for size in self.plan.sizes if size <= len(self._running(number))), default=0)
+
+    def _begin(self, number: int, now: int, size: int) -> None:
+        """Enough workers are ready: start the program, or bring that of a standby attempt to the point where it is
         held."""
         held_at = self.held_at.get(number)
         if number in self.standby:
@@ -151,7 +169,10 @@ class EverySecond:
             return
         restart = self.plan.restart if held_at is None else max(0, held_at - now) + self.plan.resume
         self.backend.progress = replace(self.backend.progress, total=self.plan.work, attempt=number)
-        self.programs[number] = SimulatedProgram(self.plan, now, self.backend.progress.step, restart)
+        self.programs[number] = SimulatedProgram(self.plan, now, self.committed, restart, size / WORKERS)
+        self.began_smaller += size < WORKERS
+        if self.plan.sizes:
+            self.backend._attempts[number] = replace(self.backend._attempts[number], size=size, starts_whole=False)
         self.held_at.pop(number, None)
 
     def _nodes(self, tier: str, now: int) -> int:
@@ -206,6 +227,9 @@ class EverySecond:
                 self._place(now)
             case Finish():
                 self.backend.finish(action)
+            case Resize():
+                self.backend.resize(action)
+                self._place(now)
             case Replace():
                 raise AssertionError("the program does not hand over")
 
@@ -268,11 +292,13 @@ def compare(policy: str, job: SimulationRun) -> EverySecond:
     }
     reports = all(found.plan.reports_shortage for found in job.backend.market.zones.values())
     expected = EverySecond(job.spec, registry.by_name(policy), job.backend.program, zones, reports)
-    expected.backend.progress = Progress(0, 900, stands_by=job.backend.program.stands_by)
+    plan = job.backend.program
+    expected.backend.begins_whole = bool(plan.sizes)
+    expected.backend.progress = Progress(0, 900, stands_by=plan.stands_by, hands_over=plan.hands_over)
     found = simulated(job)
     assert [entry[1:] for entry in found] == [entry[1:] for entry in expected.run()]
     differences = [abs(one[0] - other[0]) for one, other in zip(found, expected.path, strict=True)]
-    assert max(differences) <= (0 if policy == "ordered" else ROUNDING)
+    assert max(differences) <= (0 if policy == "ordered" and not plan.sizes else ROUNDING)
     assert found[-1][2] == "Succeeded"
     return expected
 
@@ -301,3 +327,14 @@ def test_both_take_the_same_path_with_standby_attempts(policy: str, seed: int) -
     job = job_of(policy, seed, [30.0, 60.0], {"overlap": Overlap()}, stands_by=True, resume=5.0)
     expected = compare(policy, job)
     assert expected.stood_by, "no attempt stood by"
+
+
+ELASTIC: dict[str, Any] = {"sizes": (1, 2), "grow_after": 100.0, "hands_over": True}
+
+
+@pytest.mark.parametrize("policy", ["ordered", "uniform-progress"])
+@pytest.mark.parametrize("seed", range(3))
+def test_both_take_the_same_path_with_an_elastic_job(policy: str, seed: int) -> None:
+    job = job_of(policy, seed, [0.0], {"min_workers": 1}, **ELASTIC)
+    expected = compare(policy, job)
+    assert expected.began_smaller, "the program never trained with fewer workers"
