@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import TierChoice, TierView
 from spotladder.policies import registry
+from tests.core.builders import START
 from tests.core.policies.ticks import ON_DEMAND, SPOT, TICK, JobTimes, run
 
 POLICIES = ["greedy", "uniform-progress", "on-demand", "adaptive"]
@@ -110,6 +111,28 @@ def test_uniform_progress_leaves_on_demand_when_it_is_two_overheads_ahead() -> N
     assert set(done.held[1:first]) == {ON_DEMAND}
     worked = (first - 1) * TICK - 600.0
     assert worked >= (first * TICK + 1200.0) / 2 > worked - TICK
+
+
+class Recorded:
+    """A policy whose choices are kept, each with the time of its view."""
+
+    def __init__(self, name: str) -> None:
+        self.policy, self.choices = registry.by_name(name), dict[float, TierChoice]()
+
+    def choose(self, view: TierView) -> TierChoice:
+        self.choices[view.now - START] = choice = self.policy.choose(view)
+        return choice
+
+
+def test_uniform_progress_announces_when_it_leaves_on_demand() -> None:
+    job = JobTimes(work=10 * HOUR, deadline=20 * HOUR, overhead=600.0)
+    policy = Recorded("uniform-progress")
+    run(policy, [False] * 2 + [True] * 118, job)
+    # It trains from 1200 s on, when it is 1200 s behind, and each second of work adds one to its lead: at 3600 s it is
+    # two overheads ahead.
+    training = {at: choice for at, choice in policy.choices.items() if 1200.0 <= at < 3600.0}
+    assert {(choice.tier, choice.holds_until) for choice in training.values()} == {(ON_DEMAND, START + 3600.0)}
+    assert policy.choices[3600.0].tier == SPOT
 
 
 def test_an_explanation_is_one_sentence() -> None:
