@@ -113,7 +113,7 @@ def test_uniform_progress_leaves_on_demand_when_it_is_two_overheads_ahead() -> N
     assert worked >= (first * TICK + 1200.0) / 2 > worked - TICK
 
 
-class Recorded:
+class ChoiceRecorder:
     """A policy whose choices are kept, each with the time of its view."""
 
     def __init__(self, name: str) -> None:
@@ -126,7 +126,7 @@ class Recorded:
 
 def test_uniform_progress_announces_when_it_leaves_on_demand() -> None:
     job = JobTimes(work=10 * HOUR, deadline=20 * HOUR, overhead=600.0)
-    policy = Recorded("uniform-progress")
+    policy = ChoiceRecorder("uniform-progress")
     run(policy, [False] * 2 + [True] * 118, job)
     # It trains from 1200 s on, when it is 1200 s behind, and each second of work adds one to its lead: at 3600 s it is
     # two overheads ahead.
