@@ -25,6 +25,9 @@ import pytest
 from spotladder_infra import outputs, terraform
 from spotladder_infra.terraform.applied import stacks_of
 from spotladder_infra.terraform.events import Action, Planned
+from spotladder_infra.terraform.providers import lock_file, locked
+from spotladder_infra.terraform.tool import VARIABLE
+from spotladder_infra.topology.cluster import Cloud
 from spotladder_infra.topology.read import read_fleet
 from tests.absent import absent
 from tests.docs.markdown import ROOT, commands
@@ -171,6 +174,34 @@ def test_life(shell: Shell, emulator: str) -> None:
     client("s3").put_object(Bucket="acme-checkpoints", Key="vision/job/commit", Body=b"x")
     shell.run(DELETE[-1])
     assert left(before, emulator) == {"buckets": {"acme-terraform-state"}}
+
+
+def test_the_same_commands_with_opentofu(shell: Shell, emulator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is chosen as users choose it. OpenTofu may be absent: CONTRIBUTING.md shows how to build it."""
+    program = shutil.which("tofu")
+    if program is None:
+        absent("tofu is not on the PATH", "opentofu", in_all=False)
+    monkeypatch.setenv(VARIABLE, program)
+    shell.environment[VARIABLE] = program
+    bootstrap = CREATE.index(command(CREATE, "bootstrap"))
+    shell.run(command(CREATE, "state"))
+    before = tool.leftovers(emulator, REGION)
+    for line in CREATE[: bootstrap + 1]:
+        shell.run(line)
+    lock = lock_file(Cloud.AWS, STATE).read_text()
+    assert 'provider "registry.opentofu.org/hashicorp/aws"' in lock
+    assert locked(Cloud.AWS, STATE) is not None
+    assert "east: no change" in shell.run(command(CREATE, "plan"))
+
+    shell.fleet(("    pools:\n", "    system: {count: 3}\n    pools:\n"))
+    assert changes(shell) == {"aws_eks_node_group.system": "update"}
+    found = read_fleet(FLEET, TODAY).fleet
+    stack = stacks_of(found, [found.cluster("east")], OUT, STATE)[0]
+    assert stack.plan(targets=["aws_eks_node_group.system"]) == [Planned("aws_eks_node_group.system", Action.UPDATE)]
+    assert stack.plan(targets=["aws_vpc.vpc"]) == []
+
+    shell.run(DELETE[-1])
+    assert left(before, emulator) == {}
 
 
 def changes(shell: Shell) -> dict[str, str]:
