@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from spotladder.local.reaper import alive
 from spotladder_infra.terraform.process import run
@@ -46,3 +51,37 @@ def test_a_provider_does_not_outlive_its_command(tmp_path: Path) -> None:
     done = run([sys.executable, "-c", TERRAFORM, "end"], tmp_path, os.environ)
     assert done.code == 0
     assert not alive(int(done.output))
+
+
+SLEEPING = ["sleep", "20"]
+
+
+@pytest.mark.parametrize("interrupts", [1, 2])
+@pytest.mark.parametrize("started", [False, True])
+def test_ctrl_c_while_the_command_starts_is_forwarded(
+    started: bool, interrupts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    popen = subprocess.Popen
+
+    def interrupt(_pid: int = 0) -> None:
+        for _ in range(interrupts):
+            signal.raise_signal(signal.SIGINT)
+
+    def start(command: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+        if command == SLEEPING:
+            interrupt()
+        return popen(command, **options)
+
+    if not started:
+        monkeypatch.setattr(subprocess, "Popen", start)
+    done = run(
+        SLEEPING,
+        tmp_path,
+        os.environ,
+        on_start=interrupt if started else None,
+        on_interrupt=lambda: asked.append("asked"),
+    )
+    assert done.interrupted
+    assert done.code in (-signal.SIGINT, -signal.SIGKILL)
+    assert asked == ["asked"]

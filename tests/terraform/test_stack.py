@@ -19,6 +19,7 @@ from spotladder_infra.terraform.events import Action, Event, Finished, Planned
 from spotladder_infra.terraform.runs import remember
 from spotladder_infra.terraform.stack import TerraformFailed, TerraformStack
 from spotladder_infra.terraform.tool import Tool
+from tests.waiting import until
 
 PROGRAM = """\
 #!{python}
@@ -169,16 +170,18 @@ def test_ctrl_c_stops_it_and_the_second_one_kills_it(waits: str, killed: bool, t
     stack(tmp_path, apply=[0, [], waits])
     root = str(Path(__file__).parents[2])
     runner = textwrap.dedent(RUNNER.format(root=root, folder=str(tmp_path)))
-    running = subprocess.Popen([sys.executable, "-c", runner], stdout=subprocess.PIPE, text=True)
-    assert running.stdout is not None
-    while not (tmp_path / "calls").exists() or not calls(tmp_path):
-        assert running.poll() is None
-    running.send_signal(signal.SIGINT)
-    assert running.stdout.readline() == "asked\n"
-    if killed:
-        running.send_signal(signal.SIGINT)
-    rest = running.stdout.read()
-    assert running.wait(20) == 130
+    with subprocess.Popen([sys.executable, "-c", runner], stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            until(lambda: running.poll() is not None or ((tmp_path / "calls").exists() and calls(tmp_path)))
+            running.send_signal(signal.SIGINT)
+            assert running.stdout.readline() == "asked\n"
+            if killed:
+                running.send_signal(signal.SIGINT)
+            rest = running.stdout.read()
+            assert running.wait(20) == 130
+        finally:
+            running.kill()  # its watchdog ends the program
     assert ("before it could write its state" in rest) == killed
     assert "run the same command again" in rest
 

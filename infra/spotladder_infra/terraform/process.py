@@ -57,27 +57,27 @@ def run(
     """
     lines: list[str] = []
     errors: list[str] = []
-    with watched() as marked:
+    with watched() as marked, _handled(_Interrupts(on_interrupt)) as interrupts:
         process = _started(command, folder, {**environment, **marked.environment})
+        interrupts.forward_to(process)
         if on_start is not None:
             on_start(process.pid)
         stdout: Any = process.stdout
         stderr: Any = process.stderr
         reader = threading.Thread(target=lambda: errors.extend(stderr), daemon=True)
         reader.start()
-        with _forwarded(process, on_interrupt) as interrupts:
-            try:
-                for line in stdout:
-                    (lines.append if on_line is None else on_line)(line)
-            except BaseException:
-                _stop(process, stdout)
-                raise
-            code = process.wait()
+        try:
+            for line in stdout:
+                (lines.append if on_line is None else on_line)(line)
+        except BaseException:
+            _stop(process, stdout)
+            raise
+        code = process.wait()
     # A process that the command has started may have kept its output open. The watchdog has killed it.
     reader.join()
     stdout.close()
     stderr.close()
-    return CommandResult(code, "".join(lines), "".join(errors), bool(interrupts))
+    return CommandResult(code, "".join(lines), "".join(errors), interrupts.came > 0)
 
 
 def _stop(process: subprocess.Popen[str], stdout: Any) -> None:
@@ -106,27 +106,47 @@ def _started(command: Sequence[str], folder: Path, environment: Mapping[str, str
         raise EnvironmentFailure(f"{command[0]} does not start: {error.strerror or error}") from None
 
 
+class _Interrupts:
+    """The interrupts during a command. Those that came before it was started are forwarded when it is."""
+
+    def __init__(self, on_interrupt: Callable[[], None] | None) -> None:
+        self.came = 0
+        self._forwarded = 0
+        self._process: subprocess.Popen[str] | None = None
+        self._on_interrupt = on_interrupt
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        self.came += 1
+        self._forward()
+
+    def forward_to(self, process: subprocess.Popen[str]) -> None:
+        """The command that gets the interrupts."""
+        self._process = process
+        self._forward()
+
+    def _forward(self) -> None:
+        process = self._process
+        while process is not None and self._forwarded < self.came:
+            self._forwarded += 1
+            first = self._forwarded == 1
+            with suppress(ProcessLookupError):
+                if first:
+                    process.send_signal(signal.SIGINT)
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)
+            if first and self._on_interrupt is not None:
+                self._on_interrupt()
+
+
 @contextmanager
-def _forwarded(process: subprocess.Popen[str], on_interrupt: Callable[[], None] | None) -> Iterator[list[int]]:
-    """Forwards interrupts while the block runs; yields those received. Only the main thread can do that."""
-    came: list[int] = []
-
-    def forward(number: int, _frame: object) -> None:
-        came.append(number)
-        with suppress(ProcessLookupError):
-            if len(came) == 1:
-                process.send_signal(signal.SIGINT)
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
-        if len(came) == 1 and on_interrupt is not None:
-            on_interrupt()
-
+def _handled(interrupts: _Interrupts) -> Iterator[_Interrupts]:
+    """Handles the signals while the block runs. Only the main thread can do that."""
     if threading.current_thread() is not threading.main_thread():
-        yield came
+        yield interrupts
         return
-    before = {number: signal.signal(number, forward) for number in INTERRUPTS}
+    before = {number: signal.signal(number, interrupts) for number in INTERRUPTS}
     try:
-        yield came
+        yield interrupts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
