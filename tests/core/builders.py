@@ -70,7 +70,7 @@ def all_ready(number: int, workers: int = 2, **more: Any) -> AttemptSeen:
     return attempt(number, head(), *(worker(f"w{number}-{index}") for index in range(workers)), **more)
 
 
-class Job:
+class SteppedJob:
     """One job: `see` reconciles until a decision makes no transition, as a controller does, and records the results.
 
     The state is serialized to JSON between decisions, so that nothing outside of it is kept.
@@ -104,7 +104,7 @@ class Job:
             assert decision.actions == (), "a decision with a transition has actions"
         raise AssertionError(f"the decisions do not converge: {[move.reason for move in self.moves]}")
 
-    def planned(self) -> Job:
+    def planned(self) -> SteppedJob:
         """Bring the job to a first attempt that is planned but not launched."""
         self.see()
         return self
@@ -115,7 +115,7 @@ class Job:
         more = {"unavailable": seen.unavailable, "limited": seen.limited, "blocked": seen.blocked}
         return self.see(*seen.attempts, after=after, **more)
 
-    def running(self, number: int | None = None) -> Job:
+    def running(self, number: int | None = None) -> SteppedJob:
         """Bring an idle job to an attempt with all workers ready."""
         self.see()
         number = number or self.state.last_number
@@ -124,7 +124,7 @@ class Job:
         assert self.state.stage is Stage.RUNNING, self.state
         return self
 
-    def lose_attempt(self, *pods: PodSeen) -> Job:
+    def lose_attempt(self, *pods: PodSeen) -> SteppedJob:
         """The observation of the live attempt has only these pods; once it ends, its objects are gone."""
         live = self.number
         self.see(attempt(live, head(), *pods), after=1)
@@ -132,12 +132,12 @@ class Job:
             self.see(after=1)
         return self
 
-    def commit(self, step: int, total: int = 100) -> Job:
+    def commit(self, step: int, total: int = 100) -> SteppedJob:
         number = self.state.attempt.number if self.state.attempt else self.state.last_number
         self.progress = Progress(step, total, self.now, number)
         return self
 
-    def edit(self, **changes: Any) -> Job:
+    def edit(self, **changes: Any) -> SteppedJob:
         self.spec = replace(self.spec, **changes)
         return self
 

@@ -8,32 +8,32 @@ import pytest
 
 from spotladder.core.model import Exit, Stage
 from spotladder.core.reasons import Reason
-from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 
-def running() -> Job:
-    return Job().running()
+def running() -> SteppedJob:
+    return SteppedJob().running()
 
 
-def waiting() -> Job:
-    made = Job().planned()
+def waiting() -> SteppedJob:
+    made = SteppedJob().planned()
     made.see(attempt(made.number, head(), pending("w1-0"), pending("w1-1")), after=1)
     return made
 
 
-def recovering() -> Job:
-    made = Job(spec(tier("spot-a", 3))).running()
+def recovering() -> SteppedJob:
+    made = SteppedJob(spec(tier("spot-a", 3))).running()
     made.see(attempt(made.number, head(), lost("w1-0"), worker("w1-1")), after=1)
     return made
 
 
-def running_without_store() -> Job:
+def running_without_store() -> SteppedJob:
     made = running()
     made.see(all_ready(made.number, store_unavailable_since=made.now, store_message="no answer"), after=1)
     return made
 
 
-def ended(exit_: Exit) -> Job:
+def ended(exit_: Exit) -> SteppedJob:
     made = running()
     made.see(all_ready(made.number, exit=exit_), after=1)
     made.see(after=1)
@@ -51,7 +51,9 @@ def ended(exit_: Exit) -> Job:
         pytest.param(lambda: ended(Exit.FAILED), Stage.FAILED, Reason.APPLICATION_FAILED, id="failed"),
     ],
 )
-def test_the_reason_of_a_decision_without_a_transition(build: Callable[[], Job], stage: Stage, reason: Reason) -> None:
+def test_the_reason_of_a_decision_without_a_transition(
+    build: Callable[[], SteppedJob], stage: Stage, reason: Reason
+) -> None:
     made = build()
     decision = made.see_again(after=0)
     assert (made.state.stage, decision.moves) == (stage, ())

@@ -13,12 +13,12 @@ from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.core.tier_view import view_of
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, spec, tier
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, spec, tier
 
 HOUR = 3600.0
 
 
-def view(job: Job, *, live: bool = True) -> TierView:
+def view(job: SteppedJob, *, live: bool = True) -> TierView:
     return view_of(Situation(job.spec, job.state, job.last_seen, job.now), live=live)
 
 
@@ -50,7 +50,7 @@ def test_extending_a_spell_does_not_cause_a_status_write() -> None:
 
 
 def test_a_tier_is_available_while_the_job_runs_on_it_or_the_backend_offers_it() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.see(all_ready(1), after=5, unavailable={"spot-b": "limit"}, offered=frozenset({"on-demand"}))
     outlooks = {outlook.name: outlook for outlook in view(job).outlooks}
     assert {name: outlook.capacity for name, outlook in outlooks.items()} == {
@@ -64,16 +64,16 @@ def test_a_tier_is_available_while_the_job_runs_on_it_or_the_backend_offers_it()
 
 
 def test_availability_and_pace_survive_a_restart_of_the_controller() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.commit(10).see(all_ready(1), after=5)
     job.commit(30).see(all_ready(1), after=40)
-    restarted = Job(job.spec)
+    restarted = SteppedJob(job.spec)
     restarted.state, restarted.last_seen, restarted.now = job.state, job.last_seen, job.now
     assert view(restarted) == view(job)
 
 
 def test_the_remaining_work_is_estimated_from_the_pace_of_the_commits() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     assert (view(job).work, view(job).remaining) == (None, None)
     job.commit(10).see(all_ready(1), after=500)
     assert view(job).remaining is None, "the first commit also timed the start"
@@ -85,24 +85,24 @@ def test_the_remaining_work_is_estimated_from_the_pace_of_the_commits() -> None:
 
 
 def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
-    job = Job(spec(work=1000.0)).running()
+    job = SteppedJob(spec(work=1000.0)).running()
     assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)
     job.commit(25).see(all_ready(1), after=5)
     assert view(job).remaining == 750.0
 
 
 def test_the_on_demand_overhead_includes_the_longest_observed_start() -> None:
-    job = Job(spec(tier("on-demand", -1), overhead=60.0))
+    job = SteppedJob(spec(tier("on-demand", -1), overhead=60.0))
     assert view(job, live=False).outlook("on-demand").overhead == 60.0
     job.see()
     job.see(all_ready(1), after=200)
     assert view(job).outlook("on-demand").overhead == 260.0
 
 
-def deadline_job(hours: float, **more: object) -> Job:
+def deadline_job(hours: float, **more: object) -> SteppedJob:
     tiers = (tier("spot-a", -1, 600), tier("on-demand", -1, 600))
     job = spec(*tiers, work=2 * HOUR, deadline=START + hours * HOUR, overhead=300.0, stall_timeout=1e6, **more)
-    return Job(job, Greedy())
+    return SteppedJob(job, Greedy())
 
 
 def test_a_spot_tier_without_capacity_is_not_exhausted() -> None:
@@ -158,7 +158,7 @@ def test_an_attempt_that_lost_all_workers_waits_in_place_for_capacity() -> None:
 
 
 def test_the_ordered_policy_exhausts_a_tier_without_capacity() -> None:
-    job = Job(spec(tier("spot-a", 0, 60), tier("on-demand", 0))).planned()
+    job = SteppedJob(spec(tier("spot-a", 0, 60), tier("on-demand", 0))).planned()
     job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
     job.see_again(after=60)
     job.see(after=1)
@@ -171,5 +171,5 @@ class ReviewInThePast:
 
 
 def test_a_review_time_in_the_past_does_not_cause_a_busy_loop() -> None:
-    job = Job(policy=ReviewInThePast()).running()
+    job = SteppedJob(policy=ReviewInThePast()).running()
     assert job.last.wake_at == job.now + 1.0

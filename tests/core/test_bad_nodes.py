@@ -7,14 +7,14 @@ import pytest
 from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, KEPT_NODES, bad_nodes, with_node_failures
 from spotladder.core.model import JobState, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 
 def failed(uid: str, node: str = "n1", cause: Cause = Cause.UNKNOWN) -> PodSeen:
     return lost(uid, cause, node=node)
 
 
-def replaced(job: Job, *pods: PodSeen) -> None:
+def replaced(job: SteppedJob, *pods: PodSeen) -> None:
     """The attempt loses these pods and gets others in their place."""
     number = job.number
     job.see(attempt(number, head(), worker(f"w{number}-0"), *pods), after=1)
@@ -22,7 +22,7 @@ def replaced(job: Job, *pods: PodSeen) -> None:
 
 
 def test_a_node_is_avoided_after_two_failures_and_further_ones_do_not_count() -> None:
-    job = Job(spec(tier("spot-a", 9))).running()
+    job = SteppedJob(spec(tier("spot-a", 9))).running()
     replaced(job, failed("a"))
     assert bad_nodes(job.state) == ()
     replaced(job, failed("b"))
@@ -36,7 +36,7 @@ def test_a_node_is_avoided_after_two_failures_and_further_ones_do_not_count() ->
 
 
 def test_the_message_of_the_next_attempt_names_the_avoided_nodes() -> None:
-    job = Job(spec(tier("spot-a", 9), recovery_timeout=10.0)).running()
+    job = SteppedJob(spec(tier("spot-a", 9), recovery_timeout=10.0)).running()
     replaced(job, failed("a"))
     job.see(attempt(1, head(), worker("w1-0"), failed("b")), after=1)
     job.see(attempt(1, head(), worker("w1-0")), after=20)
@@ -46,7 +46,7 @@ def test_the_message_of_the_next_attempt_names_the_avoided_nodes() -> None:
 
 
 def test_crashes_at_the_start_count_against_the_node() -> None:
-    job = Job(spec(tier("spot-a", 9)))
+    job = SteppedJob(spec(tier("spot-a", 9)))
     for number in (1, 2):
         job.see(after=301)
         crashed = PodSeen(
@@ -60,7 +60,7 @@ def test_crashes_at_the_start_count_against_the_node() -> None:
 
 def test_a_tier_without_capacity_beside_its_bad_nodes_is_not_exhausted() -> None:
     """A node that may be bad is better than a fallback: Ray may have been slow, not the node."""
-    job = Job(spec(tier("spot-a", 9, 60), tier("on-demand")))
+    job = SteppedJob(spec(tier("spot-a", 9, 60), tier("on-demand")))
     for number in (1, 2):
         job.see(after=301)
         crashed = PodSeen(

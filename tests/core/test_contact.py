@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import AttemptSeen, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, all_ready, attempt, head, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, spec, tier, worker
 
 
 def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
@@ -21,8 +21,8 @@ def cut_off(number: int = 1, **more: Any) -> AttemptSeen:
     return attempt(number, *pods, **{"nodes": 3, "silent_nodes": 3, **more})
 
 
-def job(max_failures: int = 0, **more: Any) -> Job:
-    return Job(spec(tier("spot-a", max_failures), tier("on-demand", -1), **more)).running()
+def job(max_failures: int = 0, **more: Any) -> SteppedJob:
+    return SteppedJob(spec(tier("spot-a", max_failures), tier("on-demand", -1), **more)).running()
 
 
 def test_a_loss_of_contact_with_all_nodes_for_25_s_ends_and_counts_nothing() -> None:

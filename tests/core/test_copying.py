@@ -11,7 +11,7 @@ import pytest
 from spotladder.core import model
 from spotladder.core.copying import replace
 from spotladder.core.model import JobState, PodSeen, Progress, Stage, TierRecord
-from tests.core.builders import Job, attempt, head, lost, worker
+from tests.core.builders import SteppedJob, attempt, head, lost, worker
 
 RECORDS = [
     kind
@@ -39,7 +39,7 @@ def test_a_copy_is_frozen_hashes_the_same_and_shows_the_same() -> None:
 
 
 def test_the_state_of_a_job_is_copied_whole() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=5)
     assert replace(job.state, clock=9.0) == dataclasses.replace(job.state, clock=9.0)
     assert dataclasses.astuple(replace(job.state)) == dataclasses.astuple(job.state)

@@ -9,7 +9,7 @@ import pytest
 from spotladder.core.crashes import CRASH_LIMIT, FIRST_BACKOFF, LONGEST_BACKOFF
 from spotladder.core.model import AttemptSeen, Exhausted, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import Job, all_ready, attempt, head, pending, spec, tier
+from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, spec, tier
 
 
 def crashed(number: int, code: int = 2, *, role: PodRole = PodRole.HEAD, words: str = "", **more: Any) -> AttemptSeen:
@@ -20,11 +20,11 @@ def crashed(number: int, code: int = 2, *, role: PodRole = PodRole.HEAD, words: 
     return attempt(number, pod, *others, **more)
 
 
-def job(**more: Any) -> Job:
-    return Job(spec(tier("spot", 0), tier("od", -1), **more))
+def job(**more: Any) -> SteppedJob:
+    return SteppedJob(spec(tier("spot", 0), tier("od", -1), **more))
 
 
-def crash(one: Job, **more: Any) -> float:
+def crash(one: SteppedJob, **more: Any) -> float:
     """Let the next attempt crash at its start. Returns the backoff before it was planned, in seconds."""
     paused = one.now
     while one.state.attempt is None and one.state.stage is Stage.IDLE:
@@ -91,7 +91,7 @@ def test_a_head_that_crashes_while_a_quota_blocks_the_workers_is_a_crash_at_the_
 
 
 def test_a_node_lost_while_the_attempt_starts_counts_as_a_failure() -> None:
-    one = Job(spec(tier("spot", 5), tier("od", -1)))
+    one = SteppedJob(spec(tier("spot", 5), tier("od", -1)))
     one.see()
     lost = PodSeen("w1-0", phase=PodPhase.LOST, ready=False, cause=Cause.NODE_LOST)
     one.see(attempt(1, head(), lost, pending("w1-1")), after=5)
@@ -99,7 +99,7 @@ def test_a_node_lost_while_the_attempt_starts_counts_as_a_failure() -> None:
 
 
 def test_after_counted_losses_the_first_restart_is_immediate_and_later_ones_back_off() -> None:
-    one = Job(spec(tier("spot", -1)))
+    one = SteppedJob(spec(tier("spot", -1)))
     one.see()
     starts = []
     for _ in range(4):
@@ -133,7 +133,7 @@ def test_a_changed_pod_template_resets_the_backoff() -> None:
 
 def test_start_timeout_ends_the_attempt_and_does_not_exhaust_the_tier() -> None:
     placed = PodSeen("w-0", phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
-    one = Job(spec(tier("spot", 0, 40), tier("od", -1), workers=1, start_timeout=900.0))
+    one = SteppedJob(spec(tier("spot", 0, 40), tier("od", -1), workers=1, start_timeout=900.0))
     one.see()
     one.see(attempt(1, head(), placed), after=30)
     one.see(attempt(1, head(), placed), after=899)

@@ -12,15 +12,15 @@ from spotladder.core.model import AttemptSeen, Drain, PodSeen, Progress, Replace
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.replacing import COMMIT_RESERVE
 from spotladder.core.situation import REMOVAL_DELAY, Situation
-from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, spec, tier, worker
 
 PROVISION = 600.0
 
 
-def job(max_failures: int = 3, *, least: int | None = 2, **more: object) -> Job:
+def job(max_failures: int = 3, *, least: int | None = 2, **more: object) -> SteppedJob:
     """A job of four workers that can train with two."""
     tiers = tier("spot-a", max_failures, PROVISION), tier("on-demand", -1)
-    return Job(spec(*tiers, workers=4, min_workers=least, **more))
+    return SteppedJob(spec(*tiers, workers=4, min_workers=least, **more))
 
 
 def seen(*pods: PodSeen, size: int | None = None, moved_at: float | None = None, **more: object) -> AttemptSeen:
@@ -31,7 +31,7 @@ def workers(*names: str) -> list[PodSeen]:
     return [worker(name) for name in names]
 
 
-def running(made: Job) -> Job:
+def running(made: SteppedJob) -> SteppedJob:
     """Bring the job to an attempt that trains with four workers."""
     made.see()
     made.see(attempt(1))
@@ -155,12 +155,12 @@ def starting(*pods: PodSeen, surplus: int | None = 0, **more: object) -> Attempt
     return seen(*pods, starts_whole=True, surplus=surplus, **more)
 
 
-def resized(made: Job) -> list[int]:
+def resized(made: SteppedJob) -> list[int]:
     """The numbers of workers that the newest decision asks for."""
     return [todo.workers for todo in made.last.actions if isinstance(todo, Resize)]
 
 
-def waiting_for_two(made: Job, **more: object) -> Job:
+def waiting_for_two(made: SteppedJob, **more: object) -> SteppedJob:
     """An attempt of four workers of which two are ready and two have no node."""
     made.see()
     made.see(starting(*workers("a", "b"), pending("c"), pending("d"), **more), after=10)
@@ -205,7 +205,7 @@ def test_the_delay_starts_again_below_the_smallest_size() -> None:
 
 
 def test_provision_timeout_does_not_run_while_enough_workers_are_ready_to_begin() -> None:
-    made = Job(spec(tier("spot-a", 3, 20.0), tier("on-demand", -1), workers=4, min_workers=2))
+    made = SteppedJob(spec(tier("spot-a", 3, 20.0), tier("on-demand", -1), workers=4, min_workers=2))
     waiting_for_two(made)
     for _ in range(5):
         made.see_again(after=10)
@@ -223,14 +223,14 @@ def test_a_worker_that_is_lost_before_the_program_begins_is_left_out_too() -> No
     assert (resized(made), made.state.failures) == ([1], 1)
 
 
-def on_a_cluster(made: Job, **more: object) -> Job:
+def on_a_cluster(made: SteppedJob, **more: object) -> SteppedJob:
     """The job on a backend that replaces pods and asks the program to continue without them."""
     running(made)
     made.progress = replace(made.progress, **{"hands_over": True, **more})  # type: ignore[arg-type]
     return made
 
 
-def asked(made: Job) -> list[tuple[tuple[str, ...], bool, bool]]:
+def asked(made: SteppedJob) -> list[tuple[tuple[str, ...], bool, bool]]:
     return [(todo.pods, todo.hand_over, todo.remove) for todo in made.last.actions if isinstance(todo, Replace)]
 
 
@@ -249,7 +249,9 @@ def test_a_program_that_does_not_see_notices_is_asked_to_continue_without_the_no
 
 
 def test_without_capacity_for_a_replacement_the_program_continues_with_fewer_workers() -> None:
-    made = on_a_cluster(Job(spec(tier("spot-a", 3, surge=True), tier("on-demand", -1), workers=4, min_workers=2)))
+    made = on_a_cluster(
+        SteppedJob(spec(tier("spot-a", 3, surge=True), tier("on-demand", -1), workers=4, min_workers=2))
+    )
     pods = [*workers("a", "b", "c"), noticed("d", made.now + 60)]
     made.see(seen(*pods, size=4, surplus=0), after=1)
     assert asked(made) == [(("d",), False, False)]

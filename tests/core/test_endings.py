@@ -28,11 +28,11 @@ from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
 from spotladder.errors import IllegalTransition, InvalidSpec
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, pending, spec, tier, worker
 
 
 def test_success_finishes_the_job_and_removes_what_is_left() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     decision = job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
     assert job.state.stage is Stage.SUCCEEDED
     assert decision.actions == (Delete(1, Reason.COMPLETED), Finish(True, Reason.COMPLETED))
@@ -40,7 +40,7 @@ def test_success_finishes_the_job_and_removes_what_is_left() -> None:
 
 
 def test_an_application_error_fails_the_job_without_changing_the_tier() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.see(all_ready(1, exit=Exit.FAILED, message="exit code 1"), after=1)
     assert (job.state.stage, job.state.reason, job.state.message) == (
         Stage.FAILED,
@@ -51,7 +51,7 @@ def test_an_application_error_fails_the_job_without_changing_the_tier() -> None:
 
 
 def test_application_failures_restart_on_the_same_tier_up_to_the_limit() -> None:
-    job = Job(spec(application_failures=2))
+    job = SteppedJob(spec(application_failures=2))
     for number in (1, 2, 3):
         job.running(number)
         job.see(all_ready(number, exit=Exit.FAILED), after=1)
@@ -70,7 +70,7 @@ def test_application_failures_restart_on_the_same_tier_up_to_the_limit() -> None
     ids=["lost with it", "noticed before"],
 )
 def test_an_application_error_during_an_eviction_counts_as_the_eviction(ending: object) -> None:
-    job = Job(spec(tier("spot-a", 1), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand"))).running()
     job.see(ending, after=1)  # type: ignore[arg-type]
     assert job.reasons[-1] is Reason.INTERRUPTED
     job.see(after=1)
@@ -78,13 +78,13 @@ def test_an_application_error_during_an_eviction_counts_as_the_eviction(ending: 
 
 
 def test_pods_that_disappear_after_the_program_ended_are_not_an_eviction() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.see(attempt(1, head(), lost("w1-0", Cause.UNKNOWN), exit=Exit.FAILED), after=1)
     assert job.state.reason is Reason.APPLICATION_FAILED
 
 
 def test_a_failure_is_judged_only_after_the_failure_attribution_window() -> None:
-    job = Job(spec(tier("spot-a", 1), attribution_window=20)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), attribution_window=20)).running()
     decision = job.see(all_ready(1, exit=Exit.FAILED), after=1)
     assert (job.state.stage, decision.wake_at) == (Stage.RUNNING, job.now + 20)
     job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), exit=Exit.FAILED), after=11)
@@ -94,7 +94,7 @@ def test_a_failure_is_judged_only_after_the_failure_attribution_window() -> None
 @pytest.mark.parametrize(("later", "reason"), [(19, Reason.INTERRUPTED), (20, Reason.APPLICATION_FAILED)])
 def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float, reason: Reason) -> None:
     """Replacement pods may be ready before the program ends because of the lost ones."""
-    job = Job(spec(tier("spot-a", 1), attribution_window=20)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), attribution_window=20)).running()
     job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("w1-2"), worker("w1-1")), after=15)
     assert job.state.stage is Stage.RUNNING
@@ -106,41 +106,41 @@ def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float,
 
 
 def test_a_failure_without_a_loss_is_an_application_failure_after_the_window() -> None:
-    job = Job(spec(tier("spot-a", 1), attribution_window=20)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), attribution_window=20)).running()
     job.see(all_ready(1, exit=Exit.FAILED), after=1)
     job.see(all_ready(1, exit=Exit.FAILED), after=20)
     assert job.state.reason is Reason.APPLICATION_FAILED
 
 
 def test_exit_75_without_any_visible_loss_is_one_failure() -> None:
-    job = Job(spec(tier("spot-a", 1))).running()
+    job = SteppedJob(spec(tier("spot-a", 1))).running()
     job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
     assert job.reasons[-1] is Reason.INTERRUPTED
     assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
 
 
 def test_an_attempt_fenced_by_its_own_log_restarts() -> None:
-    job = Job(spec(tier("spot-a", 1))).running()
+    job = SteppedJob(spec(tier("spot-a", 1))).running()
     job.see(all_ready(1, exit=Exit.FENCED), after=1)
     assert job.reasons[-1] is Reason.INTERRUPTED
 
 
 def test_a_job_fenced_by_another_controller_fails() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.progress = Progress(5, 10, START, attempt=7)
     job.see(all_ready(1, exit=Exit.FENCED), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.FENCED)
 
 
 def test_exhausted_fail_ends_the_job() -> None:
-    job = Job(spec(tier("spot-a", 0))).running()
+    job = SteppedJob(spec(tier("spot-a", 0))).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     assert (job.state.stage, job.state.reason) == (Stage.FAILED, Reason.TIERS_EXHAUSTED)
     assert "spot-a (MaxFailuresExceeded)" in job.state.message
 
 
 def test_exhausted_restart_returns_to_the_first_tier_with_reset_counts() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("spot-b", 0), exhausted=Exhausted.RESTART)).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b", 0), exhausted=Exhausted.RESTART)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     job.running(2).lose_attempt(lost("w2-0"), worker("w2-1"))
     assert job.reasons[-2:] == [Reason.BEGIN_AGAIN, Reason.STARTED]
@@ -149,7 +149,7 @@ def test_exhausted_restart_returns_to_the_first_tier_with_reset_counts() -> None
 
 
 def test_exhausted_wait_holds_no_nodes_and_then_returns_to_the_first_tier() -> None:
-    job = Job(spec(tier("spot-a", 0, 60), tier("spot-b", 0, 30), exhausted=Exhausted.WAIT)).running()
+    job = SteppedJob(spec(tier("spot-a", 0, 60), tier("spot-b", 0, 30), exhausted=Exhausted.WAIT)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     job.running(2).lose_attempt(lost("w2-0"), worker("w2-1"))
     assert (job.state.stage, job.last.actions) == (Stage.IDLE, ())
@@ -160,7 +160,7 @@ def test_exhausted_wait_holds_no_nodes_and_then_returns_to_the_first_tier() -> N
 
 
 def test_suspend_drains_the_attempt_and_resume_continues_on_the_same_tier() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.edit(suspend=True).see(all_ready(1), after=1)
     assert job.state.stage is Stage.DRAINING
     job.see(attempt(1, head(), exit=Exit.INTERRUPTED), after=1)
@@ -173,7 +173,7 @@ def test_suspend_drains_the_attempt_and_resume_continues_on_the_same_tier() -> N
 
 def test_a_suspended_job_has_the_reason_of_its_spec() -> None:
     """Regression: a local run that was stopped by Ctrl-C reported a request to suspend it."""
-    job = Job().running()
+    job = SteppedJob().running()
     job.edit(suspend=True, suspend_reason=Reason.STOP_REQUESTED).see(all_ready(1), after=1)
     job.see(attempt(1, head(), exit=Exit.INTERRUPTED), after=1)
     job.see(after=1)
@@ -183,34 +183,34 @@ def test_a_suspended_job_has_the_reason_of_its_spec() -> None:
 
 
 def test_a_job_suspended_before_its_start_launches_nothing() -> None:
-    job = Job(spec(suspend=True))
+    job = SteppedJob(spec(suspend=True))
     assert job.see().actions == ()
     assert job.state.stage is Stage.SUSPENDED
 
 
 def test_suspending_a_job_whose_workers_are_not_ready_deletes_the_attempt() -> None:
-    job = Job()
+    job = SteppedJob()
     job.see()
     job.edit(suspend=True).see(attempt(1, head(), pending("w")), after=1)
     assert job.state.stage is Stage.ENDING
 
 
 def test_completing_during_a_drain_is_success() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.edit(suspend=True).see(all_ready(1), after=1)
     job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
     assert job.state.stage is Stage.SUCCEEDED
 
 
 def test_later_tiers_may_change_while_the_job_runs() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-a", 0), tier("on-demand-new")))
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     assert job.state.tier == "on-demand-new"
 
 
 def test_removing_the_current_tier_from_the_spec_drains_the_attempt_and_moves_on() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-b"),)).see(all_ready(1), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.DRAINING, Reason.TIER_REMOVED)
     job.see(attempt(1, exit=Exit.INTERRUPTED), after=1)
@@ -219,14 +219,14 @@ def test_removing_the_current_tier_from_the_spec_drains_the_attempt_and_moves_on
 
 
 def test_a_raised_max_failures_applies_to_the_running_attempt() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("spot-b"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-a", 1), tier("spot-b")))
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     assert job.state.stage is Stage.RECOVERING
 
 
 def test_fenced_handover_falls_back_before_a_stuck_attempt_is_gone() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     job.see(stuck, after=1)
     job.see(stuck, after=HANDOVER_GRACE_PERIOD - 0.1)
@@ -237,7 +237,7 @@ def test_fenced_handover_falls_back_before_a_stuck_attempt_is_gone() -> None:
 
 
 def test_pods_that_disappear_while_the_attempt_is_deleted_are_not_recorded() -> None:
-    job = Job(spec(tier("spot-a"), tier("on-demand", -1))).running()
+    job = SteppedJob(spec(tier("spot-a"), tier("on-demand", -1))).running()
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")))
     assert job.state.stage is Stage.ENDING
     before = job.state.attempt
@@ -248,7 +248,7 @@ def test_pods_that_disappear_while_the_attempt_is_deleted_are_not_recorded() -> 
 
 
 def test_handover_when_gone_waits_without_a_limit_for_the_old_attempt() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand"), handover=Handover.WHEN_GONE)).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"), handover=Handover.WHEN_GONE)).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     job.see(stuck, after=1)
     decision = job.see(stuck, after=3600)
@@ -260,14 +260,14 @@ def test_handover_when_gone_waits_without_a_limit_for_the_old_attempt() -> None:
 
 
 def test_handover_when_gone_first_deletes_an_unknown_attempt() -> None:
-    job = Job(spec(handover=Handover.WHEN_GONE))
+    job = SteppedJob(spec(handover=Handover.WHEN_GONE))
     decision = job.see(attempt(9, worker("old")))
     assert decision.actions == (Delete(9, Reason.STARTED),)
     assert job.number == 10
 
 
 def test_an_unreachable_cluster_is_not_a_vanished_attempt() -> None:
-    job = Job(spec(tier("spot-a", 5, 60), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 5, 60), tier("on-demand"))).running()
     for _ in range(6):
         job.see(unavailable={"spot-a": "the API server does not answer"}, after=11)
     assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, 0)
@@ -278,13 +278,13 @@ def test_an_unreachable_cluster_is_not_a_vanished_attempt() -> None:
 
 
 def test_an_unavailable_tier_is_skipped() -> None:
-    job = Job()
+    job = SteppedJob()
     decision = job.see(unavailable={"spot-a": "its CapacityTier does not exist"})
     assert decision.actions == (Launch(1, "spot-b"),)
 
 
 def test_an_older_observation_changes_nothing() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     old = Observation(0, (attempt(1, lost("w1-0"), lost("w1-1")),))
     decision = decide(job.spec, job.state, old, job.now + 1, Ordered())
     assert (decision.state, decision.actions, decision.reason) == (job.state, (), Reason.STALE_OBSERVATION)
@@ -292,7 +292,7 @@ def test_an_older_observation_changes_nothing() -> None:
 
 @pytest.mark.parametrize("step", [1.0, 59.0, 86_400.0])
 def test_a_clock_that_steps_back_does_not_extend_timers_or_reduce_node_time(step: float) -> None:
-    job = Job(spec(tier("spot-a", -1, 60), tier("on-demand")))
+    job = SteppedJob(spec(tier("spot-a", -1, 60), tier("on-demand")))
     job.see()
     stuck = attempt(1, head(), pending("w"))
     job.see(stuck, after=50)
@@ -304,7 +304,7 @@ def test_a_clock_that_steps_back_does_not_extend_timers_or_reduce_node_time(step
 
 
 def test_unknown_attempts_are_deleted_and_their_numbers_never_reused() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     decision = job.see(all_ready(1), attempt(40, worker("x")), after=1)
     assert decision.actions == (Delete(40, Reason.ALL_READY),)
     job.see(attempt(40, worker("x")), after=1)
@@ -312,7 +312,7 @@ def test_unknown_attempts_are_deleted_and_their_numbers_never_reused() -> None:
 
 
 def test_a_job_whose_state_was_lost_continues_after_the_newest_attempt_in_the_log() -> None:
-    job = Job()
+    job = SteppedJob()
     job.progress = Progress(30, 100, START, attempt=12)
     job.see()
     assert (job.number, job.state.attempt and job.state.attempt.start_step) == (13, 30)
@@ -327,7 +327,7 @@ class Prefers:
 
 
 def test_a_policy_that_chooses_another_tier_drains_the_live_attempt() -> None:
-    job = Job(policy=Prefers("on-demand")).running()
+    job = SteppedJob(policy=Prefers("on-demand")).running()
     job.policy = Prefers("spot-a")
     job.see(all_ready(1), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.DRAINING, Reason.POLICY)
@@ -338,14 +338,14 @@ def test_a_policy_that_chooses_another_tier_drains_the_live_attempt() -> None:
 
 @pytest.mark.parametrize("name", ["no-such-tier", None])
 def test_a_job_waits_when_its_policy_names_no_usable_tier(name: str | None) -> None:
-    job = Job(policy=Prefers(name))
+    job = SteppedJob(policy=Prefers(name))
     decision = job.see()
     assert (job.state.stage, decision.actions) == (Stage.IDLE, ())
     assert decision.wake_at is not None
 
 
 def test_suspending_a_job_on_an_unreachable_cluster_waits_for_the_grace_period_only() -> None:
-    job = Job(spec(tier("spot-a", 5, 600), grace=90)).running()
+    job = SteppedJob(spec(tier("spot-a", 5, 600), grace=90)).running()
     cut_off = {"spot-a": "the API server does not answer"}
     job.edit(suspend=True).see(unavailable=cut_off, after=1)
     assert job.state.stage is Stage.DRAINING
@@ -357,7 +357,7 @@ def test_suspending_a_job_on_an_unreachable_cluster_waits_for_the_grace_period_o
 
 def test_a_fence_during_a_drain_fails_the_job_only_if_another_controller_owns_the_log() -> None:
     for owner, stage in ((0, Stage.ENDING), (7, Stage.FAILED)):
-        job = Job().running()
+        job = SteppedJob().running()
         job.edit(suspend=True).see(all_ready(1), after=1)
         job.progress = Progress(5, 10, START, attempt=owner)
         job.see(all_ready(1), after=1)
@@ -367,7 +367,7 @@ def test_a_fence_during_a_drain_fails_the_job_only_if_another_controller_owns_th
 
 
 def test_restarting_at_the_first_tier_restarts_provision_timeout() -> None:
-    job = Job(spec(tier("spot-a", 0, 60), exhausted=Exhausted.RESTART))
+    job = SteppedJob(spec(tier("spot-a", 0, 60), exhausted=Exhausted.RESTART))
     job.see()
     job.see(attempt(1, head(), pending("w")), after=60)
     job.see(after=1)
@@ -375,7 +375,7 @@ def test_restarting_at_the_first_tier_restarts_provision_timeout() -> None:
 
 
 def test_a_finished_job_never_leaves_its_stage() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
     for edit in ({"suspend": True}, {"deadline": START}, {"tiers": (tier("x"),)}):
         job.edit(**edit).see(all_ready(1), attempt(2, worker("w")), after=1)
@@ -388,7 +388,7 @@ def test_a_spec_without_tiers_is_rejected() -> None:
 
 
 def test_the_history_keeps_the_newest_twenty_attempts_with_their_steps() -> None:
-    job = Job(spec(tier("spot-a", -1)))
+    job = SteppedJob(spec(tier("spot-a", -1)))
     for number in range(1, 26):
         job.running(number)
         job.commit(number).see(all_ready(number), after=1)
@@ -428,11 +428,11 @@ def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_wa
 
 
 def test_a_job_without_an_attempt_holds_no_nodes() -> None:
-    job = Job(spec(suspend=True))
+    job = SteppedJob(spec(suspend=True))
     job.state = replace(JobState(), nodes=3)
     assert job.see().state.nodes == 0
 
 
 def test_a_decision_without_a_move_has_reason_steady() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     assert job.see(all_ready(1), after=1).reason is Reason.STEADY

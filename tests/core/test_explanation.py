@@ -12,7 +12,7 @@ from spotladder.core.explanation import Explanation, explain
 from spotladder.core.model import Blocker, Exhausted, Exit, OnInsufficientCapacity, PodPhase, PodSeen
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 from tests.core.test_contact import cut_off
 
 PROVISION = 300.0
@@ -20,21 +20,21 @@ SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu"
 KUEUE = "Kueue holds the attempt in queue team: insufficient unused quota for cpu in flavor spot, 1 more needed"
 
 
-def job(**more: Any) -> Job:
+def job(**more: Any) -> SteppedJob:
     limits = {"attribution_window": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "recovery_timeout": 90.0}
-    return Job(spec(tier("spot-a", 2, PROVISION), tier("on-demand", -1), **{**limits, **more}))
+    return SteppedJob(spec(tier("spot-a", 2, PROVISION), tier("on-demand", -1), **{**limits, **more}))
 
 
 def says(uid: str, words: str) -> PodSeen:
     return replace(pending(uid), waiting_message=words)
 
 
-def explanation_of(found: Job) -> Explanation | None:
+def explanation_of(found: SteppedJob) -> Explanation | None:
     return explain(Situation(found.spec, found.state, found.last_seen, found.now))
 
 
-def waiting(*pods: PodSeen, **facts: Any) -> Callable[[], Job]:
-    def build() -> Job:
+def waiting(*pods: PodSeen, **facts: Any) -> Callable[[], SteppedJob]:
+    def build() -> SteppedJob:
         made = job()
         made.see()
         made.see(attempt(1, head(), *pods, **facts), after=10)
@@ -43,8 +43,8 @@ def waiting(*pods: PodSeen, **facts: Any) -> Callable[[], Job]:
     return build
 
 
-def recovering(*pods: PodSeen) -> Callable[[], Job]:
-    def build() -> Job:
+def recovering(*pods: PodSeen) -> Callable[[], SteppedJob]:
+    def build() -> SteppedJob:
         made = job().running()
         made.see(attempt(1, head(), worker("w1-0"), lost("w1-1"), *pods), after=10)
         return made
@@ -52,7 +52,7 @@ def recovering(*pods: PodSeen) -> Callable[[], Job]:
     return build
 
 
-def ended() -> Job:
+def ended() -> SteppedJob:
     made = job().running()
     made.see(all_ready(1, exit=Exit.FAILED, message="exit code 1"), after=10)
     return made
@@ -102,7 +102,7 @@ def placed(uid: str) -> PodSeen:
     ],
 )  # fmt: skip
 def test_the_explanation_has_the_cause_of_the_wait_its_timer_and_the_next_step(
-    build: Callable[[], Job], message: str, timer: str, length: float | None, then: str
+    build: Callable[[], SteppedJob], message: str, timer: str, length: float | None, then: str
 ) -> None:
     made = build()
     found = explanation_of(made)
@@ -153,7 +153,7 @@ def test_the_job_leaves_the_tier_exactly_when_the_explanation_says() -> None:
 
 
 def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
-    made = Job(spec(tier("spot-a", 0, PROVISION), exhausted=Exhausted.WAIT))
+    made = SteppedJob(spec(tier("spot-a", 0, PROVISION), exhausted=Exhausted.WAIT))
     made.see()
     made.see(attempt(1, head(), pending("w-0")), after=PROVISION + 1)
     made.see(after=1)
@@ -163,13 +163,13 @@ def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
 
 
 @pytest.mark.parametrize("build", [lambda: job().running(), ended])
-def test_a_running_job_has_no_explanation(build: Callable[[], Job]) -> None:
+def test_a_running_job_has_no_explanation(build: Callable[[], SteppedJob]) -> None:
     assert explanation_of(build()) is None
 
 
 def test_with_fallback_on_insufficient_capacity_a_refusal_ends_the_wait_at_once() -> None:
     impatient = tier("spot-a", 0, PROVISION, on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
-    made = Job(spec(impatient, tier("on-demand", -1)))
+    made = SteppedJob(spec(impatient, tier("on-demand", -1)))
     made.see()
     made.see(attempt(1, head(), says("w-0", SCHEDULER), refused=True), after=10)
     assert explanation_of(made) is None  # it is on its way to the next tier

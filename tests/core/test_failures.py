@@ -10,11 +10,11 @@ from spotladder.core.accounting import account, held_nodes
 from spotladder.core.losses import UNCOUNTED
 from spotladder.core.model import Delete, Exit, FailureUnit, JobState, Launch, PodPhase, Price, Stage
 from spotladder.core.reasons import Cause, Reason
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
 
 
 def test_the_first_attempt_is_planned_before_it_is_launched() -> None:
-    job = Job()
+    job = SteppedJob()
     decision = job.see()
     assert job.reasons == [Reason.STARTED]
     assert decision.actions == (Launch(1, "spot-a"),)
@@ -26,7 +26,7 @@ def test_the_first_attempt_is_planned_before_it_is_launched() -> None:
     [(0, 1, "spot-b"), (1, 1, "spot-a"), (1, 2, "spot-b"), (3, 3, "spot-a"), (3, 4, "spot-b"), (-1, 50, "spot-a")],
 )
 def test_one_failure_more_than_max_failures_falls_back(max_failures: int, losses: int, tier_after: str) -> None:
-    job = Job(spec(tier("spot-a", max_failures), tier("spot-b", 0))).running()
+    job = SteppedJob(spec(tier("spot-a", max_failures), tier("spot-b", 0))).running()
     for index in range(losses):
         job.see(attempt(1, head(), lost(f"w1-{index}"), worker(f"w1-{index + 1}")), after=1)
     if job.state.stage is Stage.ENDING:
@@ -36,21 +36,21 @@ def test_one_failure_more_than_max_failures_falls_back(max_failures: int, losses
 
 
 def test_a_pod_seen_lost_twice_counts_once() -> None:
-    job = Job(spec(tier("spot-a", 5))).running()
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
     for _ in range(3):
         job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     assert job.state.record("spot-a").failures == 1
 
 
 def test_a_pod_that_vanishes_counts_once_with_cause_unknown() -> None:
-    job = Job(spec(tier("spot-a", 5))).running()
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
     job.see(attempt(1, head(), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("w1-1")), after=1)
     assert [(loss.pod, loss.cause) for loss in job.losses] == [("w1-0", Cause.UNKNOWN)]
 
 
 def test_a_pod_that_disappears_and_reappears_counts_at_most_once() -> None:
-    job = Job(spec(tier("spot-a", 5))).running()
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
     for seen in (attempt(1, head(), worker("w1-1")), all_ready(1)) * 4:
         job.see(seen, after=1)
     assert job.state.record("spot-a").failures == 1
@@ -59,14 +59,14 @@ def test_a_pod_that_disappears_and_reappears_counts_at_most_once() -> None:
 
 @pytest.mark.parametrize("cause", sorted(set(Cause) - UNCOUNTED))
 def test_a_loss_of_every_counted_cause_exhausts_the_tier(cause: Cause) -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
     job.lose_attempt(lost("w1-0", cause), worker("w1-1"))
     assert job.reasons[-3:] == [Reason.MAX_FAILURES_EXCEEDED, Reason.GONE, Reason.FELL_BACK]
     assert job.state.tier == "on-demand"
 
 
 def test_failures_of_one_tier_do_not_count_in_the_next() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("spot-b", 1), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b", 1), tier("on-demand"))).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     job.running(2)
     job.see(attempt(2, head(), lost("w2-0"), worker("w2-1")), after=1)
@@ -76,13 +76,13 @@ def test_failures_of_one_tier_do_not_count_in_the_next() -> None:
 
 def test_both_workers_lost_at_once_are_two_failures_by_pod_and_one_by_interruption() -> None:
     for unit, failures in ((FailureUnit.POD, 2), (FailureUnit.INTERRUPTION, 1)):
-        job = Job(spec(tier("spot-a", 5), failure_unit=unit)).running()
+        job = SteppedJob(spec(tier("spot-a", 5), failure_unit=unit)).running()
         job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
         assert job.state.failures == failures
 
 
 def test_with_unit_interruption_a_loss_counts_again_after_all_workers_were_ready() -> None:
-    job = Job(spec(tier("spot-a", 5), failure_unit=FailureUnit.INTERRUPTION)).running()
+    job = SteppedJob(spec(tier("spot-a", 5), failure_unit=FailureUnit.INTERRUPTION)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("new-0"), lost("w1-1")), after=1)
     assert job.state.failures == 1
@@ -92,7 +92,7 @@ def test_with_unit_interruption_a_loss_counts_again_after_all_workers_were_ready
 
 
 def test_backoff_limit_counts_failures_over_all_tiers_and_fails_the_job() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("spot-b", -1), backoff_limit=1)).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b", -1), backoff_limit=1)).running()
     job.lose_attempt(lost("w1-0"), worker("w1-1"))
     job.running(2)
     job.see(attempt(2, head(), lost("w2-0"), worker("w2-1")), after=1)
@@ -102,14 +102,14 @@ def test_backoff_limit_counts_failures_over_all_tiers_and_fails_the_job() -> Non
 
 
 def test_a_noticed_pod_that_is_lost_afterwards_counts_once() -> None:
-    job = Job(spec(tier("spot-a", 2))).running()
+    job = SteppedJob(spec(tier("spot-a", 2))).running()
     job.see(attempt(1, head(), noticed("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
 
 
 def test_a_second_notice_during_the_drain_counts() -> None:
-    job = Job(spec(tier("spot-a", 1), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand"))).running()
     job.see(attempt(1, head(), noticed("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), noticed("w1-0"), noticed("w1-1")), after=1)
     assert job.state.record("spot-a").failures == 2
@@ -119,7 +119,7 @@ def test_a_second_notice_during_the_drain_counts() -> None:
 
 
 def test_pods_lost_while_the_attempt_is_drained_for_a_suspension_are_not_failures() -> None:
-    job = Job(spec(tier("spot-a", 0))).running()
+    job = SteppedJob(spec(tier("spot-a", 0))).running()
     job.edit(suspend=True)
     job.see(all_ready(1), after=1)
     job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
@@ -127,7 +127,7 @@ def test_pods_lost_while_the_attempt_is_drained_for_a_suspension_are_not_failure
 
 
 def test_the_loss_of_the_head_ends_the_attempt_and_is_one_failure() -> None:
-    job = Job(spec(tier("spot-a", 1))).running()
+    job = SteppedJob(spec(tier("spot-a", 1))).running()
     job.see(attempt(1, head(PodPhase.LOST), worker("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(PodPhase.LOST), worker("w1-0"), worker("w1-1")), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.HEAD_LOST)
@@ -135,21 +135,21 @@ def test_the_loss_of_the_head_ends_the_attempt_and_is_one_failure() -> None:
 
 
 def test_a_vanished_attempt_is_one_failure_and_starts_again_on_the_same_tier() -> None:
-    job = Job(spec(tier("spot-a", 1), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand"))).running()
     job.see(after=1)
     assert job.reasons[-3:] == [Reason.VANISHED, Reason.GONE, Reason.STARTED]
     assert (job.state.tier, job.state.record("spot-a").failures, job.number) == ("spot-a", 1, 2)
 
 
 def test_the_delete_action_is_repeated_until_the_attempt_is_gone() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
     gone = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
     assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
 
 
 def test_losses_within_max_failures_are_recovered_within_the_attempt() -> None:
-    job = Job(spec(tier("spot-a", 2))).running()
+    job = SteppedJob(spec(tier("spot-a", 2))).running()
     decision = job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
     assert job.state.stage is Stage.RECOVERING
     assert decision.actions == ()
@@ -159,19 +159,19 @@ def test_a_failure_without_a_lost_pod_is_recorded_under_the_name_of_the_attempt(
     """The name makes the failure count only once; users see it next to the names of pods."""
     ends = {"interrupted": Exit.INTERRUPTED, "lost": Exit.LOST}
     for name, end in ends.items():
-        job = Job(spec(tier("spot-a", -1))).running()
+        job = SteppedJob(spec(tier("spot-a", -1))).running()
         job.see(attempt(1, exit=end), after=1)
         assert [(loss.pod, loss.tier) for loss in job.losses] == [(f"attempt-1/{name}", "spot-a")]
-    job = Job(spec(tier("spot-a", -1))).running()
+    job = SteppedJob(spec(tier("spot-a", -1))).running()
     job.see(after=1)
     assert [loss.pod for loss in job.losses] == ["attempt-1/vanished"]
-    job = Job(spec(tier("spot-a", -1), stall_timeout=60)).running()
+    job = SteppedJob(spec(tier("spot-a", -1), stall_timeout=60)).running()
     job.see(all_ready(1), after=60)
     assert [loss.pod for loss in job.losses] == ["attempt-1/stalled"]
 
 
 def test_each_reconcile_adds_the_cost_of_the_held_nodes_and_their_on_demand_cost() -> None:
-    job = Job(spec(priced("spot-a", 0.42, 1.41, max_failures=1), stall_timeout=1e9)).running()
+    job = SteppedJob(spec(priced("spot-a", 0.42, 1.41, max_failures=1), stall_timeout=1e9)).running()
     before = job.state.record("spot-a")
     job.see(all_ready(1), after=3600)
     record = job.state.record("spot-a")
@@ -190,7 +190,7 @@ def test_node_time_without_a_known_price_is_recorded_as_unpriced() -> None:
         (priced("spot-a", 0.42, 1.41, max_failures=1), 0.0),
         (tier("spot-a", 1, price=Price(known=False)), 2 * 3600),
     ):
-        job = Job(spec(one, stall_timeout=1e9)).running()
+        job = SteppedJob(spec(one, stall_timeout=1e9)).running()
         before = job.state.record("spot-a").unpriced
         job.see(all_ready(1), after=3600)
         assert job.state.record("spot-a").unpriced - before == pytest.approx(unpriced)

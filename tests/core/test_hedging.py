@@ -28,7 +28,7 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
 from spotladder.core.standing_by import STANDBY_RETRY_INTERVAL
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, priced, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, priced, spec, tier, worker
 from tests.core.test_standing_by import Wish
 
 AFTER = 300.0
@@ -43,14 +43,14 @@ def tiers(**more: Any) -> JobSpec:
     return replace(spec(*chosen, overlap=Overlap(budget=5.0, hedge_after=AFTER)), **more)
 
 
-def waiting(made: JobSpec | None = None, seen: AttemptSeen = WITHOUT_NODES) -> Job:
+def waiting(made: JobSpec | None = None, seen: AttemptSeen = WITHOUT_NODES) -> SteppedJob:
     """A job whose first attempt waits for capacity."""
-    job = Job(made or tiers()).planned()
+    job = SteppedJob(made or tiers()).planned()
     job.see(seen)
     return job
 
 
-def hedged(made: JobSpec | None = None) -> Job:
+def hedged(made: JobSpec | None = None) -> SteppedJob:
     """The same with a hedge that has been launched and has no nodes yet."""
     job = waiting(made)
     assert job.see(WITHOUT_NODES, after=AFTER).standby_changes[0].message == HEDGED
@@ -128,7 +128,7 @@ def test_a_job_whose_nodes_are_lost_later_waits_again_before_the_next_hedge() ->
     assert (job.number, job.state.failures) == (3, len(job.losses))
 
 
-ENDS: Mapping[str, tuple[Callable[[Job], Any], Reason, Reason | None, int]] = {
+ENDS: Mapping[str, tuple[Callable[[SteppedJob], Any], Reason, Reason | None, int]] = {
     "provisionTimeout": (
         lambda job: job.see(WITHOUT_NODES, booting(), after=300),
         Reason.INSUFFICIENT_CAPACITY,
@@ -157,7 +157,7 @@ def lost_head() -> PodSeen:
 
 @pytest.mark.parametrize(("happens", "reason", "exhausted", "failures"), ENDS.values(), ids=ENDS)
 def test_a_live_attempt_that_ends_by_itself_is_followed_by_its_hedge(
-    happens: Callable[[Job], Any], reason: Reason, exhausted: Reason | None, failures: int
+    happens: Callable[[SteppedJob], Any], reason: Reason, exhausted: Reason | None, failures: int
 ) -> None:
     job = hedged()
     happens(job)

@@ -12,16 +12,16 @@ from spotladder.core.policies.greedy import Greedy
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.operator.reconcile.load import unpriced_idle
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 PARTIAL = (attempt(1, head(), worker("w1-0"), pending("w1-1")),)
 """One of two workers has a node."""
 
 
-def job(budget: float | None = 0.5, **more: object) -> Job:
+def job(budget: float | None = 0.5, **more: object) -> SteppedJob:
     """Two workers on a tier of 3.60 USD per node-hour: 0.001 USD per node and second. provisionTimeout is 1 h."""
     spot = replace(tier("spot-a", -1, 3600), price=Price(3.6, 7.2), idle_budget=budget)
-    made = Job(spec(spot, tier("on-demand"), **more))
+    made = SteppedJob(spec(spot, tier("on-demand"), **more))
     made.see()
     return made
 
@@ -118,7 +118,7 @@ def test_an_unknown_price_is_not_counted_and_is_reported() -> None:
 
 def test_a_policy_that_returns_to_the_tier_keeps_it_open() -> None:
     spot = replace(tier("spot-a", -1, 3600), price=Price(3.6, 7.2), idle_budget=0.5)
-    made = Job(spec(spot, max_duration=1e6, work=3600.0), Greedy())
+    made = SteppedJob(spec(spot, max_duration=1e6, work=3600.0), Greedy())
     made.see()
     made.see(*PARTIAL)
     made.see(*PARTIAL, after=500)

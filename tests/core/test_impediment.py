@@ -24,26 +24,28 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import Job, all_ready, attempt, head, pending, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, spec, tier, worker
 
 LIMITS = {"attribution_window": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
 PROVISION, QUEUE = 300.0, 1000.0
 Facts = dict[str, Any]
 
 
-def queued() -> Job:
-    return Job(spec(tier("spot-a", 0, PROVISION, queue_timeout=QUEUE), tier("on-demand", -1), **LIMITS)).planned()
+def queued() -> SteppedJob:
+    return SteppedJob(
+        spec(tier("spot-a", 0, PROVISION, queue_timeout=QUEUE), tier("on-demand", -1), **LIMITS)
+    ).planned()
 
 
-def starting(**more: Any) -> Job:
-    job = Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **{**LIMITS, **more}))
+def starting(**more: Any) -> SteppedJob:
+    job = SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **{**LIMITS, **more}))
     job.see()
     job.see(attempt(1, head(), pending("w-0"), pending("w-1")), after=1)
     return job
 
 
-def running() -> Job:
-    return Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).running()
+def running() -> SteppedJob:
+    return SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).running()
 
 
 def placed(uid: str, **more: Any) -> PodSeen:
@@ -54,22 +56,22 @@ def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
     return PodSeen(uid, role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
 
 
-def waits(**facts: Any) -> Callable[[Job], None]:
-    def see(job: Job) -> None:
+def waits(**facts: Any) -> Callable[[SteppedJob], None]:
+    def see(job: SteppedJob) -> None:
         job.see(attempt(1, head(), pending("w-0"), pending("w-1"), **facts), after=1)
 
     return see
 
 
-def held(queue: QueueSeen) -> Callable[[Job], None]:
+def held(queue: QueueSeen) -> Callable[[SteppedJob], None]:
     return lambda job: job.see(attempt(1, queue=queue), after=1) and None
 
 
-def trains(**facts: Any) -> Callable[[Job], None]:
+def trains(**facts: Any) -> Callable[[SteppedJob], None]:
     return lambda job: job.see(all_ready(1, **facts), after=1)  # type: ignore[return-value]
 
 
-def crash(job: Job) -> None:
+def crash(job: SteppedJob) -> None:
     gone = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=2)
     job.see(attempt(1, replace(gone, exit_message="no such option: --bogus-flag")), after=1)
     job.see(after=1)
@@ -79,11 +81,11 @@ def crash(job: Job) -> None:
 class Shows:
     """How the facts of the rule are produced, and the message for the user; `ends` is the reason at the timer's end."""
 
-    shown_by: Callable[[Job], None]
+    shown_by: Callable[[SteppedJob], None]
     says: str
     ends: Reason | None = None
     limit: float = 0.0
-    begin: Callable[[], Job] = starting
+    begin: Callable[[], SteppedJob] = starting
 
 
 ROWS = {
@@ -116,7 +118,7 @@ ROWS = {
         lambda job: job.see(unavailable={"spot-a": "8 of 8 nodes are in use"}, limited=frozenset({"spot-a"}), after=1)
         and None,
         "8 of 8 nodes are in use", Reason.LIMIT_REACHED, PROVISION,
-        lambda: Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
+        lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
     Reason.IMAGE_UNAVAILABLE: Shows(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
     Reason.BLOCKED: Shows(waits(blocked='secret "key" not found'), 'secret "key" not found'),
@@ -135,7 +137,7 @@ ROWS = {
     Reason.WAITING_FOR_PODS: Shows(
         lambda job: job.see(attempt(1, placed("w-0"), worker("w-1", ready=False)), after=1) and None,
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
-        lambda: Job(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
+        lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
     Reason.WAITING_FOR_RAY: Shows(
         lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1) and None,
@@ -217,7 +219,7 @@ def test_a_job_that_trains_has_no_impediment() -> None:
 
 @pytest.mark.parametrize("end", list(Exhausted))
 def test_the_wait_before_a_restart_at_the_first_tier_is_a_wait_for_capacity(end: Exhausted) -> None:
-    job = Job(spec(tier("spot-a", 0, 30), exhausted=end))
+    job = SteppedJob(spec(tier("spot-a", 0, 30), exhausted=end))
     job.see()
     job.see(attempt(1, head(), pending("w-0")), after=31)
     job.see(after=1)

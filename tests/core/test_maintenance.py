@@ -24,15 +24,28 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.replacing import COMMIT_RESERVE
 from spotladder.core.situation import MAINTENANCE_LIMIT, REMOVAL_DELAY
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, priced, spec, tier, worker
+from tests.core.builders import (
+    START,
+    SteppedJob,
+    all_ready,
+    attempt,
+    head,
+    lost,
+    noticed,
+    pending,
+    priced,
+    spec,
+    tier,
+    worker,
+)
 
 
 def leaving(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
     return PodSeen(uid, role, noticed=True, cause=Cause.MAINTENANCE, node="n1", name=uid)
 
 
-def strict() -> Job:
-    return Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+def strict() -> SteppedJob:
+    return SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
 
 
 @pytest.mark.parametrize("pod", [leaving("w1-1"), leaving("head", PodRole.HEAD)], ids=["worker", "head"])
@@ -51,7 +64,7 @@ def test_the_job_commits_leaves_the_node_and_stays_on_its_tier(pod: PodSeen) -> 
 
 @pytest.mark.parametrize("unit", FailureUnit)
 def test_a_pod_evicted_by_maintenance_is_no_failure(unit: FailureUnit) -> None:
-    job = Job(spec(tier("spot-a", 0), failure_unit=unit)).running()
+    job = SteppedJob(spec(tier("spot-a", 0), failure_unit=unit)).running()
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1", Cause.MAINTENANCE)), after=1)
     assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, 0)
     assert [(loss.pod, loss.cause) for loss in job.losses] == [("w1-1", Cause.MAINTENANCE)]
@@ -64,20 +77,20 @@ def test_a_program_that_fails_during_maintenance_counts_as_interrupted() -> None
 
 
 def test_an_attempt_that_does_not_run_yet_ends_at_once() -> None:
-    job = Job(spec(tier("spot-a", 0)))
+    job = SteppedJob(spec(tier("spot-a", 0)))
     job.see()
     job.see(attempt(1, leaving("head", PodRole.HEAD), pending("w")), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.MAINTENANCE)
 
 
 def test_a_reclaim_during_maintenance_counts() -> None:
-    job = Job(spec(tier("spot-a", 5))).running()
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
     job.see(attempt(1, head(), leaving("w1-0"), replace(noticed("w1-1"), cause=Cause.INTERRUPTION)), after=1)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, Reason.EVICTION_NOTICE, 1)
 
 
 def test_a_pod_deleted_by_a_user_counts_with_cause_deleted() -> None:
-    job = Job(spec(tier("spot-a", 5))).running()
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
     deleted = PodSeen("w1-1", phase=PodPhase.LOST, ready=False, cause=Cause.DELETED)
     job.see(attempt(1, head(), worker("w1-0"), deleted, exit=Exit.INTERRUPTED), after=1)
     assert [loss.cause for loss in job.losses] == [Cause.DELETED]
@@ -85,7 +98,7 @@ def test_a_pod_deleted_by_a_user_counts_with_cause_deleted() -> None:
 
 
 def test_exit_75_without_a_lost_pod_counts_as_an_interruption() -> None:
-    job = Job(spec(tier("spot-a", 5))).running()
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
     job.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
     assert [loss.cause for loss in job.losses] == [Cause.INTERRUPTION]
 
@@ -93,9 +106,9 @@ def test_exit_75_without_a_lost_pod_counts_as_an_interruption() -> None:
 # --- the nodes are replaced before the program leaves them ---
 
 
-def replaceable() -> Job:
+def replaceable() -> SteppedJob:
     """A job that runs on a tier with surge, and whose first failure exhausts the tier."""
-    made = Job(spec(tier("on-demand", 0, 900.0, surge=True), tier("other", -1), grace=20.0)).running()
+    made = SteppedJob(spec(tier("on-demand", 0, 900.0, surge=True), tier("other", -1), grace=20.0)).running()
     made.progress = Progress(5, 100, START, 1, hands_over=True)
     return made
 
@@ -176,15 +189,15 @@ def test_a_drained_pod_that_is_evicted_by_force_is_no_failure() -> None:
 # --- the next attempt boots before the program leaves the node ---
 
 
-def overlapping() -> Job:
+def overlapping() -> SteppedJob:
     """A job with overlap whose workers cannot be replaced inside the attempt."""
-    made = Job(spec(priced("on-demand", 3.0, 3.0, max_failures=0), overlap=Overlap())).running()
+    made = SteppedJob(spec(priced("on-demand", 3.0, 3.0, max_failures=0), overlap=Overlap())).running()
     made.progress = Progress(5, 100, START, 1, stands_by=True)
     made.see(all_ready(1), after=1)
     return made
 
 
-def relieved() -> tuple[Job, AttemptSeen]:
+def relieved() -> tuple[SteppedJob, AttemptSeen]:
     """Its head is on a node that is drained, and the next attempt boots."""
     job = overlapping()
     seen = attempt(1, leaving("head", PodRole.HEAD), worker("w1-0"), worker("w1-1"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from spotladder.core.model import Exit, Stage
 from spotladder.core.reasons import Reason
-from tests.core.builders import Job, all_ready, lost, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, lost, spec, tier, worker
 
 
 def test_each_move_has_its_stages_its_reason_and_its_attempt() -> None:
-    made = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    made = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
     made.lose_attempt(lost("w1-0"), worker("w1-1"))
     assert [(move.source, move.target, move.reason, move.attempt, move.tier) for move in made.moves] == [
         (Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "spot-a"),
@@ -20,7 +20,7 @@ def test_each_move_has_its_stages_its_reason_and_its_attempt() -> None:
 
 
 def test_a_move_without_an_attempt_has_the_number_and_the_tier_of_the_last_one() -> None:
-    made = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running().edit(suspend=True)
+    made = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running().edit(suspend=True)
     made.see(all_ready(1), after=1)
     made.see(all_ready(1, exit=Exit.INTERRUPTED), after=1)
     made.see(after=1)

@@ -9,7 +9,7 @@ import pytest
 from spotladder.core.model import CapacityType, JobSpec, JobState, Tier, TierRecord
 from spotladder.core.notice_fit import misfits_of, notice_misfits
 from spotladder.core.reasons import Reason
-from tests.core.builders import Job, all_ready
+from tests.core.builders import SteppedJob, all_ready
 
 SPOT = Tier("spot-a", capacity_type=CapacityType.SPOT, notice=30.0)
 ON_DEMAND = Tier("on-demand", notice=30.0)
@@ -57,7 +57,7 @@ def test_a_running_job_has_the_same_message_at_every_moment_of_an_hour() -> None
 
 
 def test_the_state_keeps_the_longest_commit_of_the_log() -> None:
-    job = Job().running()
+    job = SteppedJob().running()
     for step, seconds in ((10, 4.0), (20, 94.0), (30, 5.0)):
         job.commit(step)
         job.progress = replace(job.progress, commit_seconds=seconds)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from spotladder.core.model import Launch, Stage
 from spotladder.core.reasons import Reason
-from tests.core.builders import Job, all_ready, attempt, spec, tier
+from tests.core.builders import SteppedJob, all_ready, attempt, spec, tier
 
 SILENT = "KubeRay does not act: RayJob a has no status"
 
 
 def test_no_tier_is_exhausted_while_kuberay_does_not_act_on_the_attempt() -> None:
-    job = Job(spec(tier("spot-a", 0, 20.0), tier("on-demand", -1, 20.0)))
+    job = SteppedJob(spec(tier("spot-a", 0, 20.0), tier("on-demand", -1, 20.0)))
     job.see()
     job.see(after=10)
     for _ in range(100):
@@ -23,7 +23,7 @@ def test_no_tier_is_exhausted_while_kuberay_does_not_act_on_the_attempt() -> Non
 
 
 def test_provision_timeout_resumes_when_the_operator_acts_again() -> None:
-    job = Job(spec(tier("spot-a", 0, 60.0)))
+    job = SteppedJob(spec(tier("spot-a", 0, 60.0)))
     job.see()
     for _ in range(10):
         job.see(attempt(1, operator_silent=SILENT), after=50)
@@ -35,7 +35,7 @@ def test_provision_timeout_resumes_when_the_operator_acts_again() -> None:
 
 def test_provision_timeout_expires_only_after_the_operator_has_acted() -> None:
     """Before the operator has acted, it is unknown whether there is capacity."""
-    job = Job(spec(tier("spot-a", 0, 3.0), tier("on-demand", -1, 3.0)))
+    job = SteppedJob(spec(tier("spot-a", 0, 3.0), tier("on-demand", -1, 3.0)))
     job.see()
     job.see(launched=True, after=1)
     for _ in range(5):

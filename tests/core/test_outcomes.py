@@ -16,7 +16,7 @@ from spotladder.core.model import NO_OUTCOMES, AgeCounts, JobState, Outcomes, Sp
 from spotladder.core.outcomes import ENDED_LIMIT, SURVIVED_LIMIT, added, observed_between
 from spotladder.core.policies.adaptive_zones import weights
 from spotladder.policies.adaptive_model import shipped
-from tests.core.builders import Job, spec, tier
+from tests.core.builders import SteppedJob, spec, tier
 
 CLASSES = len(AGES)
 
@@ -121,7 +121,7 @@ def test_more_evictions_at_an_age_never_lower_its_hazard(fleet: Outcomes, place:
 
 def test_a_job_takes_the_fleets_outcomes_once_when_it_plans_its_first_attempt() -> None:
     found = Outcomes(AgeCounts(counts(c0=5), counts(c0=4)))
-    job = Job(spec(replace(tier("spot-a"), fleet=found), tier("on-demand"))).planned()
+    job = SteppedJob(spec(replace(tier("spot-a"), fleet=found), tier("on-demand"))).planned()
     assert job.state.record("spot-a").fleet == found
     assert job.state.record("on-demand").fleet == NO_OUTCOMES
     job.edit(tiers=(tier("spot-a"), tier("on-demand"))).running()

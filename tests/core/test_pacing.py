@@ -6,14 +6,14 @@ from spotladder.core.impediment import classify
 from spotladder.core.model import Exit, Observation, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import Job, all_ready, attempt, head, noticed, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, noticed, spec, tier, worker
 
 
-def forever() -> Job:
-    return Job(spec(tier("on-demand", -1)))
+def forever() -> SteppedJob:
+    return SteppedJob(spec(tier("on-demand", -1)))
 
 
-def stops(job: Job, **ended: object) -> float:
+def stops(job: SteppedJob, **ended: object) -> float:
     """The live attempt stops with exit code 75. Returns the wait before the next attempt in seconds."""
     number = job.number
     job.see(all_ready(number, exit=Exit.INTERRUPTED, **ended), after=1)

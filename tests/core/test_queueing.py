@@ -22,16 +22,16 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 SAID = "insufficient unused quota for cpu in flavor spot, 1 more needed"
 HELD = QueueSeen("team", held=True, message=SAID)
 DAY = 86_400.0
 
 
-def waiting(**more: Any) -> Job:
+def waiting(**more: Any) -> SteppedJob:
     """A job whose first attempt is held by the queue."""
-    job = Job(spec(tier("spot-a", 0, 300.0, **more), tier("on-demand", -1)))
+    job = SteppedJob(spec(tier("spot-a", 0, 300.0, **more), tier("on-demand", -1)))
     job.see()
     job.see(held(1), after=1)
     return job
@@ -101,7 +101,7 @@ PODS = (lost("head", Cause.DELETED), lost("w1-0", Cause.DELETED), lost("w1-1", C
     ids=["going", "gone", "no Workload", "admitted again", "its program failed", "its cluster is gone"],
 )  # fmt: skip
 def test_a_preemption_is_one_eviction_and_no_failure_of_the_program(seen: AttemptSeen, unit: FailureUnit) -> None:
-    job = Job(spec(tier("spot-a", 1), tier("on-demand", -1), failure_unit=unit)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand", -1), failure_unit=unit)).running()
     job.see(seen, after=5)
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.PREEMPTED)
     assert (job.state.failures, job.state.application_failures) == (1, 0)
@@ -111,7 +111,7 @@ def test_a_preemption_is_one_eviction_and_no_failure_of_the_program(seen: Attemp
 
 
 def test_a_preemption_counts_towards_max_failures() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
     job.see(held(1, queue=evicted(QueueEviction.PREEMPTED)), after=5)
     assert job.state.record("spot-a").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
 
@@ -124,7 +124,7 @@ def test_a_preemption_counts_towards_max_failures() -> None:
     ],
 )
 def test_an_attempt_ended_by_the_queue_or_its_administrator_is_no_failure(why: QueueEviction, reason: Reason) -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
     job.see(held(1, *PODS, queue=evicted(why)), after=5)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, reason, 0)
     job.see(after=1)
@@ -148,7 +148,7 @@ def test_waiting_for_quota_again_does_not_use_up_provision_timeout() -> None:
 
 
 def test_a_deactivated_workload_pauses_the_job_until_it_is_activated() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
     job.see(held(1, *PODS, queue=evicted(QueueEviction.DEACTIVATED)), after=5)
     for _ in range(10):
         job.see(held(1, queue=evicted(QueueEviction.DEACTIVATED)), after=DAY)
@@ -173,7 +173,7 @@ CRASHED_HEAD = replace(GONE_HEAD, cause=Cause.APP_ERROR, exit_code=1)
 )  # fmt: skip
 @pytest.mark.parametrize("running", [True, False], ids=["ready before", "not ready before"])
 def test_a_head_that_a_deactivation_removes_is_no_failure(seen: AttemptSeen, running: bool) -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand", -1)))
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1)))
     if running:
         job.running()
     else:
@@ -200,12 +200,12 @@ def test_an_attempt_suspended_without_a_queue_waits_before_its_start_and_is_lost
     job = waiting()
     job.see(held(1, queue=by_hand), after=DAY)
     assert (job.state.stage, job.state.failures) == (Stage.STARTING, 0)
-    job = Job(spec(tier("spot-a", 1), tier("on-demand", -1))).running()
+    job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand", -1))).running()
     job.see(held(1, *PODS, queue=by_hand), after=5)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.HEAD_LOST, 1)
 
 
 def test_a_program_that_succeeded_is_not_preempted_afterwards() -> None:
-    job = Job(spec(tier("spot-a", 0))).running()
+    job = SteppedJob(spec(tier("spot-a", 0))).running()
     job.see(held(1, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.SUCCEEDED), after=5)
     assert job.state.stage is Stage.SUCCEEDED

@@ -22,7 +22,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, spec, tier, worker
 
 WINDOW = 60.0
 CONTACT = 100.0
@@ -47,7 +47,7 @@ def silent(uid: str) -> PodSeen:
     return lost(uid, Cause.NODE_LOST, silent=True)
 
 
-def seconds_until(made: Job, shown: Shown, acts: type[Launch] | type[Replace]) -> float:
+def seconds_until(made: SteppedJob, shown: Shown, acts: type[Launch] | type[Replace]) -> float:
     """Seconds from the loss until the first action of this kind."""
     since = 0.0
     while since < 300:
@@ -114,7 +114,7 @@ def seconds_until(made: Job, shown: Shown, acts: type[Launch] | type[Replace]) -
     ],
 )
 def test_the_next_attempt_is_launched_within(shown: Shown, more: dict[str, object], within: float) -> None:
-    made = Job(job_spec(**more)).running()
+    made = SteppedJob(job_spec(**more)).running()
     assert seconds_until(made, shown, Launch) <= within + 1
 
 
@@ -126,12 +126,12 @@ def test_the_next_attempt_is_launched_within(shown: Shown, more: dict[str, objec
     ],
 )
 def test_a_replacement_is_requested_within(pod: PodSeen, within: float) -> None:
-    made = Job(spec(tier("spot-a", 3, surge=True))).running()
+    made = SteppedJob(spec(tier("spot-a", 3, surge=True))).running()
     made.progress = Progress(5, 100, START, 1, hands_over=True)
     assert seconds_until(made, lambda _: attempt(1, head(), pod, worker("w1-1"), surplus=0), Replace) <= within
 
 
 def test_a_healthy_attempt_is_left_alone() -> None:
-    made = Job(job_spec()).running()
+    made = SteppedJob(job_spec()).running()
     with pytest.raises(AssertionError, match="nothing happens"):
         seconds_until(made, lambda _: all_ready(1), Launch)

@@ -22,7 +22,19 @@ from spotladder.core.model import (
     TakeOver,
 )
 from spotladder.core.reasons import Reason
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, priced, spec, worker
+from tests.core.builders import (
+    START,
+    SteppedJob,
+    all_ready,
+    attempt,
+    head,
+    lost,
+    noticed,
+    pending,
+    priced,
+    spec,
+    worker,
+)
 from tests.core.test_standing_by import Wish
 
 NOTICE = 120.0
@@ -33,8 +45,8 @@ def tiers(**more: Any) -> JobSpec:
     return replace(spec(*chosen, overlap=Overlap()), **more)
 
 
-def training(made: JobSpec | None = None, **progress: Any) -> Job:
-    job = Job(made or tiers()).running()
+def training(made: JobSpec | None = None, **progress: Any) -> SteppedJob:
+    job = SteppedJob(made or tiers()).running()
     known = {"step": 5, "total": 100, "committed_at": START, "attempt": 1, "stands_by": True}
     job.progress = Progress(**{**known, **progress})
     job.see(all_ready(1), after=1)
@@ -46,7 +58,7 @@ def gang(ends_at: float | None = None, **more: Any) -> AttemptSeen:
     return attempt(1, head(), worker("w1-0"), noticed("w1-1", ends_at), **more)
 
 
-def warned(made: JobSpec | None = None, notice: float = NOTICE) -> tuple[Job, float]:
+def warned(made: JobSpec | None = None, notice: float = NOTICE) -> tuple[SteppedJob, float]:
     """A job whose spot node has a notice, and the end of the notice. Its standby attempt has been launched."""
     job = training(made)
     ends_at = job.now + 1 + notice
@@ -156,7 +168,7 @@ def test_a_standby_without_capacity_is_given_up_and_the_attempt_drained() -> Non
 def test_a_standby_of_another_move_serves_the_notice_too() -> None:
     """A job on demand returns to spot; then one of its nodes has a notice."""
 
-    job = Job(tiers(), Wish("on-demand")).running()
+    job = SteppedJob(tiers(), Wish("on-demand")).running()
     job.progress = Progress(5, 100, START, 1, stands_by=True)
     job.policy.name = "spot"
     job.see(all_ready(1), after=1)

@@ -28,14 +28,14 @@ from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.replacing import COMMIT_RESERVE
 from spotladder.core.situation import REMOVAL_DELAY
-from tests.core.builders import START, Job, attempt, head, lost, noticed, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, spec, tier, worker
 
 NOTICE = 45.0
 
 
-def job(first: Tier | None = None) -> Job:
+def job(first: Tier | None = None) -> SteppedJob:
     """A job that runs on a tier with surge, whose program can hand over."""
-    made = Job(spec(first or tier("spot-a", 3, surge=True), tier("on-demand", -1), grace=20.0)).running()
+    made = SteppedJob(spec(first or tier("spot-a", 3, surge=True), tier("on-demand", -1), grace=20.0)).running()
     made.progress = Progress(5, 100, START, 1, hands_over=True)
     return made
 
@@ -44,7 +44,7 @@ def seen(*pods: PodSeen, surplus: int | None = 0) -> AttemptSeen:
     return attempt(1, head(), *pods, surplus=surplus)
 
 
-def give_notice(made: Job, **more: object) -> Decision:
+def give_notice(made: SteppedJob, **more: object) -> Decision:
     return made.see(seen(noticed("w1-0", made.now + NOTICE), worker("w1-1"), **more), after=1)
 
 
@@ -309,7 +309,7 @@ def test_a_silent_node_that_exhausts_the_tier_ends_the_attempt() -> None:
 
 def test_a_silent_node_explains_the_failure_of_the_program_before_it_is_marked() -> None:
     """Without a replacement, as for a JobSet."""
-    made = Job(spec(tier("spot-a", 3), tier("on-demand", -1), attribution_window=60.0)).running()
+    made = SteppedJob(spec(tier("spot-a", 3), tier("on-demand", -1), attribution_window=60.0)).running()
     failed = {"exit": Exit.FAILED, "message": "rank 1 is lost"}
     made.see(attempt(1, worker("w1-0"), worker("w1-1"), **failed), after=1)
     assert made.state.stage is Stage.RUNNING, "a lost pod may still explain it"

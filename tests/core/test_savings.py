@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from spotladder.core.savings import savings, uninterrupted_usd
-from tests.core.builders import Job, all_ready, attempt, head, lost, priced, spec, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, priced, spec, worker
 
 HOUR = 3600.0
 
 
-def trained(*steps: int, per_step: float = 36.0) -> Job:
+def trained(*steps: int, per_step: float = 36.0) -> SteppedJob:
     """A job on two spot nodes at a quarter of the on-demand price of $4, that commits at these steps."""
-    job = Job(spec(priced("spot-a", 1.0, 4.0, max_failures=9))).running()
+    job = SteppedJob(spec(priced("spot-a", 1.0, 4.0, max_failures=9))).running()
     before = 0
     for step in steps:
         job.commit(step)
@@ -50,7 +50,7 @@ def test_savings_are_negative_when_most_of_the_work_is_repeated() -> None:
 
 
 def test_the_start_of_the_job_is_part_of_the_uninterrupted_run() -> None:
-    job = Job(spec(priced("spot-a", 1.0, 4.0, max_failures=9), stall_timeout=2 * HOUR)).running()
+    job = SteppedJob(spec(priced("spot-a", 1.0, 4.0, max_failures=9), stall_timeout=2 * HOUR)).running()
     job.see(all_ready(1), after=HOUR)  # imports and compilation
     for step in (10, 20):
         job.commit(step)
@@ -60,7 +60,7 @@ def test_the_start_of_the_job_is_part_of_the_uninterrupted_run() -> None:
 
 
 def test_a_start_with_a_loss_is_not_part_of_the_uninterrupted_run() -> None:
-    job = Job(spec(priced("spot-a", 1.0, 4.0, max_failures=9), stall_timeout=2 * HOUR)).running()
+    job = SteppedJob(spec(priced("spot-a", 1.0, 4.0, max_failures=9), stall_timeout=2 * HOUR)).running()
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")), after=HOUR)
     job.see(all_ready(1), after=60)
     for step in (10, 20):
@@ -73,13 +73,13 @@ def test_a_start_with_a_loss_is_not_part_of_the_uninterrupted_run() -> None:
 
 
 @pytest.mark.parametrize("job", [trained(), trained(50)], ids=["nothing committed", "one commit"])
-def test_no_savings_are_reported_before_the_time_of_a_step_is_known(job: Job) -> None:
+def test_no_savings_are_reported_before_the_time_of_a_step_is_known(job: SteppedJob) -> None:
     assert uninterrupted_usd(job.spec, job.state) is None
     assert savings(job.spec, job.state) is None
 
 
 def test_no_savings_are_reported_without_prices() -> None:
-    job = Job(spec()).running()
+    job = SteppedJob(spec()).running()
     for step in (50, 100):
         job.commit(step)
         job.see(all_ready(1), after=1800)

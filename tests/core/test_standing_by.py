@@ -34,7 +34,7 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.standing_by import STANDBY_RETRY_INTERVAL
 from spotladder.policies import registry
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, pending, priced, spec, tier, worker
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, priced, spec, tier, worker
 
 
 class Wish:
@@ -55,9 +55,9 @@ def tiers(**more: Any) -> JobSpec:
     return replace(spec(*chosen, overlap=Overlap()), **more)
 
 
-def training(made: JobSpec | None = None, **progress: Any) -> Job:
+def training(made: JobSpec | None = None, **progress: Any) -> SteppedJob:
     """A job that trains on demand, whose policy wants spot from now on."""
-    job = Job(made or tiers(), Wish("on-demand")).running()
+    job = SteppedJob(made or tiers(), Wish("on-demand")).running()
     job.progress = Progress(
         **{"step": 5, "total": 100, "committed_at": START, "attempt": 1, "stands_by": True, **progress}
     )
@@ -65,7 +65,7 @@ def training(made: JobSpec | None = None, **progress: Any) -> Job:
     return job
 
 
-def standing_by(made: JobSpec | None = None) -> Job:
+def standing_by(made: JobSpec | None = None) -> SteppedJob:
     """The same with a standby attempt that has been launched."""
     job = training(made)
     job.see(all_ready(1), after=1)
@@ -122,7 +122,7 @@ def test_a_ready_standby_takes_over_when_the_live_attempt_has_committed_and_stop
     assert (job.state.failures, job.state.history[-1].reason) == (0, Reason.POLICY)
 
 
-GIVEN_UP: Mapping[str, tuple[Callable[[Job], Any], str]] = {
+GIVEN_UP: Mapping[str, tuple[Callable[[SteppedJob], Any], str]] = {
     "its program fails": (
         lambda job: job.see(all_ready(1), all_ready(2, exit=Exit.FAILED, message="exit code 1"), after=1),
         "its program has ended: exit code 1",
@@ -146,7 +146,7 @@ GIVEN_UP: Mapping[str, tuple[Callable[[Job], Any], str]] = {
 
 
 @pytest.mark.parametrize(("happens", "why"), GIVEN_UP.values(), ids=GIVEN_UP)
-def test_a_standby_that_fails_costs_no_training_and_no_failure(happens: Callable[[Job], Any], why: str) -> None:
+def test_a_standby_that_fails_costs_no_training_and_no_failure(happens: Callable[[SteppedJob], Any], why: str) -> None:
     job = standing_by()
     job.commit(6)
     job.progress = replace(job.progress, stands_by=True)
@@ -339,7 +339,7 @@ def test_an_unavailable_tier_is_not_tried() -> None:
     assert job.state.standby is None
 
 
-def edited(**more: Any) -> Job:
+def edited(**more: Any) -> SteppedJob:
     """A job whose user changes the image while it trains."""
     made = tiers(**more)
     job = training(replace(made, tiers=tuple(replace(entry, template="one") for entry in made.tiers)))

@@ -11,22 +11,22 @@ from spotladder.core.impediment import classify
 from spotladder.core.model import Exit, Impediment, PodPhase, PodRole, PodSeen, Progress, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import Job, all_ready, attempt, spec, tier
+from tests.core.builders import SteppedJob, all_ready, attempt, spec, tier
 
 STALL = 600.0
 REFUSED = "exit code 77: access denied"
 
 
-def running() -> Job:
-    return Job(spec(tier("spot-a", 0, 300), tier("on-demand", 0), stall_timeout=STALL)).running()
+def running() -> SteppedJob:
+    return SteppedJob(spec(tier("spot-a", 0, 300), tier("on-demand", 0), stall_timeout=STALL)).running()
 
 
-def untouched(job: Job) -> bool:
+def untouched(job: SteppedJob) -> bool:
     """Whether no failure was counted and the job is on its first tier."""
     return (job.state.failures, job.state.tier, job.state.record("spot-a").exhausted_by) == (0, "spot-a", None)
 
 
-def refuse(job: Job) -> Job:
+def refuse(job: SteppedJob) -> SteppedJob:
     """The attempt ends with exit code 77, and its objects go."""
     job.see(all_ready(job.number, exit=Exit.REFUSED, message=REFUSED), after=1)
     assert job.state.stage is Stage.ENDING
@@ -132,7 +132,7 @@ def test_refused_credentials_end_the_attempt_in_every_live_stage(stage: Stage) -
         job.edit(tiers=(tier("spot-a", 5), tier("on-demand", 0)))
         job.see(attempt(1, *all_ready(1).pods[:2]), after=1)
     if stage is Stage.STARTING:
-        job = Job(spec(tier("spot-a", 0, 300), tier("on-demand", 0))).planned()
+        job = SteppedJob(spec(tier("spot-a", 0, 300), tier("on-demand", 0))).planned()
         job.see(attempt(1, *all_ready(1).pods[:2]), after=1)
     assert job.state.stage is stage
     failures = job.state.failures

@@ -15,7 +15,20 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
-from tests.core.builders import START, Job, all_ready, attempt, head, lost, noticed, pending, priced, spec, tier, worker
+from tests.core.builders import (
+    START,
+    SteppedJob,
+    all_ready,
+    attempt,
+    head,
+    lost,
+    noticed,
+    pending,
+    priced,
+    spec,
+    tier,
+    worker,
+)
 
 
 def waiting(number: int) -> tuple[object, ...]:
@@ -23,7 +36,7 @@ def waiting(number: int) -> tuple[object, ...]:
 
 
 def test_an_attempt_not_ready_within_provision_timeout_falls_back() -> None:
-    job = Job(spec(tier("spot-a", -1, 60), tier("on-demand")))
+    job = SteppedJob(spec(tier("spot-a", -1, 60), tier("on-demand")))
     job.see()
     job.see(*waiting(1), after=59.9)
     assert job.state.stage is Stage.STARTING
@@ -35,7 +48,7 @@ def test_an_attempt_not_ready_within_provision_timeout_falls_back() -> None:
 
 
 def test_provision_timeout_starts_again_when_a_worker_is_lost() -> None:
-    job = Job(spec(tier("spot-a", -1, 60), tier("on-demand"), recovery_timeout=1e6)).running()
+    job = SteppedJob(spec(tier("spot-a", -1, 60), tier("on-demand"), recovery_timeout=1e6)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=500)
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=59)
     assert job.state.stage is Stage.RECOVERING
@@ -45,7 +58,7 @@ def test_provision_timeout_starts_again_when_a_worker_is_lost() -> None:
 
 def test_recovery_timeout_does_not_requeue_the_job_while_capacity_is_missing() -> None:
     """recoveryTimeout has no effect then, and a requeue for it would reconcile the job every second."""
-    job = Job(spec(tier("spot-a", -1, 600), tier("on-demand"), recovery_timeout=90)).running()
+    job = SteppedJob(spec(tier("spot-a", -1, 600), tier("on-demand"), recovery_timeout=90)).running()
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=10)
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=100)
     assert job.state.stage is Stage.RECOVERING
@@ -53,7 +66,7 @@ def test_recovery_timeout_does_not_requeue_the_job_while_capacity_is_missing() -
 
 
 def test_provision_timeout_is_cancelled_when_all_workers_are_ready() -> None:
-    job = Job(spec(tier("spot-a", -1, 60), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", -1, 60), tier("on-demand"))).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("new"), worker("w1-1")), after=30)
     job.see(attempt(1, head(), worker("new"), worker("w1-1")), after=40)
@@ -61,7 +74,7 @@ def test_provision_timeout_is_cancelled_when_all_workers_are_ready() -> None:
 
 
 def test_provision_timeout_continues_across_attempts_on_the_same_tier() -> None:
-    job = Job(spec(tier("spot-a", -1, 100), tier("on-demand"), recovery_timeout=30)).running()
+    job = SteppedJob(spec(tier("spot-a", -1, 100), tier("on-demand"), recovery_timeout=30)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), worker("w1-1")), after=30)
     assert job.reasons[-1] is Reason.RECOVERY_TIMEOUT
@@ -72,7 +85,7 @@ def test_provision_timeout_continues_across_attempts_on_the_same_tier() -> None:
 
 
 def test_recovery_timeout_starts_a_new_attempt_on_the_same_tier() -> None:
-    job = Job(spec(tier("spot-a", 3), recovery_timeout=90)).running()
+    job = SteppedJob(spec(tier("spot-a", 3), recovery_timeout=90)).running()
     hurt = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     job.see(hurt, after=1)
     job.see(hurt, after=89)
@@ -83,14 +96,14 @@ def test_recovery_timeout_starts_a_new_attempt_on_the_same_tier() -> None:
 
 
 def test_recovery_timeout_starts_no_new_attempt_while_capacity_is_missing() -> None:
-    job = Job(spec(tier("spot-a", 3, 600), recovery_timeout=90)).running()
+    job = SteppedJob(spec(tier("spot-a", 3, 600), recovery_timeout=90)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=300)
     assert job.state.stage is Stage.RECOVERING
 
 
 def test_a_job_has_recovered_when_all_workers_are_ready_and_progress_resumes() -> None:
-    job = Job(spec(tier("spot-a", 3), recovery_timeout=90)).running()
+    job = SteppedJob(spec(tier("spot-a", 3), recovery_timeout=90)).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1"), moved_at=job.now), after=1)
     stuck = attempt(1, head(), worker("new"), worker("w1-1"), moved_at=job.now - 1)
     job.see(stuck, after=20)
@@ -100,7 +113,7 @@ def test_a_job_has_recovered_when_all_workers_are_ready_and_progress_resumes() -
 
 
 def test_a_worker_not_ready_for_recovery_timeout_is_a_failure_even_without_a_loss() -> None:
-    job = Job(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
     unready = attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"))
     job.see(unready, after=1)
     job.see(unready, after=90)
@@ -108,7 +121,7 @@ def test_a_worker_not_ready_for_recovery_timeout_is_a_failure_even_without_a_los
 
 
 def test_no_commit_for_stall_timeout_is_one_failure_and_starts_a_new_attempt() -> None:
-    job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), stall_timeout=600)).running()
     job.commit(10).see(all_ready(1), after=500)
     job.see(all_ready(1), after=599)
     assert job.state.stage is Stage.RUNNING
@@ -123,7 +136,7 @@ HUNG = "no step for 60 s (a step takes 1 s)"
 
 
 def test_a_program_that_hangs_is_one_failure_and_starts_a_new_attempt() -> None:
-    job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), stall_timeout=600)).running()
     job.see(all_ready(1, hung=HUNG), after=70)
     assert (job.reasons[-1], job.state.message) == (Reason.STALLED, f"the program hangs: {HUNG}")
     assert [loss.cause for loss in job.losses] == [Cause.STALLED]
@@ -133,7 +146,7 @@ def test_a_program_that_hangs_is_one_failure_and_starts_a_new_attempt() -> None:
 
 
 def test_each_hang_of_a_job_is_told_to_the_next_attempt() -> None:
-    job = Job(spec(tier("spot-a", 1), tier("on-demand", -1))).running()
+    job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand", -1))).running()
     for number in (1, 2):
         job.see(all_ready(number, hung=HUNG), after=70)
         job.see(after=1)
@@ -150,26 +163,26 @@ def test_each_hang_of_a_job_is_told_to_the_next_attempt() -> None:
     ],
 )
 def test_a_program_that_waits_for_a_lost_worker_does_not_hang(pods: list[PodSeen]) -> None:
-    job = Job(spec(tier("spot-a", 1))).running()
+    job = SteppedJob(spec(tier("spot-a", 1))).running()
     job.see(attempt(1, head(), *pods, hung=HUNG), after=70)
     assert (job.state.stage, job.state.hangs) == (Stage.RECOVERING, 0)
 
 
 def test_a_job_that_has_committed_its_last_step_does_not_hang() -> None:
-    job = Job(spec(tier("spot-a", 1))).running()
+    job = SteppedJob(spec(tier("spot-a", 1))).running()
     job.commit(100, 100).see(all_ready(1, hung=HUNG), after=70)
     assert job.state.stage is Stage.RUNNING
 
 
 def test_a_job_that_has_committed_its_last_step_does_not_stall() -> None:
-    job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), stall_timeout=600)).running()
     job.commit(100, 100).see(all_ready(1), after=6000)
     assert job.state.stage is Stage.RUNNING
 
 
 @pytest.mark.parametrize("skew", [-3600.0, 3600.0])
 def test_clock_skew_between_controller_and_job_does_not_cause_a_stall(skew: float) -> None:
-    job = Job(spec(tier("spot-a", 1), stall_timeout=600)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), stall_timeout=600)).running()
     for step in range(1, 20):
         job.commit(step)
         job.progress = job.progress.__class__(step, 100, job.now + skew, 1)
@@ -178,7 +191,7 @@ def test_clock_skew_between_controller_and_job_does_not_cause_a_stall(skew: floa
 
 
 def test_an_attempt_that_does_not_stop_within_grace_is_ended() -> None:
-    job = Job(spec(tier("spot-a", 1), grace=90)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), grace=90)).running()
     job.edit(suspend=True)
     decision = job.see(all_ready(1), after=1)
     assert decision.actions == (Drain(1, job.now + 90, Reason.SUSPEND_REQUESTED),)
@@ -189,7 +202,7 @@ def test_an_attempt_that_does_not_stop_within_grace_is_ended() -> None:
 
 
 def test_a_notice_drains_the_attempt_by_its_end_and_restarts_on_the_same_tier() -> None:
-    job = Job(spec(tier("spot-a", 1), grace=90)).running()
+    job = SteppedJob(spec(tier("spot-a", 1), grace=90)).running()
     ends_at = job.now + 31
     decision = job.see(attempt(1, head(), noticed("w1-0", ends_at), worker("w1-1")), after=1)
     assert decision.actions == (Drain(1, ends_at, Reason.EVICTION_NOTICE),)
@@ -211,7 +224,7 @@ def test_a_notice_drains_the_attempt_by_its_end_and_restarts_on_the_same_tier() 
 def test_a_notice_without_an_end_has_the_notice_period_of_the_tier(
     began: float | None, cause: Cause, seconds: float
 ) -> None:
-    job = Job(spec(tier("spot-a", 1, notice=30.0), grace=90)).running()
+    job = SteppedJob(spec(tier("spot-a", 1, notice=30.0), grace=90)).running()
     at = None if began is None else job.now + began
     pod = PodSeen("w1-0", noticed=True, noticed_at=at, cause=cause)
     assert job.see(attempt(1, head(), pod, worker("w1-1"))).actions == (
@@ -220,14 +233,14 @@ def test_a_notice_without_an_end_has_the_notice_period_of_the_tier(
 
 
 def test_a_notice_while_workers_are_missing_ends_the_attempt_at_once() -> None:
-    job = Job(spec(tier("spot-a", 5))).running()
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=1)
     job.see(attempt(1, head(), lost("w1-0"), noticed("w1-1")), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.EVICTION_NOTICE)
 
 
 def test_a_drain_ends_when_no_worker_is_left() -> None:
-    job = Job(spec(tier("spot-a", 5), grace=90)).running()
+    job = SteppedJob(spec(tier("spot-a", 5), grace=90)).running()
     job.see(attempt(1, head(), noticed("w1-0"), noticed("w1-1")), after=1)
     job.see(attempt(1, head(), lost("w1-0"), lost("w1-1")), after=1)
     assert job.reasons[-1] is Reason.DRAINED
@@ -244,7 +257,7 @@ def test_a_drain_ends_when_no_worker_is_left() -> None:
 def test_a_job_that_reaches_its_deadline_or_budget_is_drained_and_fails(
     limits: dict[str, float], reason: Reason
 ) -> None:
-    job = Job(spec(priced("spot-a", 3.6, 3.6, max_failures=1), stall_timeout=1e9, **limits)).running()
+    job = SteppedJob(spec(priced("spot-a", 3.6, 3.6, max_failures=1), stall_timeout=1e9, **limits)).running()
     job.see(all_ready(1), after=980)
     assert job.state.stage is Stage.RUNNING
     job.see(all_ready(1), after=20)
@@ -256,21 +269,21 @@ def test_a_job_that_reaches_its_deadline_or_budget_is_drained_and_fails(
 
 @pytest.mark.parametrize("price", [3.6, 0.36])
 def test_the_job_is_requeued_for_the_time_when_its_budget_ends(price: float) -> None:
-    job = Job(spec(priced("spot-a", price, price, max_failures=1), budget=2.0, stall_timeout=1e9)).running()
+    job = SteppedJob(spec(priced("spot-a", price, price, max_failures=1), budget=2.0, stall_timeout=1e9)).running()
     decision = job.see(all_ready(1))
     assert decision.wake_at == pytest.approx(job.now + (2.0 - job.state.spent_usd) / (2 * price / 3600))
 
 
 def test_a_refusal_of_the_provisioner_falls_back_only_with_on_insufficient_capacity_fallback() -> None:
     for mode, stage in ((OnInsufficientCapacity.WAIT, Stage.STARTING), (OnInsufficientCapacity.FALLBACK, Stage.ENDING)):
-        job = Job(spec(tier("spot-a", 1, on_insufficient_capacity=mode), tier("on-demand")))
+        job = SteppedJob(spec(tier("spot-a", 1, on_insufficient_capacity=mode), tier("on-demand")))
         job.see()
         job.see(attempt(1, head(), pending("w"), refused=True), after=1)
         assert job.state.stage is stage
 
 
 def test_an_attempt_that_is_blocked_for_another_reason_than_capacity_exhausts_no_tier() -> None:
-    job = Job(spec(tier("spot-a", 1, 60), tier("on-demand")))
+    job = SteppedJob(spec(tier("spot-a", 1, 60), tier("on-demand")))
     job.see()
     blocked = attempt(1, head(), pending("w", unschedulable=False), blocked="ImagePullBackOff: no such image")
     job.see(blocked, after=30)
@@ -281,14 +294,14 @@ def test_an_attempt_that_is_blocked_for_another_reason_than_capacity_exhausts_no
 
 
 def test_a_refused_launch_is_retried_and_exhausts_no_tier() -> None:
-    job = Job(spec(tier("spot-a", 1, 60), tier("on-demand")))
+    job = SteppedJob(spec(tier("spot-a", 1, 60), tier("on-demand")))
     job.see()
     decision = job.see(after=3600, blocked="exceeded quota: team-a")
     assert (decision.actions, decision.reason) == ((Launch(1, "spot-a"),), Reason.BLOCKED)
 
 
 def test_a_job_in_transition_is_always_requeued() -> None:
-    job = Job()
+    job = SteppedJob()
     assert job.see().wake_at is not None
     job.running(1)
     assert job.last.wake_at is not None
@@ -298,7 +311,7 @@ def test_a_job_in_transition_is_always_requeued() -> None:
 
 
 def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:
-    job = Job(spec(tier("spot-a", 3), tier("on-demand"), recovery_timeout=60)).running()
+    job = SteppedJob(spec(tier("spot-a", 3), tier("on-demand"), recovery_timeout=60)).running()
     hurt = (head(), worker("w1-0"), lost("w1-1"), pending("w1-2", unschedulable=False))
     job.see(attempt(1, *hurt), after=1)
     assert job.state.stage is Stage.RECOVERING

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Exit, JobSpec, Launch, Stage, UpdateStrategy
 from spotladder.core.reasons import Reason
-from tests.core.builders import Job, all_ready, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 
 def first(workers: int = 2, template: str = "one", **more: object) -> JobSpec:
@@ -16,7 +16,7 @@ def first(workers: int = 2, template: str = "one", **more: object) -> JobSpec:
 
 
 def test_more_workers_in_the_spec_do_not_make_a_running_attempt_incomplete() -> None:
-    job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
+    job = SteppedJob(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
     for _ in range(10):
         job.see(all_ready(1), after=200)
@@ -25,7 +25,7 @@ def test_more_workers_in_the_spec_do_not_make_a_running_attempt_incomplete() -> 
 
 
 def test_the_next_attempt_uses_the_new_spec() -> None:
-    job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
+    job = SteppedJob(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
     job.see(all_ready(1), after=1)
     job.see(attempt(1, lost("head"), exit=Exit.LOST), after=1)
@@ -40,7 +40,7 @@ def test_the_next_attempt_uses_the_new_spec() -> None:
 
 @pytest.mark.parametrize("changed", [first(3, "two"), first(1, "two"), first(2, "two")], ids=["more", "fewer", "image"])
 def test_update_strategy_now_drains_the_attempt_and_stays_on_the_tier(changed: JobSpec) -> None:
-    job = Job(first()).running()
+    job = SteppedJob(first()).running()
     job.spec = changed
     job.see(all_ready(1), after=1)
     assert (job.state.stage, job.state.reason) == (Stage.DRAINING, Reason.SPEC_UPDATED)
@@ -56,7 +56,7 @@ def test_update_strategy_now_drains_the_attempt_and_stays_on_the_tier(changed: J
 
 @pytest.mark.parametrize("strategy", UpdateStrategy)
 def test_an_attempt_that_never_ran_is_replaced_at_once(strategy: UpdateStrategy) -> None:
-    job = Job(first(update_strategy=strategy))
+    job = SteppedJob(first(update_strategy=strategy))
     job.see()
     job.see(attempt(1, head(), pending("w")), after=1)
     job.spec = first(2, "two", update_strategy=strategy)
@@ -70,7 +70,7 @@ def test_an_attempt_that_never_ran_is_replaced_at_once(strategy: UpdateStrategy)
 
 
 def test_an_attempt_that_is_not_launched_yet_is_persisted_with_the_new_spec_first() -> None:
-    job = Job(first())
+    job = SteppedJob(first())
     job.see()
     job.spec = first(3, "two")
     job.revision += 1
@@ -82,7 +82,7 @@ def test_an_attempt_that_is_not_launched_yet_is_persisted_with_the_new_spec_firs
 
 
 def test_an_existing_object_is_replaced_even_if_its_operator_has_not_acted_on_it() -> None:
-    job = Job(first())
+    job = SteppedJob(first())
     job.see()
     job.spec = first(3, "two")
     job.see(launched=True, after=1)
@@ -92,7 +92,7 @@ def test_an_existing_object_is_replaced_even_if_its_operator_has_not_acted_on_it
 
 
 def test_an_attempt_on_an_unreachable_cluster_keeps_its_launched_spec() -> None:
-    job = Job(first())
+    job = SteppedJob(first())
     job.see()
     job.spec = first(3, "two")
     job.see(unavailable={"spot-a": "no answer"}, after=1)
@@ -102,7 +102,7 @@ def test_an_attempt_on_an_unreachable_cluster_keeps_its_launched_spec() -> None:
 
 def test_a_state_without_the_launched_spec_takes_the_current_one() -> None:
     """Earlier versions did not store the spec that an attempt was launched with."""
-    job = Job(first()).running()
+    job = SteppedJob(first()).running()
     assert job.state.attempt is not None
     job.state = replace(job.state, attempt=replace(job.state.attempt, workers=None, template=""))
     job.see(all_ready(1), after=1)
@@ -112,7 +112,7 @@ def test_a_state_without_the_launched_spec_takes_the_current_one() -> None:
 
 
 def test_recovery_uses_the_worker_count_of_the_launched_spec() -> None:
-    job = Job(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
+    job = SteppedJob(first(2, update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)).running()
     job.spec = first(3, "two", update_strategy=UpdateStrategy.AT_NEXT_ATTEMPT)
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1"), pending("w1-2")), after=1)
     assert job.state.stage is Stage.RECOVERING

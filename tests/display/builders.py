@@ -43,7 +43,7 @@ from spotladder.display.timeline import (
     Record,
 )
 from spotladder.display.view_state import ViewSnapshot
-from tests.core.builders import START, Job
+from tests.core.builders import START, SteppedJob
 
 SPEC = JobSpec(
     tiers=(
@@ -81,7 +81,7 @@ class PlayedRun:
     """One job in one world. `play` runs it until it ends or `until` seconds have passed."""
 
     def __init__(self, spec: JobSpec = SPEC, world: CloudEvents | None = None, name: str = "digits") -> None:
-        self.job = Job(spec)
+        self.job = SteppedJob(spec)
         self.spec = spec
         self.world = world or CloudEvents()
         self.records: list[Record] = [Began(START, name, "team-a", spec)]

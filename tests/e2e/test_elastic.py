@@ -7,7 +7,7 @@ from tests.e2e.losses import SPOT, handover
 from tests.e2e.world import E2eCluster
 
 LIMIT = 45.0
-"""Seconds without a step, on a machine with other things to do."""
+"""Seconds without a step, on a busy machine."""
 
 
 def workload(here: E2eCluster, workers: int) -> Object:

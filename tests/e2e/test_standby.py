@@ -9,7 +9,7 @@ from tests.e2e.test_jobset import workload
 from tests.e2e.world import E2eCluster
 
 LIMIT = 45.0
-"""Seconds without a step, on a machine with other things to do. docs/attempts.md has the figure."""
+"""Seconds without a step, on a busy machine. docs/attempts.md has the figure."""
 
 BOOT = 400.0
 """Seconds in which a standby attempt boots and takes over, on such a machine."""

@@ -6,7 +6,7 @@ from tests.e2e.losses import LOSSES, SPOT, handover, lose
 from tests.e2e.world import E2eCluster
 
 LIMIT = 40.0
-"""Seconds without a step, on a machine with other things to do. docs/benchmarks.md has the figure."""
+"""Seconds without a step, on a busy machine. docs/benchmarks.md has the figure."""
 
 
 def test_a_notice_with_a_free_node_costs_one_restart_inside_the_attempt(here: E2eCluster) -> None:

@@ -37,7 +37,7 @@ from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import TOKEN, ApiServer
-from tests.kube.elsewhere import Elsewhere, elsewhere
+from tests.kube.second_cluster import SecondCluster, second_cluster
 from tests.kube.test_clusters import tiers
 from tests.kube.test_preflight import encoded, make, needing
 from tests.kube.world import WORKERS, KubeWorld, eventually, world
@@ -180,7 +180,7 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
     api_server: ApiServer, second_server: ApiServer, tmp_path: Path
 ) -> None:
     """From the Secret with the kubeconfig to the member's roles, without stubs."""
-    async with world(api_server) as here, elsewhere(second_server, here) as east:
+    async with world(api_server) as here, second_cluster(second_server, here) as east:
         await here.capacity("spot-east", cluster="east")
         member = ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true,serviceAccount.create=false",
                   "--set", "member.subjects[0].kind=User,member.subjects[0].name=limited")  # fmt: skip
@@ -207,7 +207,7 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
             assert granted(rights) - used - CALLED_AFTER_SECONDS == never
 
 
-async def walk_in_member(here: KubeWorld, east: Elsewhere) -> None:
+async def walk_in_member(here: KubeWorld, east: SecondCluster) -> None:
     """Like `walk`, in another cluster: with copied objects, and without objects that Kubernetes garbage-collects."""
     await provide(here)
     copied = {SECRETS: "Secret", CONFIG_MAPS: "ConfigMap", SERVICE_ACCOUNTS: "ServiceAccount"}

@@ -12,8 +12,8 @@ import pytest
 
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli, set_status
-from tests.kube.elsewhere import elsewhere
 from tests.kube.kubelet import kubelet, ray_pod
+from tests.kube.second_cluster import second_cluster
 from tests.kube.world import KubeWorld, eventually, world
 
 ATTEMPT = {"number": 1, "tier": "spot-east", "cluster": "east", "reason": "MaxFailuresExceeded", "endStep": 40}
@@ -43,7 +43,7 @@ async def test_logs_are_read_where_each_attempt_ran(
     api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
-    async with world(api_server) as here, elsewhere(second_server, here) as east:
+    async with world(api_server) as here, second_cluster(second_server, here) as east:
         uid = await left_east(here)
         async with kubelet(here) as (logs, node), kubelet(east) as (far_logs, far_node):
             head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
@@ -98,7 +98,7 @@ async def test_events_of_all_clusters(
     api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
-    async with world(api_server) as here, elsewhere(second_server, here) as east:
+    async with world(api_server) as here, second_cluster(second_server, here) as east:
         await left_east(here)
         await here.record_event("FellBack", "attempt 2 on spot-b", about=await here.job())
         for there, name in ((east, "digits-a001-worker"), (here, "digits-a002-worker"), (east, "other-a001-worker")):
@@ -123,7 +123,7 @@ async def test_watch_and_logs_of_a_job_in_another_cluster(
     use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
     async with (
         world(api_server) as here,
-        elsewhere(second_server, here) as east,
+        second_cluster(second_server, here) as east,
         here.operator(sources={"east": east.source}),
     ):
         capacity = await here.capacity("spot-east", cluster="east")

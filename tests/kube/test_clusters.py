@@ -19,7 +19,7 @@ from spotladder.resources import DISRUPTION_BUDGETS, SECRETS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import TOKEN, ApiServer
-from tests.kube.elsewhere import ControlledConnection, Elsewhere, elsewhere
+from tests.kube.second_cluster import ControlledConnection, SecondCluster, second_cluster
 from tests.kube.world import KubeWorld, eventually, world
 
 LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
@@ -28,9 +28,9 @@ LIMITS = {"maxFailures": 1, "provisionTimeout": "10m"}
 @asynccontextmanager
 async def two_clusters(
     api_server: ApiServer, second_server: ApiServer, *, namespace: bool = True
-) -> AsyncIterator[tuple[KubeWorld, Elsewhere]]:
+) -> AsyncIterator[tuple[KubeWorld, SecondCluster]]:
     """The home cluster, and `east` with its own tier `spot-east`."""
-    async with world(api_server) as here, elsewhere(second_server, here, namespace=namespace) as east:
+    async with world(api_server) as here, second_cluster(second_server, here, namespace=namespace) as east:
         await here.capacity("spot-east", cluster="east")
         yield here, east
 
@@ -43,7 +43,7 @@ async def submit(here: KubeWorld, name: str = "digits", **spec: Any) -> None:
     await here.submit(name, tiers=tiers(here, "spot-east", "on-demand"), **spec)
 
 
-async def running_in_east(here: KubeWorld, east: Elsewhere, name: str = "digits", **spec: Any) -> None:
+async def running_in_east(here: KubeWorld, east: SecondCluster, name: str = "digits", **spec: Any) -> None:
     await submit(here, name, **spec)
     await east.run(1, name)
     await eventually(lambda: here.has_phase("Running", name))
@@ -243,7 +243,7 @@ async def test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept(
         await eventually(swept)
 
 
-async def foreign(east: Elsewhere, like: dict[str, Any], name: str, labels: dict[str, str | None]) -> None:
+async def foreign(east: SecondCluster, like: dict[str, Any], name: str, labels: dict[str, str | None]) -> None:
     """Create a RayJob with the labels of an attempt, changed by `labels`."""
     found = {key: value for key, value in {**like["metadata"]["labels"], **labels}.items() if value is not None}
     metadata = {"name": name, "namespace": east.namespace, "labels": found}
@@ -368,7 +368,7 @@ async def test_a_changed_kubeconfig_secret_is_used(api_server: ApiServer, second
             )  # The controller still uses the last valid kubeconfig.
 
 
-async def put_kubeconfig(here: KubeWorld, east: Elsewhere, *, token: str) -> None:
+async def put_kubeconfig(here: KubeWorld, east: SecondCluster, *, token: str) -> None:
     """Write the Secret with the kubeconfig of east; without a token the kubeconfig is invalid."""
     text = east.server.kubeconfig_of("any", token).read_text().replace(east.server.url, east.proxy.url)
     data = {"kubeconfig": base64.b64encode((text if token else "a: [").encode()).decode()}

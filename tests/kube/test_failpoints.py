@@ -14,7 +14,7 @@ from spotladder.operator.failpoints import Point
 from spotladder.resources import DISRUPTION_BUDGETS
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
-from tests.kube.elsewhere import elsewhere
+from tests.kube.second_cluster import second_cluster
 from tests.kube.world import KubeWorld, eventually, world
 
 
@@ -148,7 +148,7 @@ async def test_another_controller_continues_after_a_crash_between_two_clusters(
 ) -> None:
     armed = failpoints._armed(f"{point}:crash@1")
     monkeypatch.setattr(failpoints, "_points", armed)
-    async with world(api_server) as here, elsewhere(second_server, here) as east:
+    async with world(api_server) as here, second_cluster(second_server, here) as east:
         capacity = await here.capacity("spot-east", cluster="east")
         names_ = {"spot-east": capacity, "on-demand": f"{here.namespace}-on-demand"}
         await here.submit(tiers=[{"name": name, "capacityTier": of, "maxFailures": 1} for name, of in names_.items()])

@@ -14,8 +14,8 @@ from typing import Any
 
 from spotladder.clusters.election import LEASES
 from tests.kube.apiserver import ApiServer
-from tests.kube.elsewhere import elsewhere
 from tests.kube.process import Process
+from tests.kube.second_cluster import second_cluster
 from tests.kube.world import KubeWorld, eventually, world
 
 
@@ -79,7 +79,7 @@ async def test_another_controller_takes_over_a_job_in_another_cluster(
     flag = f"--cluster=east=kubeconfig:{second_server.kubeconfig}#tests"
     async with (
         world(api_server) as here,
-        elsewhere(second_server, here) as east,
+        second_cluster(second_server, here) as east,
         controllers(here, 2, tmp_path, flag) as both,
     ):
         leader, follower = await _roles(both)

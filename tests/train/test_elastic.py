@@ -47,13 +47,13 @@ def test_other_numbers_of_nodes_use_the_next_lower_size(limit: int, size: int | 
     assert largest((4, 6, 8), limit) == size
 
 
-class Controller:
+class SteppedPolicy:
     """The scaling policy with a stepped clock and a changing number of nodes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, grow_after: float = 600.0, **scaling: Any) -> None:
         from ray.train import ScalingConfig
 
-        self.now, self.nodes, self.asked = 1000.0, 4, 0
+        self.now, self.nodes, self.requests = 1000.0, 4, 0
         self.group = SimpleNamespace(start_time=self.now, num_workers=4)
         self.scaling = ScalingConfig(num_workers=(2, 4), **scaling)
         self.policy = AllowedSizes(self.scaling, (2, 4), grow_after)
@@ -65,7 +65,7 @@ class Controller:
         monkeypatch.setattr(rayelastic.ray, "nodes", lambda: [node(f"n{index}") for index in range(self.nodes)])
 
     def _ask(self) -> None:
-        self.asked += 1
+        self.requests += 1
 
     def begin(self, nodes: int) -> int | None:
         """The size of a new group with that many nodes."""
@@ -78,80 +78,80 @@ class Controller:
         """The labels of the nodes of the new group."""
         return self.policy.on_controller_start_worker_group(scaling_config=self.scaling, num_workers=2)
 
-    def look(self, after: float, nodes: int) -> int:
-        """How often the group was asked to grow until `after` seconds later, with that many nodes."""
+    def requests_after(self, after: float, nodes: int) -> int:
+        """The number of requests to grow so far, `after` seconds later and with that many nodes."""
         self.now, self.nodes = self.now + after, nodes
         decision = self.policy.make_decision_for_running_worker_group(self.group, None)
         assert not hasattr(decision, "num_workers"), "a running group is never killed to resize it"
-        return self.asked
+        return self.requests
 
 
 def test_a_group_starts_with_the_largest_allowed_size_and_waits_below_the_smallest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    controller = Controller(monkeypatch)
-    assert [controller.begin(nodes) for nodes in (5, 4, 3, 2, 1, 0)] == [4, 4, 2, 2, None, None]
+    stepped = SteppedPolicy(monkeypatch)
+    assert [stepped.begin(nodes) for nodes in (5, 4, 3, 2, 1, 0)] == [4, 4, 2, 2, None, None]
 
 
 def test_a_group_waits_for_a_silent_node_until_it_counts_as_lost_and_starts_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    controller = Controller(monkeypatch)
-    controller.silent = {"n1": LONGEST_SILENCE - 0.1}
-    assert (controller.begin(4), controller.labels()) == (None, None)
-    controller.silent = {"n1": LONGEST_SILENCE, "n3": LONGEST_SILENCE}
-    assert (controller.begin(4), controller.labels()) == (2, {"ray.io/node-id": "!in(n1,n3)"})
-    controller.silent = {"n1": LONGEST_SILENCE, "n3": 0.0}
-    assert controller.begin(4) is None, "the other node is silent for the first time"
-    controller.silent = {}
-    assert (controller.begin(4), controller.labels()) == (4, None)
+    stepped = SteppedPolicy(monkeypatch)
+    stepped.silent = {"n1": LONGEST_SILENCE - 0.1}
+    assert (stepped.begin(4), stepped.labels()) == (None, None)
+    stepped.silent = {"n1": LONGEST_SILENCE, "n3": LONGEST_SILENCE}
+    assert (stepped.begin(4), stepped.labels()) == (2, {"ray.io/node-id": "!in(n1,n3)"})
+    stepped.silent = {"n1": LONGEST_SILENCE, "n3": 0.0}
+    assert stepped.begin(4) is None, "the other node is silent for the first time"
+    stepped.silent = {}
+    assert (stepped.begin(4), stepped.labels()) == (4, None)
 
 
 def test_a_group_never_starts_without_silent_nodes_below_the_smallest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    controller = Controller(monkeypatch)
-    controller.silent = dict.fromkeys(("n0", "n1", "n2"), LONGEST_SILENCE)
-    assert controller.begin(4) is None
+    stepped = SteppedPolicy(monkeypatch)
+    stepped.silent = dict.fromkeys(("n0", "n1", "n2"), LONGEST_SILENCE)
+    assert stepped.begin(4) is None
 
 
 def test_the_labels_that_a_program_asks_for_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    controller = Controller(monkeypatch, label_selector={"zone": "a"})
-    controller.silent = {"n1": LONGEST_SILENCE}
-    assert (controller.begin(4), controller.labels()) == (2, {"zone": "a", "ray.io/node-id": "!in(n1)"})
+    stepped = SteppedPolicy(monkeypatch, label_selector={"zone": "a"})
+    stepped.silent = {"n1": LONGEST_SILENCE}
+    assert (stepped.begin(4), stepped.labels()) == (2, {"zone": "a", "ray.io/node-id": "!in(n1)"})
 
 
 def test_with_labels_for_each_rank_a_group_waits_until_ray_marks_a_silent_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    controller = Controller(monkeypatch, label_selector=[{"zone": "a"}] * 4)
-    controller.silent = {"n1": 60.0}
-    assert (controller.begin(4), controller.labels()) == (None, None)
+    stepped = SteppedPolicy(monkeypatch, label_selector=[{"zone": "a"}] * 4)
+    stepped.silent = {"n1": 60.0}
+    assert (stepped.begin(4), stepped.labels()) == (None, None)
 
 
 def test_a_group_does_not_grow_for_a_silent_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    controller = Controller(monkeypatch, grow_after=0.0)
-    controller.begin(2)
-    controller.silent = {"n3": 0.0}
-    assert controller.look(10, 4) == 0
-    controller.silent = {}
-    assert controller.look(10, 4) == 1
+    stepped = SteppedPolicy(monkeypatch, grow_after=0.0)
+    stepped.begin(2)
+    stepped.silent = {"n3": 0.0}
+    assert stepped.requests_after(10, 4) == 0
+    stepped.silent = {}
+    assert stepped.requests_after(10, 4) == 1
 
 
 def test_a_group_is_asked_once_to_grow_after_the_time_and_only_to_an_allowed_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    controller = Controller(monkeypatch)
-    controller.begin(2)
-    assert controller.look(599, 4) == 0
-    assert controller.look(1, 3) == 0, "3 is not allowed"
-    assert controller.look(0.5, 4) == 0, "it looks once a second"
-    assert controller.look(1, 4) == 1
-    assert controller.look(60, 4) == 1
-    controller.begin(3)
-    assert controller.look(600, 4) == 2
+    stepped = SteppedPolicy(monkeypatch)
+    stepped.begin(2)
+    assert stepped.requests_after(599, 4) == 0
+    assert stepped.requests_after(1, 3) == 0, "3 is not allowed"
+    assert stepped.requests_after(0.5, 4) == 0, "the policy counts the nodes once a second"
+    assert stepped.requests_after(1, 4) == 1
+    assert stepped.requests_after(60, 4) == 1
+    stepped.begin(3)
+    assert stepped.requests_after(600, 4) == 2
 
 
 def test_a_running_group_is_never_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    controller = Controller(monkeypatch, grow_after=0.0)
-    controller.begin(4)
-    assert controller.look(10, 2) == 0
+    stepped = SteppedPolicy(monkeypatch, grow_after=0.0)
+    stepped.begin(4)
+    assert stepped.requests_after(10, 2) == 0
 
 
 @pytest.mark.parametrize(

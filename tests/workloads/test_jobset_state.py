@@ -24,7 +24,7 @@ from spotladder.workloads.jobset.state import KEPT_RESTARTS
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.records import QUEUE, ContainerRecord, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
-from tests.core.builders import Job, spec, tier
+from tests.core.builders import SteppedJob, spec, tier
 from tests.workloads.builders import NODES, event, jobset, member, node
 
 
@@ -180,7 +180,7 @@ def test_ranks_that_are_interrupted_are_not_lost() -> None:
 @pytest.mark.parametrize("code", [1, 5], ids=["the error of a collective", "RankLost of spotladder.train"])
 def test_ranks_that_fail_because_a_peer_is_lost_are_one_failure(code: int) -> None:
     """JobSet does not restart then: the survivor's exit code is observed before the loss and ends the set."""
-    job = Job(spec(tier("spot-a", 1), attribution_window=60.0))
+    job = SteppedJob(spec(tier("spot-a", 1), attribution_window=60.0))
     job.see()
     job.see(seen(jobset(), member(0), member(1)), after=1)
     assert job.state.stage is Stage.RUNNING

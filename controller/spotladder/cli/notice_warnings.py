@@ -1,4 +1,4 @@
-"""Warns before a job is sent if its commits do not fit into the notice of its spot tiers."""
+"""Warns before a job is submitted if its commits do not fit into the notice of its spot tiers."""
 
 from __future__ import annotations
 
@@ -27,19 +27,24 @@ def jobs_in(files: Review) -> list[tuple[Reviewed, TieredJob]]:
 def notice_warnings(
     files: Review,
     measured: Mapping[str, float],
-    there: Mapping[str, CapacityTier] | None = None,
+    in_cluster: Mapping[str, CapacityTier] | None = None,
     rates: Mapping[str, float] | None = None,
 ) -> list[Problem]:
-    """The misfits of the jobs of valid files, each with its place. `measured` is the duration of a commit in seconds by
-    the name of a job. `there` are the CapacityTiers of the cluster; those in the files replace them. `rates` are
-    evictions per node-hour by CapacityTier."""
+    """Warnings about jobs whose commits take longer than the notice of a spot tier, with their locations in the files.
+
+    Args:
+        files: Valid files with the jobs.
+        measured: Duration of a commit in seconds by the name of a job.
+        in_cluster: The CapacityTiers of the cluster; those in the files replace them.
+        rates: Evictions per node-hour by CapacityTier.
+    """
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.problems import Problem
     from spotladder.workloads.kinds import workload_of
     from spotladder.workloads.tiers import price_of, resolve_tier
 
     given = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
-    capacity, found = {**(there or {}), **given}, []
+    capacity, found = {**(in_cluster or {}), **given}, []
     for entry, job in jobs_in(files):
         tiers, known = [], {}
         for index, tier in enumerate(job.spec.tiers):

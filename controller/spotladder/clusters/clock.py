@@ -43,7 +43,7 @@ class SystemClock:
 
 
 async def wait_at_most(clock: Clock, seconds: Seconds, *events: asyncio.Event) -> None:
-    """Return when one of the events is set, and after `seconds` at the latest; `math.inf` sets no limit."""
+    """Return when one of the events is set or after `seconds`; `math.inf` sets no limit."""
     tasks: set[asyncio.Task[Any]] = {asyncio.create_task(event.wait()) for event in events}
     if seconds < math.inf:
         tasks.add(asyncio.create_task(clock.sleep(seconds)))

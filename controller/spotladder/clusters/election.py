@@ -77,7 +77,7 @@ class Election:
             await self._clock.sleep(RENEW_INTERVAL)
 
     async def keep(self) -> None:
-        """Renew the lease while possible; returns when it is lost, at the latest when its time is over."""
+        """Renew the lease while possible; returns when the lease is lost or expires."""
         while (left := self._leading_until - self._clock.ticks()) > 0:
             await self._clock.sleep(min(RENEW_INTERVAL, left))
             if self._clock.ticks() < self._leading_until:

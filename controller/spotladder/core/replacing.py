@@ -142,7 +142,7 @@ def forget_finished(draft: Draft) -> None:
 
 
 def _possible_until(here: Situation, notices: list[PodSeen]) -> Instant | None:
-    """When replacements for these pods must be ready at the latest; None where the pods cannot be replaced."""
+    """The time by which replacements for these pods must be ready; None if the pods cannot be replaced."""
     if not _possible(here, notices):
         return None
     by = commit_due(here, notices)
@@ -150,7 +150,7 @@ def _possible_until(here: Situation, notices: list[PodSeen]) -> Instant | None:
 
 
 def commit_due(here: Situation, notices: list[PodSeen]) -> Instant:
-    """When the program must be asked to commit at the latest, before the first of these pods is gone."""
+    """The latest time at which to ask the program to commit, before the first of these pods is gone."""
     return min(here.gone_at(pod) for pod in notices) - max(COMMIT_RESERVE, here.state.commit_seconds)
 
 

@@ -171,7 +171,7 @@ class Situation:
 
     @property
     def replacement_due(self) -> Instant | None:
-        """When the next step of a replacement is due at the latest."""
+        """The time by which the next step of a replacement is due."""
         if self.attempt.handing_over_since is None:
             return self.attempt.replace_by
         return self.handing_over_deadline if self.passed(self.removal_due) else self.removal_due

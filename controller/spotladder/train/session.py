@@ -221,12 +221,12 @@ class Job:
         member.heartbeat.beat(step, self._total, at_once=True)
 
     def flush(self) -> None:
-        """Wait until everything is committed. Raises the error of a failed commit."""
+        """Wait until all commits are complete. Raises the error of a failed commit."""
         while not self._member.commits.wait(LOOK_INTERVAL):
             self._member.listener.poll()  # Attempts to store are more frequent while the attempt is being drained.
 
     def _finish(self) -> None:
-        """No step follows: wait until everything is committed."""
+        """After the last step: wait until all commits are complete."""
         self._member.stacks.close()
         self.flush()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import Stage
-from tests.core.builders import START, Job, spec, tier
+from tests.core.builders import START, SteppedJob, spec, tier
 from tests.core.policies.ticks import ON_DEMAND, SPOT, JobTimes, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "policies.md"
@@ -25,7 +25,7 @@ def policy() -> Any:
 
 @pytest.mark.parametrize(("hour", "chosen"), [(2, "spot-a"), (9, "on-demand")])
 def test_the_documented_policy_chooses_the_tier_by_the_hour(policy: Any, hour: int, chosen: str) -> None:
-    job = Job(spec(tier("spot-a", -1), tier("on-demand", -1)), policy)
+    job = SteppedJob(spec(tier("spot-a", -1), tier("on-demand", -1)), policy)
     midnight = START - START % 86400
     job.now = midnight + hour * 3600
     job.see()

@@ -19,7 +19,7 @@ from spotladder.custom_resources.stored_state import state_of
 from spotladder.operator.condition_types import ConditionType, merged
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
-from tests.core.builders import START, Job, attempt, head, lost, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, attempt, head, lost, pending, spec, tier, worker
 
 BEFORE = JobState(
     stage=Stage.RUNNING,
@@ -126,7 +126,7 @@ def test_a_job_without_nodes_needs_no_periodic_status_write() -> None:
 
 def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
     """A reason that only the reconcile with the move sets would be reverted by the next write."""
-    job = Job(spec(tier("spot-a"), tier("on-demand", -1))).running()
+    job = SteppedJob(spec(tier("spot-a"), tier("on-demand", -1))).running()
     gone = attempt(1, head(), worker("w1-0"), lost("w1-1"))
     written = 0
     for seen in ((gone,), (gone,), (attempt(1, head()),), (), (), (attempt(2),), (attempt(2),)):
@@ -157,7 +157,7 @@ def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
     ],
 )
 def test_the_provisioned_condition_has_the_reason_why_workers_are_missing(seen: tuple[Any, ...], reason: str) -> None:
-    job = Job()
+    job = SteppedJob()
     job.see()
     decision = job.see(*seen)
     updates = conditions.of_decision(job.spec, decision, Observation(9, seen), Reading(True, job.progress))
@@ -165,7 +165,7 @@ def test_the_provisioned_condition_has_the_reason_why_workers_are_missing(seen: 
 
 
 def test_the_provisioned_condition_of_a_suspended_job_has_reason_suspend_requested() -> None:
-    job = Job().edit(suspend=True)
+    job = SteppedJob().edit(suspend=True)
     decision = job.see()
     updates = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress))
     update = updates[ConditionType.PROVISIONED]
@@ -180,7 +180,7 @@ def test_a_tier_removed_from_the_spec_keeps_its_cost_and_is_marked_as_removed() 
 
 
 def test_conditions_of_a_deleted_job_have_reason_delete_requested() -> None:
-    job = Job().edit(suspend=True)
+    job = SteppedJob().edit(suspend=True)
     decision = job.see()
     updates = conditions.of_decision(job.spec, decision, Observation(9), Reading(True, job.progress), deleting=True)
     assert {updates[kind].reason for kind in (ConditionType.PROVISIONED, ConditionType.RUNNING)} == {"DeleteRequested"}
@@ -204,7 +204,7 @@ def test_a_state_written_by_an_older_controller_is_loaded() -> None:
 
 
 def test_running_is_false_during_the_failure_attribution_window() -> None:
-    job = Job(spec(attribution_window=60.0)).running()
+    job = SteppedJob(spec(attribution_window=60.0)).running()
     seen = attempt(
         1, head(), lost("w1-0", Cause.UNKNOWN), lost("w1-1", Cause.UNKNOWN), exit=Exit.FAILED, message="exit code 1"
     )
@@ -236,7 +236,7 @@ def test_status_waiting_is_set_and_cleared() -> None:
 
 
 def test_the_condition_message_has_the_start_and_the_end_of_the_wait() -> None:
-    job = Job()
+    job = SteppedJob()
     job.see()
     waiting = replace(pending("w-0"), waiting_message="0/5 nodes are available")
     seen = (attempt(1, head(), waiting, pending("w-1")),)
@@ -250,7 +250,7 @@ def test_the_condition_message_has_the_start_and_the_end_of_the_wait() -> None:
 
 def test_the_condition_message_of_an_idle_budget_stays_while_nodes_come() -> None:
     spot = replace(tier("spot-a", -1, 3600), price=Price(3.6, 7.2), idle_budget=0.5)
-    job = Job(spec(spot, tier("on-demand"), workers=3))
+    job = SteppedJob(spec(spot, tier("on-demand"), workers=3))
     job.see()
     messages = set()
     for ready in (1, 2):

@@ -241,7 +241,7 @@ class TierChoice:
     regardless_of_spot: bool = False
 
     def reviewed_by(self, at: Instant | None) -> TierChoice:
-        """This choice, to be reviewed at `at` at the latest."""
+        """This choice, to be reviewed by `at`."""
         if at is None or at >= (math.inf if self.review_at is None else self.review_at):
             return self
         return replace(self, review_at=at)

@@ -93,7 +93,7 @@ class Attempt:
     asked to commit and stop, `drain_by` is when it is killed. `leaving` are the identities of noticed pods that are
     being replaced inside the attempt, until they are gone and no surplus worker is left; `replace_by` is when their
     replacements must be ready, and `handing_over_since` is when the program was asked to continue without them.
-    `leave_by` is when it is drained at the latest, after a notice during which the next attempt boots beside it.
+    After a notice during which the next attempt boots beside it, it is drained by `leave_by`.
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
     store them. `min_workers` is the number of workers with which it can train; None: all of them.

@@ -30,8 +30,8 @@ class SafetyNet:
     `fallback` is the tier that finishes the job in time; None when no tier is open. `spot` are the other open tiers
     of spot capacity, cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the
     fallback. `slack` is the time until the deadline that is needed neither for the remaining work nor for the live
-    attempt to stop; None without a deadline or a known remaining work. `latest` is when the job must move to the
-    fallback at the latest, unless it starts on another tier; None if `slack` is, infinity if only a loss requires it.
+    attempt to stop; None without a deadline or a known remaining work. `latest` is the time by which the job must
+    move to the fallback, unless it starts on another tier; None if `slack` is, infinity if only a loss requires it.
     """
 
     __slots__ = ("fallback", "latest", "overhead", "slack", "spot", "view")
@@ -83,7 +83,7 @@ class SafetyNet:
         return (until is None or self.view.now <= until + EXACT) and (capacity or not self._failed_recently(tier))
 
     def start_until(self, tier: Tier) -> Instant | None:
-        """When an attempt on this spot tier may start at the latest; None without a limit."""
+        """The latest time at which an attempt may start on this spot tier; None without a limit."""
         view, outlook = self.view, self.view.outlook(tier.name)
         if self.slack is None:
             return None

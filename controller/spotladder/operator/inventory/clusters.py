@@ -198,7 +198,7 @@ class Clusters:
         return cluster.problem or (cluster.unreadable(kinds, namespace) if cluster.monitor else "")
 
     def doubt(self, name: str) -> str:
-        """The problem of a cluster that can be used nevertheless."""
+        """The problem of a cluster that is still usable; "" if it has none."""
         cluster = self.of(name)
         return cluster.monitor.doubt if cluster is not None and cluster.monitor and not cluster.problem else ""
 

@@ -72,7 +72,7 @@ SYNC_RETRY_INTERVAL: Seconds = 10.0
 
 
 class Reconciler:
-    """Called with a job's key; returns the seconds until the next call at the latest."""
+    """Called with a job's key; returns the maximum number of seconds until the next call."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from tests.kube.proxy import Proxy
 from tests.kube.world import KubeWorld, quietly
 
 
-class Elsewhere(KubeWorld):
+class SecondCluster(KubeWorld):
     """The same namespace in another cluster. Tests act on it directly; the controller reaches it through `proxy`."""
 
     def __init__(self, client: Client, server: ApiServer, namespace: str, proxy: Proxy) -> None:
@@ -48,12 +48,12 @@ class ControlledConnection:
 
 
 @asynccontextmanager
-async def elsewhere(server: ApiServer, here: KubeWorld, *, namespace: bool = True) -> AsyncIterator[Elsewhere]:
+async def second_cluster(server: ApiServer, here: KubeWorld, *, namespace: bool = True) -> AsyncIterator[SecondCluster]:
     """A second cluster for the test's jobs; cleaned up afterwards."""
     proxy = Proxy(server.url)
     await proxy.start()
     async with Client(connect(str(server.kubeconfig))) as client:
-        made = Elsewhere(client, server, here.namespace, proxy)
+        made = SecondCluster(client, server, here.namespace, proxy)
         if namespace:
             await made.make_namespace()
         try:
