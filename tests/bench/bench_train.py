@@ -90,7 +90,10 @@ def committing(folder: Path) -> list[Row]:
     """A commit of `SIZE` bytes in every block of `STEPS` steps, compared with only writing the same file."""
     step, payload = work(), os.urandom(SIZE)
     job = Job(member(folder / "b", KEEP="1"))
-    ratios, plain_times, commit_times, held = [], [], [], []
+    ratios: list[float] = []
+    plain_times: list[float] = []
+    commit_times: list[float] = []
+    held: list[float] = []
 
     def plain(number: int) -> None:
         for index in range(STEPS):

@@ -53,7 +53,7 @@ class Crowd:
         self.jobs = Cache(client, TIEREDJOBS, JobRecord.of, clock=SystemClock(), namespace=namespace)
         self.kuberay: KubeRay
         self.playing: list[asyncio.Task[None]] = []
-        self.process: Process | None = None
+        self._started: Process | None = None
 
     async def submit(self, names: Iterable[str]) -> None:
         """Create the jobs and wait until they run."""
@@ -156,6 +156,12 @@ class Crowd:
 
     # --- the controller ---------------------------------------------------------------------------------------------
 
+    @property
+    def process(self) -> Process:
+        """The controller that was started last."""
+        assert self._started is not None, "no controller was started"
+        return self._started
+
     async def start(self) -> float:
         """Start a controller. Returns the seconds until it is ready and leads."""
         config = self.folder / "controller.yaml"
@@ -163,7 +169,7 @@ class Crowd:
         settings = {"leaseNamespace": self.namespace, "listen": "127.0.0.1:0", "checkpointAccess": access}
         config.write_text(json.dumps(settings), encoding="utf-8")
         began = time.monotonic()
-        self.process = await Process.start(self.server, config)
+        self._started = await Process.start(self.server, config)
 
         async def leads() -> bool:
             return await self.process.get("/readyz") == (200, "leading\n")
@@ -175,7 +181,12 @@ class Crowd:
         """Stop the controller."""
         self.process.send(signal.SIGTERM)
         await self.process.ended()
-        await self.process.close()
+        await self.close()
+
+    async def close(self) -> None:
+        """Kill the controller if it runs."""
+        if self._started:
+            await self._started.close()
 
     async def reconciled(self, jobs: int) -> float:
         """The time at which the controller has reconciled this many jobs since its start."""
@@ -229,8 +240,7 @@ async def crowd(server: ApiServer, folder: Path, nodes: int) -> AsyncIterator[Cr
             yield here
         finally:
             await here.end_simulation()
-            if here.process:
-                await here.process.close()
+            await here.close()
 
 
 async def _make_nodes(here: Crowd, number: int) -> None:

@@ -118,10 +118,12 @@ def solve(of: Floats, ratio: Floats, overhead: float, work: int = WORK[-1], long
         return np.concatenate([value[..., :1], value[..., :-1]], axis=-1)
 
     def start(value: Floats) -> Floats:
-        return value[..., low] * (1.0 - part) + value[..., low + 1] * part
+        started: Floats = value[..., low] * (1.0 - part) + value[..., low + 1] * part
+        return started
 
     def older(value: Floats) -> Floats:
-        return (1.0 - grow) * value + grow * np.concatenate([value[:, 1:], value[:, -1:]], axis=1)
+        aged: Floats = (1.0 - grow) * value + grow * np.concatenate([value[:, 1:], value[:, -1:]], axis=1)
+        return aged
 
     end = np.broadcast_to(left * price, (cases, CLASSES, top + 1))
     up_spot = up_demand = down_none = down_demand = end

@@ -161,7 +161,7 @@ class ApiServer:
         request = urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {TOKEN}"})
         try:
             with urllib.request.urlopen(request, context=context, timeout=2) as answer:
-                return answer.status == 200
+                return bool(answer.status == 200)
         except OSError:
             return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from spotladder.resources import TIEREDJOBS
 from tests.cli.terminal import Answer
 from tests.kube.world import KubeWorld
 
-Cli = Callable[..., Awaitable[Answer]]
+Cli = Callable[..., Coroutine[Any, Any, Answer]]
 
 
 def commands(capsys: pytest.CaptureFixture[str]) -> Cli:

@@ -64,7 +64,7 @@ class Proxy:
     async def _pass(self, request: web.Request) -> web.StreamResponse:
         task = asyncio.current_task()
         assert task
-        self._tasks.add(task)  # type: ignore[arg-type]
+        self._tasks.add(task)
         try:
             if not self._open.is_set():
                 raise web.HTTPServiceUnavailable
@@ -74,7 +74,7 @@ class Proxy:
                 request.transport.abort()
             raise
         finally:
-            self._tasks.discard(task)  # type: ignore[arg-type]
+            self._tasks.discard(task)
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         if self.hide and request.path.startswith(self.hide):

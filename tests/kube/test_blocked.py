@@ -108,7 +108,7 @@ async def test_a_rejected_rayjob_is_recreated_with_its_number_once_the_job_is_co
         await here.patch(workload={"ray": {"template": {"spec": ray_spec(entrypoint="python right.py")}}})
 
         async def recreated() -> bool:
-            return (await here.rayjob(1))["spec"]["entrypoint"] == "python right.py"
+            return bool((await here.rayjob(1))["spec"]["entrypoint"] == "python right.py")
 
         await eventually(recreated)
         await here.run(1)

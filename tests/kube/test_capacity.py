@@ -112,7 +112,8 @@ async def tier_status(here: KubeWorld, tier: str) -> Object:
 async def tier_condition(here: KubeWorld, tier: str, kind: str, status: str, reason: str) -> Object:
     async def matches() -> Object | None:
         await here.clock.advance(WRITE_INTERVAL)
-        found = next((c for c in (await tier_status(here, tier)).get("conditions") or [] if c["type"] == kind), {})
+        conditions: list[Object] = (await tier_status(here, tier)).get("conditions") or []
+        found = next((condition for condition in conditions if condition["type"] == kind), {})
         return found if (found.get("status"), found.get("reason")) == (status, reason) else None
 
     return dict(await eventually(matches))
@@ -169,7 +170,7 @@ async def test_conditions_of_an_invalid_tier_and_of_one_without_a_price(api_serv
         await here.pass_time(301)
 
         async def unknown() -> bool:
-            return (await here.status())["cost"]["spent"] == "unknown"
+            return bool((await here.status())["cost"]["spent"] == "unknown")
 
         await eventually(unknown)
         assert (await here.status())["cost"]["unpriced"] == ["free"]

@@ -165,9 +165,9 @@ async def test_the_permissions_are_those_that_the_controller_uses(
     api_server: ApiServer, tmp_path: Path, namespaced: bool
 ) -> None:
     async with world(api_server) as here:
-        values = ("--set", "rbac.secrets=true")
+        values = ["--set", "rbac.secrets=true"]
         if namespaced:
-            values += ("--set", f"namespaces={{{here.namespace}}}")
+            values += ["--set", f"namespaces={{{here.namespace}}}"]
         async with installed(here, tmp_path, *values) as found, as_controller(api_server, here.namespace) as client:
             await lead(client, here.namespace)
             async with here.operator(client=client, namespaces_=(here.namespace,) if namespaced else ()):

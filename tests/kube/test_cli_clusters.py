@@ -132,9 +132,11 @@ async def test_watch_and_logs_of_a_job_in_another_cluster(
         await eventually(lambda: here.has_phase("Running"))
         assert (await here.status())["cluster"] == "east"
         async with kubelet(east) as (logs, node):
-            submitter = {"attempt": "1", "role": "submitter", "containers": ["ray-job-submitter"]}
-            pod = await ray_pod(east, node, "digits-a001-x", **submitter, job_uid=job["metadata"]["uid"])
-            logs.logs = {(pod, "ray-job-submitter"): ["step 1"]}
+            container, uid = "ray-job-submitter", job["metadata"]["uid"]
+            pod = await ray_pod(
+                east, node, "digits-a001-x", attempt="1", role="submitter", containers=[container], job_uid=uid
+            )
+            logs.logs = {(pod, container): ["step 1"]}
             answer = await cli("logs", "digits", "-n", here.namespace)
             assert (answer.out, answer.err) == ("step 1\n", "==> attempt 1 on spot-east in cluster east <==\n")
         watching = asyncio.create_task(cli("watch", "digits", "-n", here.namespace))

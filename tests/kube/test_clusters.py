@@ -270,7 +270,7 @@ async def test_a_recreated_job_does_not_adopt_objects_of_the_first_in_another_cl
         east.proxy.mend()
 
         async def another() -> bool:
-            return (await east.rayjob(1))["metadata"]["uid"] != first
+            return bool((await east.rayjob(1))["metadata"]["uid"] != first)
 
         await east.collect(1)
         await here.clock.advance(30)

@@ -332,7 +332,7 @@ async def test_pods_on_silent_and_deleted_nodes_are_removed(api_server: ApiServe
             return name not in [pod["metadata"]["name"] for pod in await here.pods(1)]
 
         async def counted() -> bool:
-            return (await here.status())["failures"] == 1
+            return bool((await here.status())["failures"] == 1)
 
         await eventually(pod_removed)
         await eventually(counted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from spotladder.clusters.client import Client
@@ -37,7 +38,7 @@ async def kueue(client: Client) -> AsyncIterator[None]:
             },
         }  # fmt: skip
         await client.apply(CRDS, body, force=True)
-        await eventually(lambda kind=kind: client.exists(kind))
+        await eventually(partial(client.exists, kind))
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import Any
 
 from spotladder.clusters.errors import NotFound
@@ -96,7 +97,7 @@ async def test_copies_are_created_updated_and_removed(api_server: ApiServer, sec
         workload = needing(SECRET, SETTINGS, serviceAccountName="trainer")
         for name in ("digits", "letters"):
             await here.submit(name, tiers=tiers(here, "spot-east"), workload=workload, copies=copies)
-            await eventually(lambda name=name: east.rayjob(1, name))
+            await eventually(partial(east.rayjob, 1, name))
         assert await eventually(lambda: preflight(here, "True")) == "AllFound"
         made = await east.client.get(SECRETS, "bucket", east.namespace)
         assert made["type"] == "spotladder.io/test"

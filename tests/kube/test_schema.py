@@ -83,7 +83,7 @@ def named(name: str) -> Object:
     return {**job(), "metadata": {"name": name}}
 
 
-JOBSET = {"template": {"spec": {"replicatedJobs": []}}}
+JOBSET: Object = {"template": {"spec": {"replicatedJobs": []}}}
 BOTH = {"jobSet": JOBSET, "ray": {"template": {"spec": {}}}}
 ONE_TIER = {"name": "a", "capacityTier": "a"}
 

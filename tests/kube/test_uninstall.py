@@ -161,7 +161,7 @@ async def removed(here: KubeWorld) -> bool:
 
 
 async def has_committed(here: KubeWorld, step: int) -> bool:
-    return (await here.status()).get("progress", {}).get("step") == step
+    return bool((await here.status()).get("progress", {}).get("step") == step)
 
 
 async def gone(here: KubeWorld) -> bool:

@@ -69,10 +69,10 @@ async def test_an_attempt_that_kueue_holds_waits_without_a_limit(api_server: Api
             "Pending", words, about={"kind": "Workload", "metadata": workload}, source="kueue-admission"
         )
 
-        async def shown() -> bool:
+        async def waits() -> bool:
             return words in (await here.condition("Provisioned")).get("message", "")
 
-        await eventually(shown)
+        await eventually(waits)
         await here.pass_time(3600)
         status = await here.status()
         assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)

@@ -402,7 +402,7 @@ class KubeWorld:
     async def _remove_jobs(self) -> None:
         async for page in self.client.pages(TIEREDJOBS, self.namespace):
             for job in page.items:
-                body = {"metadata": {"finalizers": []}}
+                body: Object = {"metadata": {"finalizers": []}}
                 await quietly(self.client.merge(TIEREDJOBS, job["metadata"]["name"], self.namespace, body=body))
                 await quietly(self.client.delete(TIEREDJOBS, job["metadata"]["name"], self.namespace))
 
