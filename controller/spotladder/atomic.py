@@ -7,15 +7,20 @@ import threading
 from pathlib import Path
 
 
-def write_text(path: Path, text: str, *, mode: int = 0o666) -> None:
+def write_text(path: Path, text: str, *, mode: int = 0o666, durable: bool = False) -> None:
     """Replace the file's text in one step: a reader sees the old text or the new one. The folder must exist.
 
-    `mode` are the file's permissions, less the umask. Raises OSError; the file is unchanged then.
+    `mode` are the file's permissions, less the umask. A `durable` text is on the disk before it replaces the old one,
+    so that a power cut leaves one of both. Raises OSError; the file is unchanged then.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         draft.touch(mode)
-        draft.write_text(text, encoding="utf-8")
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)

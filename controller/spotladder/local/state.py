@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from spotladder.atomic import write_text
 from spotladder.core.codec import dump, load_state
 from spotladder.core.model import Instant, JobState
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
@@ -156,18 +157,8 @@ class JobFolder:
                 raise EnvironmentFailure(f"{self.path / name}: is not UTF-8 text; --fresh starts over") from error
 
     def _write(self, name: str, text: str) -> None:
-        draft = self.path / f".{name}"
         with self._refusals("write"):
-            try:
-                with draft.open("w", encoding="utf-8") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
-                draft.replace(self.path / name)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    draft.unlink()
-                raise
+            write_text(self.path / name, text, durable=True)
 
     @contextmanager
     def _refusals(self, verb: str) -> Iterator[None]:
