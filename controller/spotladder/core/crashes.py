@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spotladder.backoff import delay
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -68,10 +69,10 @@ def ended_unready(state: JobState, attempt: Attempt, spec: JobSpec, reason: Reas
     doublings = unready - (1 if reason in FAILED_STARTS else 2)
     if doublings < 0:
         return state
-    delay = _backoff(doublings)
+    pause = _backoff(doublings)
     if state.crashes >= CRASH_LIMIT and spec.exhausted is Exhausted.WAIT:
-        delay = max(delay, *(tier.provision_timeout for tier in spec.tiers))
-    return replace(state, paused_until=now + delay)
+        pause = max(pause, *(tier.provision_timeout for tier in spec.tiers))
+    return replace(state, paused_until=now + pause)
 
 
 def corrected(state: JobState, spec: JobSpec) -> bool:
@@ -87,7 +88,7 @@ def with_denial(state: JobState, message: str, now: Instant) -> JobState:
 
 
 def _backoff(doublings: int) -> Seconds:
-    return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(doublings, 10))
+    return delay(FIRST_BACKOFF, LONGEST_BACKOFF, doublings + 1, jitter=1.0)
 
 
 def crash_message(state: JobState) -> str:
