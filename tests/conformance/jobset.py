@@ -17,6 +17,8 @@ from tests.workloads.builders import jobset_template
 class JobSetRig(KubernetesRig):
     """Without a head. A pod's identity is its place in the set, and a lost pod restarts the whole set."""
 
+    main = JOBSETS
+
     def workload(self) -> dict[str, Any]:
         return {"workload": {"jobSet": {"template": jobset_template()}}}
 

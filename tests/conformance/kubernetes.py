@@ -40,7 +40,8 @@ from spotladder.operator.settings import Settings
 from spotladder.operator.storage.logs import LogAddress
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
-from spotladder.workloads.rayjob.records import RAYCLUSTERS
+from spotladder.workloads.placement import HOSTNAME
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.kube.world import WORKERS, KubeWorld
 
 T = TypeVar("T")
@@ -132,6 +133,8 @@ class KubernetesBackend:
 
 class KubernetesRig:
     """KubeRay creates the pods of an attempt at once; the test adds nodes and ends programs."""
+
+    main = RAYJOBS
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -259,6 +262,21 @@ class KubernetesRig:
         assert seen is not None
         return seen
 
+    def allows(self, number: int, node: str) -> bool:
+        """Whether the node affinity of every pod of the attempt allows a node of this name, for the scheduler."""
+
+        async def templates() -> list[dict[str, Any]]:
+            kind = self.main
+            pages = [page async for page in self._here.client.pages(kind, NAMESPACE)]
+            return [
+                spec for page in pages for found in page.items if _is_of(found, number) for spec in _pod_specs(found)
+            ]
+
+        specs = self._run(templates())
+        assert specs
+        alternatives = [_node_terms(spec) for spec in specs]
+        return all(not terms or any(_term_allows(term, node) for term in terms) for terms in alternatives)
+
     def kill_worker(self, uid: str) -> None:
         """Delete the node; its pod is not removed yet, and KubeRay creates another one."""
 
@@ -280,6 +298,27 @@ class KubernetesRig:
     def close(self) -> None:
         self._loop.run_until_complete(self._stack.aclose())
         self._loop.close()
+
+
+def _is_of(found: dict[str, Any], number: int) -> bool:
+    return bool(found["metadata"]["labels"][names.ATTEMPT] == str(number))
+
+
+def _pod_specs(found: Any) -> list[dict[str, Any]]:
+    """The specs of all pod templates in this object."""
+    entries = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    specs = [spec for _key, entry in entries for spec in _pod_specs(entry)]
+    return [found, *specs] if isinstance(found, dict) and "containers" in found else specs
+
+
+def _node_terms(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    return list((affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ())
+
+
+def _term_allows(term: dict[str, Any], node: str) -> bool:
+    rules = [rule for rule in term["matchExpressions"] if rule["key"] == HOSTNAME]
+    return all((node in rule["values"]) == (rule["operator"] == "In") for rule in rules)
 
 
 def annotations_of(pod: dict[str, Any]) -> dict[str, str]:

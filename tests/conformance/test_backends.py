@@ -40,6 +40,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import AVOIDANCE_TIMEOUT
 from spotladder.sim.trace import Trace
 from tests.conformance.jobset import JobSetRig
 from tests.conformance.kubernetes import KubernetesRig
@@ -316,6 +317,38 @@ def test_a_crash_loop_at_the_start_exhausts_no_tier_and_fails_the_job() -> None:
             state = after(LONGEST_BACKOFF)
     assert (state.stage, state.reason, state.failures) == (Stage.FAILED, Reason.CRASH_LOOP, 0)
     assert [record.exhausted_by for record in state.tiers] == [None]
+
+
+@pytest.mark.parametrize("rig", ["kubernetes", "jobset"], indirect=True)
+def test_no_pod_of_an_attempt_can_use_a_node_that_it_avoids(rig: KubernetesRig) -> None:
+    rig.backend.launch(Launch(1, "spot-a", avoids=("n1", "n2")))
+    rig.backend.launch(Launch(2, "spot-a"))
+    assert [rig.allows(1, node) for node in ("n1", "n2", "n3")] == [False, False, True]
+    assert rig.allows(2, "n1")
+
+
+def test_a_node_of_failed_starts_is_avoided_unless_it_is_the_only_one() -> None:
+    for pool, takes in ((("n1", "n2"), (3, "n2")), (("n1",), (4, "n1"))):
+        backend = FakeBackend(WORKERS, pool=pool)
+        after = job_of(backend)
+        state = after(0)
+        for number in (1, 2):
+            backend.place(number)
+            backend.crash(f"a{number}-head", 2)
+            after(1)
+            state = after(LONGEST_BACKOFF)
+        assert state.attempt is not None
+        assert (state.last_number, state.attempt.avoids) == (3, ("n1",))
+        backend.bring_up(3)
+        after(AVOIDANCE_TIMEOUT)
+        state = after(1)
+        backend.bring_up(state.last_number)
+        state, seen = after(1), backend.observe().attempts[0]
+        assert (state.stage, state.last_number, {pod.node for pod in seen.pods}) == (
+            Stage.RUNNING,
+            takes[0],
+            {takes[1]},
+        )
 
 
 def test_two_attempts_share_no_pods_and_are_deleted_independently(rig: Rig, number: int) -> None:

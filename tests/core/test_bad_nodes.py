@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, KEPT_NODES, bad_nodes, with_node_failures
-from spotladder.core.model import JobState, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.explanation import AVOIDANCE, explain
+from spotladder.core.model import AttemptSeen, Blocker, JobState, Launch, PodPhase, PodRole, PodSeen, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import AVOIDANCE_TIMEOUT, Situation
 from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 
@@ -45,41 +47,127 @@ def test_the_message_of_the_next_attempt_names_the_avoided_nodes() -> None:
     assert "avoids n1 (2 failed pods)" in job.state.message
 
 
+def crashed(job: SteppedJob, number: int, node: str = "n1") -> None:
+    """The attempt is launched and its worker crashes on this node; its objects are gone afterwards."""
+    job.see(after=301)
+    assert job.number == number
+    pod = PodSeen("w", PodRole.WORKER, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, node=node, exit_code=1)
+    job.see(attempt(number, head(), pod), after=1)
+    assert job.state.reason is Reason.START_CRASHED
+    job.see(after=1)
+
+
+def avoiding(*tiers: Tier, **more: object) -> SteppedJob:
+    """A job whose third attempt avoids the node n1, on which two have crashed."""
+    job = SteppedJob(spec(*tiers, **more))
+    crashed(job, 1)
+    crashed(job, 2)
+    job.see(after=301)
+    assert job.state.attempt is not None
+    assert (job.number, job.state.attempt.avoids) == (3, ("n1",))
+    return job
+
+
+def unplaced(number: int, **more: object) -> AttemptSeen:
+    return attempt(number, head(), worker("w-0"), pending("w-1"), **more)
+
+
 def test_crashes_at_the_start_count_against_the_node() -> None:
     job = SteppedJob(spec(tier("spot-a", 9)))
-    for number in (1, 2):
-        job.see(after=301)
-        crashed = PodSeen(
-            "w", PodRole.WORKER, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, node="n1", exit_code=1
-        )
-        job.see(attempt(number, head(), crashed), after=1)
-        assert job.state.reason is Reason.START_CRASHED
-        job.see(after=1)
+    crashed(job, 1)
+    crashed(job, 2)
     assert (bad_nodes(job.state), job.state.stage, job.state.failures) == (("n1",), Stage.IDLE, 0)
+
+
+def test_a_launch_names_the_nodes_that_were_bad_when_the_attempt_was_planned() -> None:
+    job = avoiding(tier("spot-a", 9))
+    assert job.last.actions == (Launch(3, "spot-a", avoids=("n1",)),)
+
+
+def test_an_attempt_that_no_other_node_can_take_is_followed_by_one_that_avoids_none() -> None:
+    """Within a minute, and not after provisionTimeout: a fixed pool of one node has no other."""
+    job = avoiding(tier("spot-a", 9, 600), tier("on-demand"))
+    job.see(unplaced(3), after=AVOIDANCE_TIMEOUT - 1)
+    assert job.state.stage is Stage.STARTING
+    assert job.last.wake_at == job.now + 1
+    job.see(unplaced(3), after=1)
+    assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert "no capacity without the avoided nodes n1 (2 failed pods)" in job.state.message
+    job.see(after=1)
+    assert job.state.attempt is not None
+    assert (job.number, job.state.tier, job.state.attempt.avoids) == (4, "spot-a", ())
+    job.see(unplaced(4))
+    assert job.last.wake_at == job.now - 1 + 600, "provisionTimeout begins anew when the attempt ends"
+
+
+def test_the_wait_of_an_attempt_that_avoids_nodes_is_explained() -> None:
+    job = avoiding(tier("spot-a", 9, 600))
+    job.see(unplaced(3), after=1)
+    waits = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert waits is not None
+    assert waits.message == "pods wait for nodes and images; the attempt avoids n1"
+    assert (waits.timer, waits.until) == (AVOIDANCE, job.now - 1 + AVOIDANCE_TIMEOUT)
+    assert waits.then == "the next attempt may use the avoided nodes"
+
+
+def test_an_attempt_for_which_a_node_is_being_added_goes_on_avoiding_the_bad_one() -> None:
+    job = avoiding(tier("spot-a", 9, 600))
+    job.see(unplaced(3, provisioning=True), after=AVOIDANCE_TIMEOUT)
+    job.see(unplaced(3, provisioning=True), after=300)
+    assert (job.state.stage, job.number) == (Stage.STARTING, 3)
+    job.see(all_ready(3), after=1)
+    assert job.state.stage is Stage.RUNNING
+
+
+def test_another_impediment_suspends_the_timer_of_the_avoidance() -> None:
+    job = avoiding(tier("spot-a", 9, 600))
+    for _ in range(20):
+        job.see(unplaced(3, blocked="the image cannot be pulled", blocked_by=Blocker.IMAGE), after=10)
+    job.see(unplaced(3), after=AVOIDANCE_TIMEOUT - 11)
+    assert job.state.stage is Stage.STARTING
+    job.see(unplaced(3), after=12)
+    assert job.state.stage is Stage.ENDING
 
 
 def test_a_tier_without_capacity_beside_its_bad_nodes_is_not_exhausted() -> None:
     """A node that may be bad is better than a fallback: Ray may have been slow, not the node."""
-    job = SteppedJob(spec(tier("spot-a", 9, 60), tier("on-demand")))
-    for number in (1, 2):
-        job.see(after=301)
-        crashed = PodSeen(
-            "w", PodRole.WORKER, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, node="n1", exit_code=1
-        )
-        job.see(attempt(number, head(), crashed), after=1)
-        job.see(after=1)
-    job.see(after=301)
-    assert (job.number, bad_nodes(job.state)) == (3, ("n1",))
-    job.see(attempt(3, head(), worker("w-0"), pending("w-1")), after=60)
+    job = avoiding(tier("spot-a", 9, 60), tier("on-demand"))
+    job.see(unplaced(3, provisioning=True), after=60)
     assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
     assert "no capacity without the avoided nodes n1 (2 failed pods)" in job.state.message
     job.see(after=1)
     assert (job.number, job.state.tier, bad_nodes(job.state)) == (4, "spot-a", ())
-    job.see(attempt(4, head(), worker("w-0"), pending("w-1")), after=58)
+    job.see(unplaced(4), after=58)
     assert job.state.stage is Stage.STARTING
-    job.see(attempt(4, head(), worker("w-0"), pending("w-1")), after=1)
+    job.see(unplaced(4), after=1)
     job.see(after=1)
     assert job.state.tier == "on-demand"
+
+
+def test_an_attempt_launched_before_its_nodes_were_bad_shows_that_its_tier_lacks_capacity() -> None:
+    """Its pods may use every node."""
+    job = SteppedJob(spec(tier("spot-a", 9, 60), tier("on-demand"), recovery_timeout=600.0)).running()
+    replaced(job, failed("a"))
+    replaced(job, failed("b"))
+    assert bad_nodes(job.state) == ("n1",)
+    job.see(attempt(1, head(), worker("w1-0"), pending("c")), after=1)
+    job.see(attempt(1, head(), worker("w1-0"), pending("c")), after=60)
+    job.see(after=1)
+    assert job.state.tier == "on-demand"
+
+
+def test_an_attempt_avoids_suspected_nodes_until_no_other_node_can_take_it() -> None:
+    """A suspected node that is heard again can take the next attempt. A tier is exhausted in its time, even if there is
+    always some node that is suspected."""
+    job = SteppedJob(spec(tier("spot-a", 9, 150), tier("on-demand")))
+    launches, suspects = {}, frozenset({"n7"})
+    job.see(suspects=suspects)
+    for _ in range(240):
+        launches |= {action.attempt: action for action in job.last.actions if isinstance(action, Launch)}
+        seen = [unplaced(job.number)] if job.state.stage is Stage.STARTING else []
+        job.see(*seen, after=1, suspects=suspects)
+    found = [(launch.tier, launch.avoids) for launch in launches.values()]
+    assert found == [("spot-a", ("n7",)), ("spot-a", ()), ("on-demand", ("n7",))]
 
 
 @pytest.mark.parametrize(

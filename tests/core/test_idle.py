@@ -132,7 +132,9 @@ def test_the_budget_of_an_attempt_that_avoids_nodes_does_not_exhaust_the_tier() 
     """Without the avoided nodes the tier may have capacity, and the next attempt has the whole budget."""
     made = job()
     made.see(*PARTIAL)
-    made.state = replace(made.state, node_failures=(NodeFailures("bad", 9),))
-    made.see(*PARTIAL, after=500)
+    assert made.state.attempt is not None
+    avoiding = replace(made.state.attempt, avoids=("bad",))
+    made.state = replace(made.state, attempt=avoiding, node_failures=(NodeFailures("bad", 9),))
+    made.see(*(replace(seen, provisioning=True) for seen in PARTIAL), after=500)
     assert made.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
     assert (made.state.idle_usd, made.state.record("spot-a").exhausted_by) == (0.0, None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from spotladder.core.crashes import CRASH_LIMIT
+from spotladder.core.crashes import CRASH_LIMIT, LONGEST_BACKOFF
 from spotladder.core.losses import UNCOUNTED
 from spotladder.core.model import (
     CapacityType,
@@ -25,6 +25,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
+from spotladder.core.situation import AVOIDANCE_TIMEOUT
 from spotladder.policies import registry
 from tests.core.builders import START, spec, tier
 from tests.core.world_decider import Decider
@@ -126,6 +127,43 @@ def test_a_job_finishes_when_nodes_are_only_reclaimed_with_notice_suspected_or_d
     decider.wake_at = decider.wake_at if decider.wake_at is not None else world.now
     decider.run_on_timers_only(300)
     assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
+
+
+def world_of_a_pool(seed: int) -> RandomWorld:
+    """One tier with one or two nodes on which starts often crash."""
+    dice = Random(seed)
+    job = specs(dice, exhausted=Exhausted.RESTART, backoff_limit=None)
+    job = replace(job, tiers=(replace(job.tiers[0], provision_timeout=3600.0),))
+    return RandomWorld(job, dice, pool=dice.randint(1, 2), crashing={"tier-0"})
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_avoided_nodes_keep_no_job_from_its_pool(seed: int, crashes: float) -> None:
+    """Once the pool works, the job trains after a backoff, the end of an attempt and the timeout of an avoidance, long
+    before provisionTimeout."""
+    world = world_of_a_pool(seed)
+    decider = Decider(world, crashes)
+    decider.run(60)
+    world.calm_down("tier-0")
+    decider.crashes, calm_since = 0.0, world.now
+    decider.wake_at = world.now  # clusters can be reached again
+    while decider.state.stage not in {Stage.RUNNING, Stage.SUCCEEDED}:
+        decider.run_on_timers_only(1)
+        note(f"{decider.state}")
+        assert world.now - calm_since < LONGEST_BACKOFF + AVOIDANCE_TIMEOUT + 240.0
+    decider.run_on_timers_only(300)
+    assert (decider.state.stage, world.committed) == (Stage.SUCCEEDED, TOTAL)
+
+
+def test_many_worlds_of_a_pool_contain_an_attempt_that_no_other_node_can_take() -> None:
+    """Otherwise the previous test would not cover them."""
+    unplaceable = 0
+    for seed in range(60):
+        decider = Decider(world_of_a_pool(seed), 0.0)
+        decider.run(120)
+        unplaceable += any(record.reason is Reason.INSUFFICIENT_CAPACITY for record in decider.state.history)
+    assert unplaceable > 10
 
 
 def test_most_worlds_with_notices_contain_a_handover() -> None:

@@ -46,6 +46,7 @@ class Pod:
     dead: bool = False  # and it is
     drained: bool = False  # an administrator has cordoned its node
     scarce: bool = False  # it waits long for a node
+    node: str = ""  # its node in a pool
 
     @property
     def leaves(self) -> bool:
@@ -74,6 +75,7 @@ class TrueAttempt:
     stands_by: bool = False
     held: bool = False  # it waits until it may take over
     leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
+    avoids: tuple[str, ...] = ()  # nodes that its pods may not use
 
     @property
     def runs(self) -> bool:
@@ -108,6 +110,7 @@ class RandomWorld:
     begins_whole: bool = False  # programs begin only when all of their workers are ready
     suspicions: float = 0.0  # the probability that a worker's node is suspected, where nodes are only reclaimed
     maintenance: float = 0.0  # the probability that a node is cordoned, or uncordoned
+    pool: int = 0  # the number of nodes of each tier, each with room for any number of pods; 0: added as needed
     crashing: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
     now: float = START
@@ -149,6 +152,7 @@ class RandomWorld:
             hands_over=self.random.random() < 0.8,
             stands_by=self.spec.overlap is not None and self.random.random() < 0.8,
             held=action.standby,
+            avoids=action.avoids,
         )
 
     def drain(self, action: Drain) -> None:
@@ -226,6 +230,11 @@ class RandomWorld:
         newest = self.programs.get(self.newest_start)
         return newest is not None and newest.stands_by
 
+    def _nodes(self, program: TrueAttempt) -> list[str]:
+        """The nodes that can take a pod of the attempt; "" is one that is added for it."""
+        pool = [f"{program.tier}-{index}" for index in range(self.pool)]
+        return [node for node in pool or [""] if node not in program.avoids]
+
     def _pod(self, role: PodRole) -> Pod:
         self.pods_made += 1
         scarce = self.begins_whole and role is PodRole.WORKER and self.random.random() < 0.5
@@ -245,8 +254,9 @@ class RandomWorld:
                 suspect=pod.marked_at is not None and pod.phase is PodPhase.RUNNING,
                 noticed=pod.leaves and pod.phase is PodPhase.RUNNING,
                 notice_ends_at=pod.dies_at,
-                unschedulable=pod.phase is PodPhase.PENDING and program.tier in self.dry,
+                unschedulable=pod.phase is PodPhase.PENDING and (program.tier in self.dry or not self._nodes(program)),
                 cause=Cause.MAINTENANCE if pod.drained and pod.dies_at is None else pod.cause,
+                node=pod.node,
                 scheduled=placed,
                 image_pulled=placed,
                 exit_code=1 if pod.cause is Cause.APP_ERROR else None,
@@ -287,8 +297,10 @@ class RandomWorld:
     def _live(self, program: TrueAttempt, seconds: float) -> None:
         for pod in program.pods:
             scarce = pod.scarce and self.random.random() < 0.95
-            if pod.phase is PodPhase.PENDING and program.tier not in self.dry | self.slow and not scarce:
+            placeable = program.tier not in self.dry | self.slow and not scarce
+            if pod.phase is PodPhase.PENDING and placeable and (nodes := self._nodes(program)):
                 pod.phase = PodPhase.RUNNING
+                pod.node = self.random.choice(nodes) if self.pool else ""
                 if program.tier in self.crashing and not program.started and pod.role is PodRole.HEAD:
                     pod.phase, pod.cause = PodPhase.LOST, Cause.APP_ERROR
             if pod.dies_at is not None and self.now >= pod.dies_at:

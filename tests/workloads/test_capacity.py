@@ -52,10 +52,33 @@ def insufficient_capacity(claim: str = "spot-nnjb2") -> EventRecord:
         ([WAITS], [event("FailedScaleUp", "… SkuNotAvailable …")], True),
         ([WAITS], [event("FailedScaleUp", "… failed: GCE quota exceeded")], False),
         ([WAITS], [event("NotTriggerScaleUp", "pod didn't trigger scale-up")], False),
+        ([WAITS], [event("FailedScaleUp", "stockout", at=EARLIER), event("TriggeredScaleUp", "…", at=LATER)], False),
     ],
 )  # fmt: skip
 def test_a_lack_of_capacity_is_detected(pods: list[PodRecord], events: list[EventRecord], expected: bool) -> None:
     assert capacity.refused(pods, events) is expected
+
+
+@pytest.mark.parametrize(
+    ("pods", "events", "expected"),
+    [
+        ([WAITS], [], False),
+        ([WAITS], [event("Nominated", NOMINATED)], True),
+        ([WAITS], [event("TriggeredScaleUp", "pod triggered scale-up: [{spot 1->2 (max: 5)}]")], True),
+        ([pod("w-0")], [event("Nominated", NOMINATED)], False),
+        ([WAITS], [event("Nominated", NOMINATED, about="uid-other")], False),
+        ([WAITS], [event("Nominated", NOMINATED), insufficient_capacity()], False),
+        ([WAITS], [event("Nominated", NOMINATED), insufficient_capacity("spot-other")], True),
+        ([WAITS], [event("Nominated", NOMINATED, at=EARLIER), event("FailedScheduling", TOO_LARGE, at=LATER)], False),
+        ([WAITS], [event("TriggeredScaleUp", "…", at=EARLIER), event("FailedScaleUp", "stockout", at=LATER)], False),
+        ([WAITS], [event("TriggeredScaleUp", "…", at=EARLIER), event("NotTriggerScaleUp", "…", at=LATER)], False),
+        ([WAITS], [event("FailedScaleUp", "stockout", at=EARLIER), event("TriggeredScaleUp", "…", at=LATER)], True),
+    ],
+)  # fmt: skip
+def test_the_announcement_of_a_node_is_detected(
+    pods: list[PodRecord], events: list[EventRecord], expected: bool
+) -> None:
+    assert capacity.provisioning(pods, events) is expected
 
 
 @pytest.mark.parametrize("reason", sorted(capacity.WAITING))
@@ -99,7 +122,8 @@ def test_the_rayclusters_failure_blocks() -> None:
 def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
     selectors = [dict(part.split("=") for part in selector.split(",")) for selector in capacity.EVENT_SELECTORS]
     reasons = {selector["reason"] for selector in selectors if "reason" in selector}
-    assert reasons == {"FailedScaleUp", "NotTriggerScaleUp", "ScaleDown", capacity.HELD, *capacity.BLOCKING}
+    scaling = {"FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp", "ScaleDown"}
+    assert reasons == {*scaling, capacity.HELD, *capacity.BLOCKING}
     assert {selector["source"] for selector in selectors if "reason" not in selector} == {
         "karpenter",
         "eks-auto-mode/compute",

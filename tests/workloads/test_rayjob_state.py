@@ -162,7 +162,15 @@ def test_an_ended_attempt_is_not_blocked() -> None:
 def test_a_lack_of_capacity_is_reported() -> None:
     waiting = pod("w-0", phase="Pending", unschedulable="0/3 nodes")
     none = event("FailedScheduling", "no instance type had enough resources or had a required offering")
-    assert seen(rayjob("Initializing", ""), waiting, events=(none,)).refused
+    found = seen(rayjob("Initializing", ""), waiting, events=(none,))
+    assert (found.refused, found.provisioning) == (True, False)
+
+
+def test_a_node_that_is_being_added_is_reported() -> None:
+    waiting = pod("w-0", phase="Pending", unschedulable="0/3 nodes")
+    nominated = event("Nominated", "Pod should schedule on: nodeclaim/spot-nnjb2")
+    found = seen(rayjob("Initializing", ""), waiting, events=(nominated,))
+    assert (found.refused, found.provisioning) == (False, True)
 
 
 def queued(deployment: str, *, suspend: bool) -> RayJobRecord:

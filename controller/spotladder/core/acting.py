@@ -11,6 +11,7 @@ from spotladder.core.impediment import Timer, timer_of
 from spotladder.core.model import (
     TERMINAL,
     Action,
+    Attempt,
     Delete,
     Drain,
     Finish,
@@ -38,7 +39,7 @@ def actions(here: Situation) -> tuple[Action, ...]:
     if state.stage is Stage.STARTING and attempt is not None and not attempt.seen:
         held_back = here.spec.handover is Handover.WHEN_GONE and others
         if not held_back and attempt.tier not in here.seen.unavailable:
-            todo.append(Launch(attempt.number, attempt.tier, attempt.standby, here.state.hangs))
+            todo.append(_launch(here, attempt))
     elif state.stage is Stage.DRAINING and attempt is not None:
         todo.append(Drain(attempt.number, attempt.drain_by or here.now, attempt.end_reason or state.reason))
     elif state.stage is Stage.ENDING and attempt is not None:
@@ -50,11 +51,15 @@ def actions(here: Situation) -> tuple[Action, ...]:
     return (*todo, *_standby_actions(here))
 
 
+def _launch(here: Situation, attempt: Attempt) -> Launch:
+    return Launch(attempt.number, attempt.tier, attempt.standby, here.state.hangs, attempt.avoids)
+
+
 def _standby_actions(here: Situation) -> tuple[Action, ...]:
     """Launch the standby attempt; let the program of one that is the live attempt now start."""
     state, live, standby = here.state, here.state.attempt, here.state.standby
     if standby is not None and not standby.seen and standby.tier not in here.seen.unavailable:
-        return (Launch(standby.number, standby.tier, standby=True, hangs=state.hangs),)
+        return (_launch(here, standby),)
     if live is not None and live.standby and state.stage in LIVE and here.seen.progress.attempt < live.number:
         return (TakeOver(live.number),)
     return ()
@@ -110,7 +115,7 @@ def _timers(here: Situation) -> list[Instant | None]:
     if state.stage in LIVE:
         match timer_of(here):
             case Timer.PROVISION | None:
-                times += [here.provision_deadline, idle_budget_ends_at(here)]
+                times += [here.provision_deadline, _ahead(here.avoidance_deadline, here.now), idle_budget_ends_at(here)]
             case Timer.CONTACT:
                 times.append(here.contact_deadline)
             case Timer.QUEUE:

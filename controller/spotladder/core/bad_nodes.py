@@ -1,7 +1,9 @@
-"""Nodes on which pods of a job fail again and again although the node lives: later attempts avoid them.
+"""Nodes that an attempt avoids: those on which pods of the job fail again and again although the node lives, and those
+that are suspected.
 
 A node that is reclaimed, drained or silent is not bad, it is gone. The list of bad nodes is bounded, so a program that
-fails everywhere does not rule out a whole cluster.
+fails everywhere does not rule out a whole cluster. An attempt that no other node can take is followed by one that
+avoids none: `Situation.avoidance_deadline`.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from spotladder.core.model import JobState, NodeFailures, PodSeen
-from spotladder.core.reasons import Cause
+from spotladder.core.reasons import Cause, Reason
 
 BAD_NODE_FAILURES = 2
 """A node is bad after this many failed pods of the job."""
 
 AVOIDED_NODES_LIMIT = 8
-"""Maximum number of nodes that an attempt avoids, those that failed last."""
+"""Maximum number of bad nodes that an attempt avoids, those that failed last."""
 
 KEPT_NODES = 32
 
@@ -40,12 +42,21 @@ def without_node_failures(state: JobState) -> JobState:
 
 
 def bad_nodes(state: JobState) -> tuple[str, ...]:
-    """The nodes that the next attempt avoids, by name."""
+    """The nodes on which pods of the job fail again and again, by name."""
     bad = [entry.node for entry in state.node_failures if entry.failures >= BAD_NODE_FAILURES]
     return tuple(sorted(bad[-AVOIDED_NODES_LIMIT:]))
 
 
-def avoids(state: JobState) -> str:
-    """Which nodes the next attempt avoids and why, for a message; "" when it avoids none."""
-    failures = {entry.node: entry.failures for entry in state.node_failures}
-    return ", ".join(f"{node} ({failures[node]} failed pods)" for node in bad_nodes(state))
+def avoided_nodes(state: JobState, tier: str, suspects: frozenset[str]) -> tuple[str, ...]:
+    """The nodes that the next attempt avoids if it runs on this tier, by name: none after an attempt that found no
+    capacity there."""
+    last = state.history[-1] if state.history else None
+    if last is not None and (last.tier, last.reason) == (tier, Reason.INSUFFICIENT_CAPACITY):
+        suspects = frozenset()
+    return tuple(sorted(suspects.union(bad_nodes(state))))
+
+
+def named(avoids: tuple[str, ...], state: JobState) -> str:
+    """The avoided nodes, each with the reason, for a message."""
+    failures = {entry.node: f"{entry.failures} failed pods" for entry in state.node_failures}
+    return ", ".join(f"{node} ({failures.get(node, 'silent')})" for node in avoids)

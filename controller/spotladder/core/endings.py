@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from spotladder.core import limits
 from spotladder.core.availability import with_sightings
-from spotladder.core.bad_nodes import avoids, with_node_failures, without_node_failures
+from spotladder.core.bad_nodes import named, with_node_failures, without_node_failures
 from spotladder.core.copying import replace
 from spotladder.core.crashes import CRASH_LIMIT, crash_message, crash_of, crashed_pods, with_denial, with_failed_start
 from spotladder.core.draft import Draft
@@ -234,7 +234,8 @@ def provision_timed_out(draft: Draft) -> None:
 
     provisionTimeout is suspended during every impediment that has another timer or none; recoveryTimeout is suspended
     while only the user, or restored contact, can help. An attempt that avoids nodes says nothing about the capacity of
-    its tier: the next attempt runs on the same tier and avoids none.
+    its tier: it ends earlier if no other node can take its pods, and the next attempt runs on the same tier and avoids
+    none.
     """
     tier, seen, since = draft.here.tier, draft.here.attempt_seen, draft.state.waiting_since
     rule = rule_of(draft.here)
@@ -245,13 +246,15 @@ def provision_timed_out(draft: Draft) -> None:
         return
     refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
     overdrawn = rule.exhausts and idle_budget_exceeded(draft.here)
-    if not refused and not overdrawn and not draft.here.passed(draft.here.provision_deadline):
+    avoids = draft.here.attempt.avoids if rule.exhausts else ()
+    expired = draft.here.passed(draft.here.avoidance_deadline if avoids else None)
+    if not refused and not overdrawn and not expired and not draft.here.passed(draft.here.provision_deadline):
         return
     if seen is None and draft.seen.launched:
         return  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
-    if rule.exhausts and (avoided := avoids(draft.state)):
+    if avoids:
+        why = f"no capacity without the avoided nodes {named(avoids, draft.state)}: the next attempt may use them"
         draft.state = replace(without_node_failures(draft.state), waiting_since=None, idle_usd=0.0)
-        why = f"no capacity without the avoided nodes {avoided}: the next attempt may use them"
         draft.move(Reason.INSUFFICIENT_CAPACITY, why)
     elif rule.exhausts:
         draft.state = with_sightings(draft.state, {tier.name: False}, draft.now)

@@ -25,6 +25,9 @@ another time whenever a node comes or goes."""
 ELASTIC_MIN = "elastic.min"
 """The `timer` of an elastic attempt whose program begins with fewer workers when it expires."""
 
+AVOIDANCE = "avoidance of nodes"
+"""The `timer` of an attempt that avoids nodes, while no other node can take its pods."""
+
 HEDGE_AFTER = "overlap.hedgeAfter"
 """The timer after which the next tier is started beside the attempt."""
 
@@ -68,7 +71,8 @@ def _sentence(here: Situation, found: MatchedRule) -> str:
     waiting = [pod for pod in pods if pod.phase is PodPhase.PENDING and not pod.placed and pod.waiting_message]
     words = min(waiting, key=lambda pod: pod.called).waiting_message if waiting else ""
     what = "the provisioner has no capacity" if seen is not None and seen.refused else "pods wait for nodes and images"
-    return f"{what}: {words}" if words else what
+    avoids = f"; the attempt avoids {', '.join(here.attempt.avoids)}" if here.attempt.avoids else ""
+    return (f"{what}: {words}" if words else what) + avoids
 
 
 def _beside(here: Situation) -> str:
@@ -107,6 +111,8 @@ def _leaves(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None,
     budget_ends_at = idle_budget_ends_at(here) if rule.impediment is Impediment.CAPACITY else None
     due, hedge = hedge_due(here), hedge_tier(here)
     follows = [(here.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
+    if rule.impediment is Impediment.CAPACITY and (lifted := here.avoidance_deadline) is not None:
+        follows.append((lifted, AVOIDANCE, "the next attempt may use the avoided nodes"))
     if budget_ends_at is not None:
         follows.append((float(round(budget_ends_at)), IDLE_BUDGET, "the job releases its nodes and leaves the tier"))
     if due is not None and hedge is not None:

@@ -33,10 +33,12 @@ from spotladder.core.reasons import Cause
 @dataclass
 class FakeBackend:
     """`calls` are all actions that it got, in order. `keeps_deleted` are the numbers of attempts that a deletion does
-    not remove yet. `begins_whole`: programs begin only when all requested workers are ready."""
+    not remove yet. `begins_whole`: programs begin only when all requested workers are ready. `pool` are the names of
+    all nodes, each with room for any number of pods; () adds nodes as needed."""
 
     workers: int = 2
     begins_whole: bool = False
+    pool: tuple[str, ...] = ()
     calls: list[Action] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
     unavailable: Mapping[str, str] = field(default_factory=dict)
@@ -47,12 +49,14 @@ class FakeBackend:
     revision: int = 0
     _attempts: dict[int, AttemptSeen] = field(default_factory=dict)
     _replacements: int = 0
+    _avoids: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     # --- AttemptBackend ---
 
     def launch(self, action: Launch) -> None:
         """Create the attempt with all of its pods pending."""
         self.calls.append(action)
+        self._avoids.setdefault(action.attempt, action.avoids)
         if action.attempt not in self._attempts:
             names = [f"a{action.attempt}-w{index + 1}" for index in range(self.workers)]
             pods = tuple(PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=True) for name in names)
@@ -123,13 +127,16 @@ class FakeBackend:
 
     def bring_up(self, number: int, workers: int | None = None) -> None:
         """Start every pending pod of the attempt: the head, and this number of workers if it is given."""
-        pending = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING]
+        node = self._node(number)
+        pending = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING and node is not None]
         starts = {pod.uid for pod in [pod for pod in pending if _serves(pod)][:workers]}
         starts |= {pod.uid for pod in pending if pod.role is PodRole.HEAD}
         self._change(
             number,
             lambda pod: (
-                replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False) if pod.uid in starts else pod
+                replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False, node=node or "")
+                if pod.uid in starts
+                else pod
             ),
         )
 
@@ -157,12 +164,13 @@ class FakeBackend:
         )
 
     def place(self, number: int) -> None:
-        """Give every pending pod of the attempt a node and its image."""
+        """Give every pending pod of the attempt a node and its image, if a node can take it."""
+        node = self._node(number)
         self._change(
             number,
             lambda pod: (
-                replace(pod, scheduled=True, image_pulled=True, unschedulable=False)
-                if pod.phase is PodPhase.PENDING
+                replace(pod, scheduled=True, image_pulled=True, unschedulable=False, node=node)
+                if pod.phase is PodPhase.PENDING and node is not None
                 else pod
             ),
         )
@@ -223,6 +231,10 @@ class FakeBackend:
     def vanish(self, number: int) -> None:
         """Remove the attempt as another client would."""
         self._attempts.pop(number, None)
+
+    def _node(self, number: int) -> str | None:
+        """The node for pods of the attempt, "" if it is a new one; None if no node can take them."""
+        return next((node for node in self.pool or ("",) if node not in self._avoids.get(number, ())), None)
 
     def _wanted(self, number: int) -> PodSeen:
         self._replacements += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.core.bad_nodes import avoids
+from spotladder.core.bad_nodes import avoided_nodes, named
 from spotladder.core.copying import replace
 from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
@@ -61,10 +61,18 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     if state.tier and changed:
         exhausted_by = state.record(state.tier).exhausted_by
         message += f", from {state.tier}" + (f" ({exhausted_by})" if exhausted_by else "")
-    if avoided := avoids(state):
-        message += f"; avoids {avoided}"
+    avoids = avoided_nodes(state, tier, here.seen.suspects)
+    if avoids:
+        message += f"; avoids {named(avoids, state)}"
     record = state.record(tier)
-    attempt = Attempt(number, tier, now, start_step=here.seen.progress.step, node_seconds_before=state.node_seconds)
+    attempt = Attempt(
+        number,
+        tier,
+        now,
+        start_step=here.seen.progress.step,
+        node_seconds_before=state.node_seconds,
+        avoids=avoids,
+    )
     state = replace(
         with_record(state, replace(record, attempts=record.attempts + 1)),
         attempt=launched_with(attempt, here.spec),

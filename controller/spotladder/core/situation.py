@@ -39,6 +39,10 @@ MAINTENANCE_LIMIT: Seconds = 600.0
 """How long a node that an administrator drains may wait for the job's pods: their disruption budget refuses the
 eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."""
 
+AVOIDANCE_TIMEOUT: Seconds = 60.0
+"""How long an attempt that avoids nodes waits until another node can take its pods, unless the provisioner reports that
+it adds one. Autoscalers report this within seconds."""
+
 REMOVAL_DELAY: Seconds = 3.0
 """Time from the request to continue without a pod until the pod is removed. A kubelet shows a pod no new notice once
 the pod is being deleted."""
@@ -233,6 +237,17 @@ class Situation:
         """When provisionTimeout expires. While the timer is suspended, lifecycle moves `waiting_since`."""
         since, tier = self.state.waiting_since, self.tier
         return None if since is None or tier is None else since + tier.provision_timeout
+
+    @property
+    def avoidance_deadline(self) -> Instant | None:
+        """When the live attempt ends because it avoids nodes and no other node can take its pods. provisionTimeout
+        applies instead while a node is being added."""
+        attempt, seen, since = self.state.attempt, self.attempt_seen, self.state.waiting_since
+        if attempt is None or not attempt.avoids or since is None or not self.waits_for_capacity:
+            return None
+        if seen is not None and seen.provisioning:
+            return None
+        return max(since, attempt.created_at) + AVOIDANCE_TIMEOUT
 
     @property
     def recovery_deadline(self) -> Instant | None:

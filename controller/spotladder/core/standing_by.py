@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_sightings
+from spotladder.core.bad_nodes import avoided_nodes
 from spotladder.core.copying import replace
 from spotladder.core.crashes import crash_of, crashed_pods
 from spotladder.core.draft import Draft
@@ -136,7 +137,8 @@ def plan(draft: Draft, move: PlannedMove) -> None:
     """Plan the next attempt of this move as a standby."""
     state, here = draft.state, draft.here
     number = next_number(here)
-    attempt = Attempt(number, move.tier, draft.now, start_step=here.seen.progress.step, standby=True)
+    avoids = avoided_nodes(state, move.tier, draft.seen.suspects)
+    attempt = Attempt(number, move.tier, draft.now, start_step=here.seen.progress.step, standby=True, avoids=avoids)
     draft.state = replace(
         state,
         standby=launched_with(attempt, draft.spec),

@@ -5,6 +5,7 @@ fix.
 |---|---|
 | the scheduler's PodScheduled=False/Unschedulable | `unschedulable`: provisionTimeout runs |
 | Karpenter, Cluster Autoscaler or AKS report that the cloud has no machine | `refused`: waiting is pointless |
+| Karpenter nominates the pod for a NodeClaim, Cluster Autoscaler scales up for it | `provisioning`: a node will come |
 | image, quota, permissions, admission, missing Secrets, volumes | `blocked`: the user must act; no tier is exhausted |
 
 Karpenter deletes a NodeClaim that it cannot launch within a second. Only Events remain: on the pod, the NodeClaim for
@@ -75,7 +76,8 @@ NOT_CREATED = "FailedCreate"
 created."""
 
 _NOMINATED = "Nominated"
-_WORDS = frozenset({*NO_CAPACITY, _NOMINATED})
+_SCALES_UP = "TriggeredScaleUp"
+_WORDS = frozenset({*NO_CAPACITY, *AUTOSCALERS, _NOMINATED, _SCALES_UP})
 _CLAIM = re.compile(r"nodeclaim/([a-z0-9.-]+)")
 
 BLOCKING: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -106,6 +108,7 @@ EVENT_SELECTORS: tuple[str, ...] = (
     "source=eks-auto-mode/compute",
     "source=cluster-autoscaler,reason=FailedScaleUp",
     "source=cluster-autoscaler,reason=NotTriggerScaleUp",
+    f"source=cluster-autoscaler,reason={_SCALES_UP}",
     "source=cluster-autoscaler,reason=ScaleDown",
     f"involvedObject.kind=Workload,reason={HELD}",
     "source=job-controller,reason=FailedCreate",
@@ -116,13 +119,15 @@ EVENT_SELECTORS: tuple[str, ...] = (
 
 def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
     """Whether the provisioner's last message about any pending pod is that there is no capacity."""
-    waiting = {pod.uid for pod in pods if pod.phase == "Pending" and not pod.node and not pod.deleting}
-    if not waiting:
-        return False
-    words = [event for event in events if event.about_uid in waiting and event.reason in _WORDS]
-    last = {event.about_uid: event for event in sorted(words, key=_order)}
-    claims = {event.about_name for event in events if event.reason == REFUSED_CLAIM}
-    return any(_says_none(event, claims) for event in last.values())
+    claims = _refused_claims(events)
+    return any(_says_none(event, claims) for event in _last_messages(pods, events))
+
+
+def provisioning(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
+    """Whether the provisioner's last message about any pending pod is that it adds a node for it."""
+    claims = _refused_claims(events)
+    last = _last_messages(pods, events)
+    return any(event.reason in (_NOMINATED, _SCALES_UP) and not _says_none(event, claims) for event in last)
 
 
 def blocked(
@@ -197,6 +202,19 @@ def nominated_for(event: EventRecord) -> list[str]:
     return _CLAIM.findall(event.message) if event.reason == _NOMINATED else []
 
 
+def _last_messages(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> list[EventRecord]:
+    """The provisioner's last message about each pending pod."""
+    waiting = {pod.uid for pod in pods if pod.phase == "Pending" and not pod.node and not pod.deleting}
+    if not waiting:
+        return []
+    words = [event for event in events if event.about_uid in waiting and event.reason in _WORDS]
+    return list({event.about_uid: event for event in sorted(words, key=_order)}.values())
+
+
+def _refused_claims(events: Sequence[EventRecord]) -> set[str]:
+    return {event.about_name for event in events if event.reason == REFUSED_CLAIM}
+
+
 def _order(event: EventRecord) -> tuple[float, int]:
     """Events are dated to the second; within a second, the API server's own order decides."""
     return event.at or 0.0, int(event.resource_version) if event.resource_version.isdigit() else 0
@@ -205,4 +223,4 @@ def _order(event: EventRecord) -> tuple[float, int]:
 def _says_none(event: EventRecord, refused_claims: set[str]) -> bool:
     if event.reason == _NOMINATED:
         return not refused_claims.isdisjoint(nominated_for(event))
-    return any(word in event.message for word in NO_CAPACITY[event.reason])
+    return any(word in event.message for word in NO_CAPACITY.get(event.reason, ()))

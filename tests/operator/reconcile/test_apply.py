@@ -71,7 +71,7 @@ class RefusingClient(AcceptingClient):
 
 def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, WorkloadCluster]:
     """The loaded job of one reconcile, the applier, and the home cluster."""
-    inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None, suspects=frozenset())
+    inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None)
     loaded: Any = SimpleNamespace(
         record=JobRecord(name="digits", namespace="team-a", uid="1b4e28ba"),
         job=made,
@@ -200,11 +200,10 @@ async def test_pods_on_silent_nodes_are_force_deleted_except_the_live_attempt_du
         assert client.removed == [(PODS, "w-0", "p1", 0)]
 
 
-async def test_a_new_attempt_avoids_silent_nodes_that_are_still_ready() -> None:
+async def test_a_new_attempt_avoids_the_nodes_of_its_launch() -> None:
     client = AcceptingClient()
-    loaded, applier, home = launching(job(ray_template()), client)
-    home.inventory.suspects = frozenset({"node-7"})
-    await applier.launch(loaded, Launch(1, "spot-a"))
+    loaded, applier, _home = launching(job(ray_template()), client)
+    await applier.launch(loaded, Launch(1, "spot-a", avoids=("node-7",)))
     assert str(client.made[-1]).count("node-7") == 2, "the head and the workers"
 
 

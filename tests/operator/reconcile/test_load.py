@@ -42,6 +42,7 @@ class TwoClusters:
     """The home cluster and a member cluster in the given condition, both without attempts."""
 
     names = frozenset({"home", "east"})
+    suspects = frozenset({"node-7"})
 
     def __init__(self, *, synced: bool = True, problem: str = "") -> None:
         self._synced = synced
@@ -79,6 +80,10 @@ def test_an_attempt_is_not_judged_before_every_cluster_has_synced(synced: bool, 
     clusters = cast("Clusters", known)
     assert load.awaits_sync(clusters, tiers_of(known), STATE) == waits
     assert not load.awaits_sync(clusters, tiers_of(known), JobState())  # the job has no attempt
+
+
+def test_the_suspected_nodes_of_the_clusters_are_observed() -> None:
+    assert observed(TwoClusters()).suspects == {"node-7"}
 
 
 def test_an_attempt_of_unknown_cluster_is_unreachable_while_any_cluster_is() -> None:

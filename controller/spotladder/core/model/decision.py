@@ -19,13 +19,14 @@ class Launch:
     """Create this attempt on this tier. Repeated until it is observed; must be idempotent.
 
     `standby`: its program is held, and writes nothing to the commit log, until `TakeOver`. `hangs` is the number of
-    earlier attempts whose program hung.
+    earlier attempts whose program hung. `avoids` are the names of the nodes that its pods may not use.
     """
 
     attempt: int
     tier: str
     standby: bool = False
     hangs: int = 0
+    avoids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,9 +138,9 @@ class AttemptSeen:
     """One attempt as its backend observes it now.
 
     `reachable=False`: its cluster does not answer; `pods` are then the last known ones or empty. `refused`: the
-    provisioner reported that it has no capacity. `blocked` is why the attempt cannot start if the reason is not
-    capacity, and `blocked_by` what refuses it. `moved_at` is when the program last made progress in this attempt, by
-    the observer's clock; None if the backend cannot observe it.
+    provisioner reported that it has no capacity; `provisioning`: that it adds a node for a pod. `blocked` is why the
+    attempt cannot start if the reason is not capacity, and `blocked_by` what refuses it. `moved_at` is when the program
+    last made progress in this attempt, by the observer's clock; None if the backend cannot observe it.
 
     `store_unavailable_since` is since when the program cannot reach the checkpoint store, by the observer's clock, and
     `store_message` the error of the store or the network. `rights_refused`: which server refused which credentials.
@@ -170,6 +170,7 @@ class AttemptSeen:
     message: str = ""
     reachable: bool = True
     refused: bool = False
+    provisioning: bool = False
     blocked: str = ""
     blocked_by: Blocker = Blocker.TEMPLATE
     moved_at: Instant | None = None
@@ -221,7 +222,8 @@ class Observation:
     `blocked_by` what refuses it. `launched`: only the controller's own object of the live attempt exists;
     `operator_silent` is the operator that has not acted on it. `offered` are the names of the tiers that are known to
     have capacity for the whole job now. `surge_room` is how many nodes the live attempt may hold beyond its workers
-    within the limits of its CapacityTier; None: any number.
+    within the limits of its CapacityTier; None: any number. `suspects` are the names of the nodes that are silent and
+    that their cluster has not marked yet.
     """
 
     revision: int
@@ -235,6 +237,7 @@ class Observation:
     limited: frozenset[str] = frozenset()
     offered: frozenset[str] = frozenset()
     surge_room: int | None = None
+    suspects: frozenset[str] = frozenset()
 
     def attempt(self, number: int) -> AttemptSeen | None:
         """The attempt with this number, if it exists."""

@@ -100,7 +100,8 @@ class Attempt:
     `node_seconds_before` is the number of node-seconds that the job had paid when it was planned.
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
-    elastic attempt are ready to begin, while its program waits for the rest.
+    elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
+    its pods may not use.
     """
 
     number: int
@@ -129,6 +130,7 @@ class Attempt:
     steps: tuple[Steps, ...] = ()
     min_workers: int | None = None
     enough_since: Instant | None = None
+    avoids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,11 @@ class Clusters:
         """The member clusters that can be used now."""
         return [cluster for cluster in self._joined.values() if not cluster.problem]
 
+    @property
+    def suspects(self) -> frozenset[str]:
+        """The nodes of all clusters that are silent although their status does not say so yet, by name."""
+        return frozenset[str]().union(*(cluster.inventory.suspects for cluster in self))
+
     def of(self, name: str) -> WorkloadCluster | None:
         """The cluster with this name, if it is known already."""
         return self.home if name == HOME else self._joined.get(name)

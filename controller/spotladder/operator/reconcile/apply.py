@@ -14,7 +14,6 @@ from spotladder.api.record import API_VERSION
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.registry import HOME
 from spotladder.core.backend import launch_variables
-from spotladder.core.bad_nodes import bad_nodes
 from spotladder.core.contract import Notice, Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Delete, Drain, Handover, JobState, Launch, Replace, Resize, TakeOver
@@ -72,10 +71,11 @@ class Applier:
         reach(Point.BEFORE_LAUNCH)
         origin = names.Origin(loaded.record.uid, cluster.home)
         try:
-            placed = tier.avoiding(tuple(sorted({*bad_nodes(loaded.state), *cluster.inventory.suspects})))
             hang_timeout = {Variable.HANG_TIMEOUT: format_duration(loaded.job.spec.hang_timeout)}
             variables = {**self._environment, **hang_timeout, **launch_variables(action)}
-            objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, variables)
+            objects = loaded.workload.render(
+                loaded.job, origin, tier.avoiding(action.avoids), action.attempt, variables
+            )
         except InvalidSpec as error:
             return Diagnosis(ConditionReason.INVALID_SPEC, str(error))
         digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]

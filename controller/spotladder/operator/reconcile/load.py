@@ -170,6 +170,7 @@ def observe(
         operator_silent=silent or unanswered,
         limited=frozenset(tiers.full),
         surge_room=surge_room,
+        suspects=clusters.suspects,
     )
     return seen_now, found
 

@@ -56,6 +56,7 @@ def read(
         exit=ended,
         message=message,
         refused=capacity.refused(objects.pods, events),
+        provisioning=capacity.provisioning(objects.pods, events),
         blocked=blocked,
         blocked_by=capacity.blocker(blocked),
         queue=queue_seen(jobset, objects.admission, events),

@@ -71,6 +71,7 @@ def read(
         exit=ended,
         message=message,
         refused=capacity.refused(objects.pods, events),
+        provisioning=capacity.provisioning(objects.pods, events),
         blocked=blocked,
         blocked_by=capacity.blocker(blocked),
         queue=queue_seen(rayjob, objects.admission, events),
