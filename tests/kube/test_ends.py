@@ -15,7 +15,7 @@ from spotladder.clusters import transport
 from spotladder.clusters.errors import NotFound
 from spotladder.custom_resources import FORCE_DELETE
 from spotladder.errors import StoreUnavailable
-from spotladder.operator.reconcile.apply import SHORT_GRACE
+from spotladder.operator.reconcile.attempt_removal import SHORT_GRACE
 from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS

@@ -30,6 +30,7 @@ from spotladder.operator.inventory.monitor import ClusterMonitor
 from spotladder.operator.inventory.silence import SilenceWatch
 from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
+from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preflight import Preflight
@@ -122,13 +123,19 @@ class LeaderRuntime:
         observer = DecisionObserver(metrics, self._tier_status)
         self._events = Events(client, clock=clock, instance=identity, no_backlog=self.queue.empty)
         rules = [rule.parsed for rule in settings.checkpoint_access]
+        remover = AttemptRemover(self.clusters)
         self.reconcile = Reconciler(
             jobs=self.jobs,
             capacity=self.capacity,
             clusters=self.clusters,
             applier=Applier(
-                self.clusters, preflight=self._preflight, copies=self._copies, environment=settings.environment
+                self.clusters,
+                remover=remover,
+                preflight=self._preflight,
+                copies=self._copies,
+                environment=settings.environment,
             ),
+            remover=remover,
             preflight=self._preflight,
             persistence=Persistence(client=client, jobs=self.jobs, events=self._events, observer=observer, clock=clock),
             logs=self._logs,

@@ -25,6 +25,7 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.apply import Applier
+from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.limits import Limits
 from spotladder.operator.storage.access import AccessDenied
 from spotladder.operator.storage.credentials import CredentialsMissing
@@ -52,9 +53,17 @@ class Executor:
     """Executes the decisions for jobs."""
 
     def __init__(
-        self, applier: Applier, *, jobs: Scoped[JobRecord], logs: Logs, outputs: Outputs, limits: Limits
+        self,
+        applier: Applier,
+        remover: AttemptRemover,
+        *,
+        jobs: Scoped[JobRecord],
+        logs: Logs,
+        outputs: Outputs,
+        limits: Limits,
     ) -> None:
         self._applier = applier
+        self._remover = remover
         self._jobs = jobs
         self._logs = logs
         self._outputs = outputs
@@ -87,8 +96,8 @@ class Executor:
             for action in decision.actions
         ]
         chores += [
-            (False, partial(self._applier.delete_strays, loaded)),
-            (False, partial(self._applier.remove_silent_pods, loaded, decision.state)),
+            (False, partial(self._remover.delete_strays, loaded)),
+            (False, partial(self._remover.remove_silent_pods, loaded, decision.state)),
             (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
         ]
         for waited_for, chore in chores:
@@ -107,7 +116,7 @@ class Executor:
         """Remove the objects of deleted jobs with this name in member clusters. Returns whether there were any. `uid`
         is that of the current job with the name. Without access to all jobs, removes nothing."""
         jobs = self._jobs.within(key[0])
-        return jobs is not None and jobs.has_synced and not jobs.problem and await self._applier.sweep(key, uid)
+        return jobs is not None and jobs.has_synced and not jobs.problem and await self._remover.sweep(key, uid)
 
     async def _do(
         self,
@@ -127,7 +136,7 @@ class Executor:
                 self._logs.read_now(loaded.record.key)
             case Delete():
                 if await self._outputs.before_delete(loaded, action.attempt, address):
-                    await self._applier.delete(loaded, action)
+                    await self._remover.delete(loaded, action)
             case Replace():
                 await self._applier.replace(loaded, action)
                 self._logs.read_now(loaded.record.key)

@@ -44,6 +44,7 @@ from spotladder.operator.prices import Prices
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, load, status
 from spotladder.operator.reconcile.apply import Applier
+from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.execute import Executor
 from spotladder.operator.reconcile.limits import Limits
 from spotladder.operator.reconcile.log_reads import time_until_log_read
@@ -81,6 +82,7 @@ class Reconciler:
         capacity: Cache[CapacityRecord],
         clusters: Clusters,
         applier: Applier,
+        remover: AttemptRemover,
         preflight: Preflight,
         persistence: Persistence,
         logs: Logs,
@@ -94,7 +96,7 @@ class Reconciler:
     ) -> None:
         self._jobs = jobs
         self._capacity = capacity
-        self._applier = applier
+        self._remover = remover
         self._preflight = preflight
         self._persistence = persistence
         self._logs = logs
@@ -119,7 +121,7 @@ class Reconciler:
             standby_launched=self._memories.has_launched_standby,
         )
         self._room = Room(limits, self._memories)
-        self._executor = Executor(applier, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
+        self._executor = Executor(applier, remover, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later."""
@@ -349,7 +351,7 @@ class Reconciler:
         """An invalid job is being deleted: no program can be asked to commit, so remove its objects."""
         found = self._clusters.attempts(record, lambda _objects: None).attempts.values()
         if any(not entry.cluster.problem for entry in found) and not record.forced:
-            await self._applier.remove_all(record)
+            await self._remover.remove_all(record)
             return 2.0
         await self._release(record)
         return None
