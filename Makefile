@@ -179,7 +179,7 @@ constraints: setup ## Pin the newest versions that fit together
 bench: setup ## Figures beside a peer or a limit, into .bench and docs/benchmarks.md
 	$(BIN)/python -m tests.bench
 
-mutation: setup ## Change core and commit log at random places and count what no test notices (SAMPLE=400 SEED=1)
+mutation: setup ## Change the code at random places and count what no test notices (PART=core|operator SAMPLE=400 SEED=1)
 	$(BIN)/python -m tests.mutation
 
 clean: ## Remove what was built here

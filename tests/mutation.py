@@ -1,5 +1,5 @@
-"""`make mutation`: runs mutation tests of the decision core and the commit log, and lists the undetected mutants.
-`SAMPLE` is the number of mutants, `SEED` selects them.
+"""`make mutation`: runs mutation tests of one part of the code, and lists the undetected mutants. `PART` is a key of
+`PARTS`, `SAMPLE` the number of mutants, `SEED` selects them.
 
 The tool expects sources below `src`, so it works on a copy. Only quick tests run against a mutant. Longer tests may
 detect more, so the printed share is a lower bound.
@@ -14,38 +14,52 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PLACE = ROOT / ".mutation"
 TOOL = "mutmut==3.8.1"
 
-TARGETS = [
-    *(f"src/spotladder/core/{name}.py" for name in ("[!f]*", "model/*", "policies/ordered")),
-    *(
-        f"src/spotladder/checkpoints/{name}.py"
-        for name in ("log", "entry_log", "entries", "history", "writer", "resume", "garbage")
-    ),
-    "src/spotladder/checkpoints/removal.py",
-]
-TESTS = ["tests/core", "tests/checkpoints"]
-SLOW = "not S3 and not Google and not interleaving and not only_the_standard_library"
 
-SETTINGS = f"""
+@dataclass(frozen=True)
+class Part:
+    """The sources that are mutated, and the tests that run against each mutant: those that need less than a minute."""
+
+    targets: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    @property
+    def settings(self) -> str:
+        """The settings of the tool."""
+        return f"""
 [tool.mutmut]
 source_paths = ["src"]
-only_mutate = {TARGETS}
-also_copy = ["tests", "docs"]
-pytest_add_cli_args = ["-k", "{SLOW}", "-p", "no:cacheprovider"]
-pytest_add_cli_args_test_selection = {TESTS}
+only_mutate = {[f"src/spotladder/{target}.py" for target in self.targets]}
+also_copy = ["tests", "docs", "charts", "examples"]
+pytest_add_cli_args = ["-k", "{SLOW}", "-m", "not ray", "-p", "no:cacheprovider"]
+pytest_add_cli_args_test_selection = {list(self.tests)}
 use_git_change_detection = false
 timeout_multiplier = 5.0
 """
 
 
-def main(sample: int, seed: int) -> int:
+SLOW = "not S3 and not Google and not interleaving and not only_the_standard_library and not third_kind"
+
+LOG = ("log", "entry_log", "entries", "history", "writer", "resume", "garbage", "removal")
+
+PARTS = {
+    "core": Part(
+        targets=("core/[!f]*", *(f"checkpoints/{name}" for name in LOG)),  # `*` matches subpackages, too
+        tests=("tests/core", "tests/checkpoints", "tests/policies", "tests/sim/test_ticks.py"),
+    ),
+    "operator": Part(targets=("operator/*",), tests=("tests/operator", "tests/conformance")),
+}
+
+
+def main(part: Part, sample: int, seed: int) -> int:
     """Run a sample. Returns 1 if less than nine in ten mutants are detected."""
-    lay_out()
+    lay_out(part)
     chosen = random.Random(seed).sample(names := mutants(), min(sample, len(names)))
     print(f"{len(chosen)} of {len(names)} mutants, seed {seed}", flush=True)
     mutmut("run", "--max-children", "1", *chosen)
@@ -61,18 +75,18 @@ def main(sample: int, seed: int) -> int:
     return 0 if share >= 0.9 else 1
 
 
-def lay_out() -> None:
+def lay_out(part: Part) -> None:
     """Copy the sources and install the tool."""
     tool, copy = PLACE / "lib", PLACE / "copy"
     if not tool.exists():
         subprocess.run([sys.executable, "-m", "uv", "pip", "install", "-q", "--target", str(tool), TOOL], check=True)
     shutil.rmtree(copy, ignore_errors=True)
     leave = shutil.ignore_patterns("__pycache__")
-    for source, target in (("controller", "src"), ("tests", "tests"), ("docs", "docs")):
+    for source, target in (("controller", "src"), *((name, name) for name in ("tests", "docs", "charts", "examples"))):
         shutil.copytree(ROOT / source, copy / target, ignore=leave)
     worlds = copy / "tests/core/test_worlds.py"
     worlds.write_text(re.sub(r"max_examples=\d+", "max_examples=25", worlds.read_text()))
-    (copy / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + SETTINGS)
+    (copy / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + part.settings)
 
 
 def mutants() -> list[str]:
@@ -99,4 +113,5 @@ def mutmut(*arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(os.environ.get("SAMPLE", "400")), int(os.environ.get("SEED", "1"))))
+    given = os.environ.get
+    sys.exit(main(PARTS[given("PART", "core")], int(given("SAMPLE", "400")), int(given("SEED", "1"))))
