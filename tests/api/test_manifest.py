@@ -68,7 +68,7 @@ JOBS = {
     "a deadline to the nanosecond": ("  grace: 90s", "  deadline: 2026-12-01T00:00:00.123456789+01:00"),
     "amounts as numbers": ("maxFailures: 3", "overrides: {resources: {limits: {cpu: 4, memory: 16Gi}}}"),
     "half a core": ("maxFailures: 3", "overrides: {resources: {requests: {cpu: 0.5}}}"),
-    "for ever": ("maxFailures: 3", "maxFailures: -1"),
+    "unlimited": ("maxFailures: 3", "maxFailures: -1"),
     "the shortest patience": ("provisionTimeout: 10m", "provisionTimeout: 1ms"),
     "the longest patience": ("provisionTimeout: 10m", "provisionTimeout: 87600h"),
     "a scheme in capitals": ("uri: s3://bucket/prefix", "uri: S3://bucket/prefix"),

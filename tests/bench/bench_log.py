@@ -253,13 +253,13 @@ def nth(values: Sequence[float], percent: int) -> float:
 def server() -> Iterator[None]:
     """The object store in another process."""
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there,), daemon=True)
+    parent_end, child_end = context.Pipe()
+    process = context.Process(target=_serve, args=(child_end,), daemon=True)
     process.start()
-    there.close()
+    child_end.close()
     try:
         with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("GOOGLE_BASE_URL", here.recv())
+            environment.setenv("GOOGLE_BASE_URL", parent_end.recv())
             environment.setenv("GOOGLE_BEARER_TOKEN", "test")
             yield
     finally:

@@ -66,7 +66,7 @@ SCENARIOS = {
     "collection, an older commit unanswered": LogScenario(
         {"a": writer(1, 1), "b": writer(2, keep=1)}, 1, ("put_if_absent",)
     ),
-    "collection that stops half-way": LogScenario({"a": writer(1, 1, 2, keep=1), "b": writer(2)}, 1, ("delete",)),
+    "collection that stops halfway": LogScenario({"a": writer(1, 1, 2, keep=1), "b": writer(2)}, 1, ("delete",)),
     "two collections": LogScenario({"a": writer(1, 1, keep=1), "b": writer(1, keep=1)}),
     "a commit that outlasts an outage, and is fenced meanwhile": LogScenario(
         {"a": patient_writer(1, 1), "b": writer(2, 2)}, 2, tries=1

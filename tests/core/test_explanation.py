@@ -172,4 +172,4 @@ def test_with_fallback_on_insufficient_capacity_a_refusal_ends_the_wait_at_once(
     made = SteppedJob(spec(impatient, tier("on-demand", -1)))
     made.see()
     made.see(attempt(1, head(), says("w-0", SCHEDULER), refused=True), after=10)
-    assert explanation_of(made) is None  # it is on its way to the next tier
+    assert explanation_of(made) is None  # the job falls back to the next tier

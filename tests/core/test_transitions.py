@@ -1,4 +1,5 @@
-"""The transition table: every stage is reachable, every live stage has a way out, and the docs show this table."""
+"""The transition table: every stage is reachable, every live stage has a transition to another stage, and the docs show
+this table."""
 
 from __future__ import annotations
 

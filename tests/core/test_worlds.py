@@ -69,8 +69,8 @@ def no_loss_is_counted_twice(decider: Decider) -> None:
 @many
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
 def test_the_decider_keeps_its_invariants_in_any_world(seed: int, crashes: float) -> None:
-    """At most one program without a fence, one tier for each attempt number, growing numbers, no busy loop and no way
-    out of a terminal stage (asserted by the world and the decider), and every failure is counted once."""
+    """At most one program without a fence, one tier for each attempt number, growing numbers, no busy loop and no
+    transition from a terminal stage (asserted by the world and the decider), and every failure is counted once."""
     dice = Random(seed)
     world = RandomWorld(
         specs(dice), dice, silences=dice.choice([0.0, 30.0, 300.0]), maintenance=dice.choice([0.0, 0.05])

@@ -1,4 +1,4 @@
-"""Every way to lose a machine of a running job, and the time until the job's next new step.
+"""All kinds of machine loss of a running job, and the time until the job's next new step.
 
 The same losses serve the test and the table of docs/benchmarks.md.
 """
@@ -18,7 +18,7 @@ INTERVAL = 5
 """Steps between two commits."""
 
 COMMIT = 4.0
-"""Seconds that a commit after a notice takes at most."""
+"""Maximum duration in seconds of a commit after a notice."""
 
 ALONE = 120.0
 """Timeout in seconds for KubeRay alone, which may never recover."""
@@ -26,7 +26,7 @@ ALONE = 120.0
 
 @dataclass(frozen=True)
 class MachineLoss:
-    """One way to lose machines. `act` applies it to the job's machines: one in each of these pools. `again` is the
+    """One kind of machine loss. `act` applies it to the job's machines: one in each of these pools. `again` is the
     maximum number of steps that are lost by it: an interval, and the step in progress. `notice` is the time in seconds
     that the tier promises."""
 

@@ -35,11 +35,11 @@ def test_a_cluster_is_cut_off_and_swept_when_it_is_back(
 ) -> None:
     """The controller is on this machine, which reaches both clusters; pods of one do not reach the other."""
     here = alone
-    there = E2eCluster(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.reported, here.image)
-    there.prepare()
+    member = E2eCluster(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.reported, here.image)
+    member.prepare()
     here.pool("west", 0, cluster="west")
-    there.nodes["west"] = []
-    there.give("west", 2)
+    member.nodes["west"] = []
+    member.give("west", 2)
     here.pool("on-demand", 2)
     here.submit("west", "on-demand", program="chain.py --steps 100000")
     with controller(here, tmp_path, clusters={"west": {"kubeconfig": {"file": str(west.kubeconfig)}}}):
@@ -52,6 +52,6 @@ def test_a_cluster_is_cut_off_and_swept_when_it_is_back(
             assert [step for step in here.done() if step.attempt == 1 and step.at > cut_off + 5], "it is no zombie"
             taken_over = min(step.at for step in here.done() if step.attempt == 2)
             assert not [commit for commit in here.commits() if commit.attempt == 1 and commit.at > taken_over]
-        here.until("the remaining objects are deleted", lambda: not there.kube.list("rayjobs,rayclusters,pods"), 180)
+        here.until("the remaining objects are deleted", lambda: not member.kube.list("rayjobs,rayclusters,pods"), 180)
         here.suspend()
         here.is_the_uninterrupted_result(steps=here.steps())

@@ -1,5 +1,5 @@
-"""Machines are lost in every possible way. The job continues without help, and its result equals the uninterrupted
-one."""
+"""Machines are lost in every way that `losses` lists. The job continues without help, and its result equals the
+uninterrupted one."""
 
 from __future__ import annotations
 

@@ -187,8 +187,8 @@ def relay(path: Path, cluster: str, host: str) -> Iterator[None]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.CancelledError):
-            back, there = await asyncio.open_connection(address.hostname, address.port)
-            await asyncio.gather(_copy(reader, there), _copy(back, writer))
+            downstream, upstream = await asyncio.open_connection(address.hostname, address.port)
+            await asyncio.gather(_copy(reader, upstream), _copy(downstream, writer))
 
     loop = asyncio.new_event_loop()
     listener = loop.run_until_complete(asyncio.start_server(serve, host, 0))

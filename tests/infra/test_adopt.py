@@ -123,8 +123,11 @@ def test_a_kept_bucket_and_its_replica_are_adopted_in_their_regions(
 ) -> None:
     assert stacks  # skips where the bindings are missing
     regions = {"kept-east": "us-west-2", "kept-east-replica": "eu-west-1"}
-    there = "{name: kept-east, cloud: aws, region: us-west-2, replicateTo: eu-west-1}"
-    changes = ("{name: acme-east, cloud: aws, region: us-east-1}", there), ("bucket: acme-east", "bucket: kept-east")
+    replicated = "{name: kept-east, cloud: aws, region: us-west-2, replicateTo: eu-west-1}"
+    changes = (
+        ("{name: acme-east, cloud: aws, region: us-east-1}", replicated),
+        ("bucket: acme-east", "bucket: kept-east"),
+    )
     fleet = fleet_file(tmp_path, *changes).fleet
     east = fleet.cluster("east")
     folder = synth(fleet, [east], tmp_path / "out", tmp_path / "state")[0]

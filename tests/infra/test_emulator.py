@@ -234,8 +234,8 @@ def kill_in_the_middle(shell: Shell, line: str, met: Callable[[], bool]) -> None
 
 
 def nodes_and_leftovers(shell: Shell, emulator: str) -> None:
-    """A node of Karpenter keeps `destroy` from beginning. Killed half way, the same command goes on. A volume that is
-    left makes it fail and is named.
+    """A node of Karpenter keeps `destroy` from beginning. After a kill halfway, the same command continues. A volume
+    that is left makes it fail and is named.
     """
     ec2 = client("ec2")
     owned = {"Key": "kubernetes.io/cluster/east", "Value": "owned"}

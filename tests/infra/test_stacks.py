@@ -127,8 +127,8 @@ def test_checkpoints_and_their_key_are_protected(configuration: Configuration, t
 
 
 def test_a_bucket_in_another_region_is_created_there(tmp_path: Path) -> None:
-    there = "{name: acme-east, cloud: aws, region: us-west-2, replicateTo: eu-west-1}"
-    stack = one(tmp_path, ("{name: acme-east, cloud: aws, region: us-east-1}", there))
+    replicated = "{name: acme-east, cloud: aws, region: us-west-2, replicateTo: eu-west-1}"
+    stack = one(tmp_path, ("{name: acme-east, cloud: aws, region: us-east-1}", replicated))
     regions = {entry.get("alias"): entry["region"] for entry in stack["provider"]["aws"]}
     assert regions == {None: "us-east-1", "checkpoints": "us-west-2", "replica": "eu-west-1"}
     found = {

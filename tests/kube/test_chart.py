@@ -248,8 +248,8 @@ async def walk_in_member(here: KubeWorld, east: SecondCluster) -> None:
 
     await eventually(removed)
     for kind, made in ((PRIORITY_CLASSES, (here, east)), (RUNTIME_CLASSES, (here, east))):
-        for there in made:
-            await there.client.delete(kind, "needed")
+        for member in made:
+            await member.client.delete(kind, "needed")
 
 
 NEEDED: dict[APIResource, dict[str, Any]] = {
@@ -262,11 +262,11 @@ NEEDED: dict[APIResource, dict[str, Any]] = {
 }
 
 
-async def provide(there: KubeWorld, but: Collection[APIResource] = ()) -> None:
+async def provide(member: KubeWorld, but: Collection[APIResource] = ()) -> None:
     """All objects to which a template can refer."""
     for kind, fields in NEEDED.items():
         if kind not in but:
-            await make(there, kind, "needed", **fields)
+            await make(member, kind, "needed", **fields)
 
 
 def needing_everything() -> dict[str, Any]:
@@ -290,14 +290,14 @@ async def lead(client: Client, namespace: str) -> None:
     await election.release()
 
 
-async def replace_worker(here: KubeWorld, there: KubeWorld) -> None:
+async def replace_worker(here: KubeWorld, member: KubeWorld) -> None:
     """Give the node of a worker a notice: the controller requests a replacement."""
-    await there.raycluster(1)
+    await member.raycluster(1)
     CommitLog(here.bucket.store, "digits", namespace=here.namespace).start(1, "", hands_over=True)
-    await there.announce(1)
+    await member.announce(1)
 
     async def requested() -> bool:
-        return bool((await there.worker_group(1))["replicas"] == WORKERS + 1)
+        return bool((await member.worker_group(1))["replicas"] == WORKERS + 1)
 
     await eventually(requested)
 
@@ -336,21 +336,21 @@ async def walk(here: KubeWorld) -> None:
         await here.client.delete(kind, "needed")
 
 
-async def all_deleted(there: KubeWorld) -> bool:
-    return all("deletionTimestamp" in pod["metadata"] for pod in await there.pods(1))
+async def all_deleted(member: KubeWorld) -> bool:
+    return all("deletionTimestamp" in pod["metadata"] for pod in await member.pods(1))
 
 
-async def orphan(there: KubeWorld, rayjob: dict[str, Any]) -> None:
+async def orphan(member: KubeWorld, rayjob: dict[str, Any]) -> None:
     """A RayCluster of the attempt that KubeRay does not remove."""
     labels = rayjob["metadata"]["labels"]
     pod = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
     body = {
         "apiVersion": RAYCLUSTERS.api_version,
         "kind": RAYCLUSTERS.kind,
-        "metadata": {"name": "digits-a001-x", "namespace": there.namespace, "labels": labels},
+        "metadata": {"name": "digits-a001-x", "namespace": member.namespace, "labels": labels},
         "spec": {"headGroupSpec": {"rayStartParams": {}, "template": pod}},
     }
-    await there.client.create(RAYCLUSTERS, body)
+    await member.client.create(RAYCLUSTERS, body)
 
 
 async def no_rayclusters(here: KubeWorld) -> bool:

@@ -14,18 +14,18 @@ from tests.kube.world import KubeWorld, eventually, world
 
 
 async def test_of_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:
-    async with world(api_server) as here, world(api_server) as there:
-        there.bucket = here.bucket
+    async with world(api_server) as here, world(api_server) as other:
+        other.bucket = here.bucket
         tiers = [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a"}]
-        async with here.operator(), there.operator():
+        async with here.operator(), other.operator():
             await here.submit(tiers=tiers)
             await eventually(lambda: here.rayjob(1))
             here.bucket.commit(here.namespace, "digits", attempt=1, step=3)
-            await there.submit(tiers=tiers)
-            message = await message_of(there, "Valid", "False", "CheckpointsInUse")
+            await other.submit(tiers=tiers)
+            message = await message_of(other, "Valid", "False", "CheckpointsInUse")
             assert "belong to a job of another namespace" in message
             assert f"{here.namespace}/digits" not in message
-            assert await there.rayjobs() == []
+            assert await other.rayjobs() == []
 
 
 async def test_of_two_new_jobs_with_one_checkpoint_folder_only_one_starts(api_server: ApiServer) -> None:

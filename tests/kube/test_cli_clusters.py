@@ -101,9 +101,9 @@ async def test_events_of_all_clusters(
     async with world(api_server) as here, second_cluster(second_server, here) as east:
         await left_east(here)
         await here.record_event("FellBack", "attempt 2 on spot-b", about=await here.job())
-        for there, name in ((east, "digits-a001-worker"), (here, "digits-a002-worker"), (east, "other-a001-worker")):
+        for cluster, name in ((east, "digits-a001-worker"), (here, "digits-a002-worker"), (east, "other-a001-worker")):
             about = {"kind": "Pod", "metadata": {"name": name, "namespace": here.namespace}}
-            await there.record_event("FailedScheduling", f"no node for {name}", about=about, source="scheduler")
+            await cluster.record_event("FailedScheduling", f"no node for {name}", about=about, source="scheduler")
         found = await cli("events", "digits", "--all", "-n", here.namespace, "-o", "json")
         assert (found.code, found.err) == (0, "")
         messages = {item["message"] for item in json.loads(found.out)["items"]}

@@ -60,8 +60,8 @@ async def test_a_worker_on_a_silent_node_is_replaced_before_the_node_is_marked(a
 
         async def removed() -> bool:
             group = await here.worker_group(1)
-            there = [pod["metadata"]["name"] for pod in await here.pods(1)]
-            return bool(group["replicas"] == WORKERS and fresh in there and lost["metadata"]["name"] not in there)
+            names = [pod["metadata"]["name"] for pod in await here.pods(1)]
+            return bool(group["replicas"] == WORKERS and fresh in names and lost["metadata"]["name"] not in names)
 
         await eventually(removed)
         status = await here.status()

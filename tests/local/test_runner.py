@@ -105,7 +105,7 @@ class RunnerRig:
         return error
 
     def emit(self, record: Record) -> None:
-        raise AssertionError(f"the runner tells through one way only: {record}")
+        raise AssertionError(f"the runner emits its records through one function only: {record}")
 
     def update(self, snapshot: ViewSnapshot) -> None:
         self.shown.append(snapshot)

@@ -104,7 +104,7 @@ def test_a_full_disk_is_reported_and_the_last_state_is_kept(folder: JobFolder, m
 
 
 def test_the_error_for_a_folder_that_cannot_be_created_names_it(tmp_path: Path) -> None:
-    (tmp_path / "team-a").write_text("a file is in the way")
+    (tmp_path / "team-a").write_text("a file instead of the folder")
     with pytest.raises(EnvironmentFailure, match=r"team-a.*--state-dir"), JobFolder(tmp_path, "team-a", "x").owned():
         pass
 

@@ -131,8 +131,8 @@ class EverySecond:
             seen = self.backend._attempts.get(number)
             if seen is None or seen.exit is not None or number in self.backend.drained:
                 continue
-            there = [pod for other, name in self.tiers.items() if name == tier for pod in self._running(other)]
-            staying = [pod for pod in there if pod.uid not in self.gone_at]
+            running = [pod for other, name in self.tiers.items() if name == tier for pod in self._running(other)]
+            staying = [pod for pod in running if pod.uid not in self.gone_at]
             free = max(0, self._nodes(tier, now) - len(staying))
             pending = [pod.uid for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.PENDING]
             started = {pod.uid for pod in seen.pods if pod.role is PodRole.HEAD} | set(pending[:free])
@@ -285,7 +285,7 @@ def job_of(
 
 
 def compare(policy: str, job: SimulationRun) -> EverySecond:
-    """Both ways take the same path. Returns the one that decides every second."""
+    """Both runs take the same path. Returns the one that decides every second."""
     zones = {
         name: tuple(zip(map(int, found.times), found.counts, strict=True))
         for name, found in job.backend.market.zones.items()

@@ -35,7 +35,7 @@ for line in lines:
     print(line, flush=True)
 if wait:
     print("ready", flush=True)
-    while not stopped or wait == "for ever":
+    while not stopped or wait == "endlessly":
         time.sleep(0.02)
     print("stopped", flush=True)
     sys.exit(1)
@@ -165,7 +165,7 @@ except TerraformInterrupted as error:
 """
 
 
-@pytest.mark.parametrize(("waits", "killed"), [("until asked", False), ("for ever", True)])
+@pytest.mark.parametrize(("waits", "killed"), [("until asked", False), ("endlessly", True)])
 def test_ctrl_c_stops_it_and_the_second_one_kills_it(waits: str, killed: bool, tmp_path: Path) -> None:
     stack(tmp_path, apply=[0, [], waits])
     root = str(Path(__file__).parents[2])

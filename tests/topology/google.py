@@ -82,15 +82,15 @@ class GoogleCloud:
         return 200, self.buckets[name[1]]
 
     def _objects(self, method: str, bucket: str, name: str | None, query: dict[str, list[str]]) -> tuple[int, Any]:
-        there = self.objects.setdefault(bucket, set())
+        objects = self.objects.setdefault(bucket, set())
         if method == "GET":
             assert query["versions"] == ["true"]
-            listed = [{"name": key, "generation": str(number)} for key, number in sorted(there)]
+            listed = [{"name": key, "generation": str(number)} for key, number in sorted(objects)]
             return 200, {"items": listed[:2], **({"nextPageToken": "more"} if len(listed) > 2 else {})}
         one = (unquote(name or ""), int(query["generation"][0]))
-        if one not in there:
+        if one not in objects:
             return 404, _error(404, "No such object")
-        there.remove(one)
+        objects.remove(one)
         return 204, None
 
 

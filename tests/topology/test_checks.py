@@ -58,7 +58,7 @@ REFUSED = {
         "/24 does not fit an EKS network (expected /16 to /22)",
     ),
     "not a range": (("cidr: 10.0.0.0/16", "cidr: 10.0.0.1/16"), "is not an IPv4 range"),
-    "no way out": (("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, nat: none"), "set interfaceEndpoints to true"),
+    "no route to AWS": (("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, nat: none"), "set interfaceEndpoints to true"),
     "not a region": (
         ("region: us-east-1\n    zones", "region: us-east\n    zones"),
         '"us-east" is not a region of aws',
@@ -349,10 +349,10 @@ def test_a_right_fleet_has_neither(tmp_path: Path) -> None:
 
 
 def test_scarce_accelerators_are_checked_against_the_region(tmp_path: Path) -> None:
-    there = fleet_file(
+    unmoved = fleet_file(
         tmp_path, ("instanceTypes: [g5.xlarge]\n      accelerator: {type: nvidia-a10g}\n", "families: [p4de]\n")
     )
-    assert there.warnings == ()
+    assert unmoved.warnings == ()
     moved = (
         "region: us-east-1\n    zones: [us-east-1a, us-east-1b]",
         "region: us-east-2\n    zones: [us-east-2a, us-east-2b]",
@@ -412,7 +412,7 @@ def test_the_rules() -> None:
         "name_lengths",
         "tags",
         "network_ranges",
-        "way_out",
+        "unreachable_endpoints",
         "api_access",
         "zones",
         "accelerators",

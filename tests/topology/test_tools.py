@@ -38,8 +38,8 @@ def program(folder: Path, version: str) -> Path:
 def test_a_missing_package_is_named(
     cluster: str, missing: str, fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = ModuleSpec("cdktn", None)
-    monkeypatch.setattr(packages, "find_spec", lambda name: there if name == "cdktn" else None)
+    found = ModuleSpec("cdktn", None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: found if name == "cdktn" else None)
     with pytest.raises(EnvironmentFailure, match=rf"{missing} is missing: .* pip install 'spotladder\[infra\]'"):
         module.synth(fleet, [fleet.cluster(cluster)], tmp_path / "out", tmp_path / "state")
 

@@ -100,10 +100,10 @@ def test_the_state_folder_of_the_runner_is_the_default_for_checkpoints() -> None
 
 
 def test_exported_variables_recreate_the_environment() -> None:
-    here = of(JOB="digits", URI="s3://bucket/a", ATTEMPT="3", TIER="spot", INTERVAL="20steps", NOTICE="/run/notice")
-    there = Environment(here.exported())
+    exported = of(JOB="digits", URI="s3://bucket/a", ATTEMPT="3", TIER="spot", INTERVAL="20steps", NOTICE="/run/notice")
+    recreated = Environment(exported.exported())
     for name in ("job", "namespace", "attempt", "tier", "uri", "interval", "notice_file", "keep"):
-        assert getattr(there, name) == getattr(here, name)
+        assert getattr(recreated, name) == getattr(exported, name)
 
 
 def test_only_spotladder_variables_are_exported() -> None:

@@ -168,7 +168,7 @@ def test_min_replicas_shrinks_with_replicas() -> None:
 
 
 def test_a_jobset_has_a_fixed_size() -> None:
-    there = AttemptObjects(jobset(), (), (pod("w-0"),))
-    assert JOBSET.read(1, there, NODES).surplus is None
-    assert JOBSET.replacing(there, {"uid-w-0"}, remove=False) is None
-    assert JOBSET.resizing(there, 1) is None
+    objects = AttemptObjects(jobset(), (), (pod("w-0"),))
+    assert JOBSET.read(1, objects, NODES).surplus is None
+    assert JOBSET.replacing(objects, {"uid-w-0"}, remove=False) is None
+    assert JOBSET.resizing(objects, 1) is None

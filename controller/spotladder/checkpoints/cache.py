@@ -4,8 +4,8 @@
 2. A cached file is used only if its size and checksum are those in the commit. Any other file is a miss: this file, and
    only this one, is downloaded.
 3. The program gets a link to the cached file (see `held_links`), or a copy if there can be no link. Cached files are
-   read-only. A program that writes to one nevertheless, as root can, damages this file only: the next restart downloads
-   it. Two processes never share a file, so the bytes that a process gets are the verified ones.
+   read-only. A program that writes to one, as root can, damages this file only: the next restart downloads it. Two
+   processes never share a file, so the bytes that a process gets are the verified ones.
 4. A checkpoint is copied while it is uploaded. A commit waits for the rest of the copy for at most `COPY_TIMEOUT`; the
    files that are missing then stay missing.
 5. The cache holds the newest commit and the checkpoint that is being committed. If both do not fit, it holds the second

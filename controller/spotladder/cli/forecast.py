@@ -316,7 +316,7 @@ def _row(name: str, values: Distribution | None, form: str) -> tuple[str, ...]:
 
 def _variant_row(text: str, result: Forecast) -> tuple[str, ...]:
     return (
-        "for ever" if text == str(FOR_EVER) else text,
+        "unlimited" if text == str(FOR_EVER) else text,
         f"{100 * result.success:.0f} %",
         f"${result.cost.mean:.2f}",
         f"${result.cost.at[90]:.2f}",

@@ -54,15 +54,15 @@ class GkeAddress(_AddressPart):
 
 
 class ClusterAddress(_AddressPart):
-    """Exactly one way to find a cluster."""
+    """How to reach a cluster: exactly one of the fields."""
 
     kubeconfig: KubeconfigAddress | None = Field(default=None, description="By a kubeconfig.")
     eks: EksAddress | None = Field(default=None, description="By its name in EKS.")
     gke: GkeAddress | None = Field(default=None, description="By its name in GKE.")
 
     @model_validator(mode="after")
-    def _one_way(self) -> ClusterAddress:
-        if sum(way is not None for way in (self.kubeconfig, self.eks, self.gke)) != 1:
+    def _exactly_one(self) -> ClusterAddress:
+        if sum(each is not None for each in (self.kubeconfig, self.eks, self.gke)) != 1:
             raise ValueError("needs exactly one of kubeconfig, eks and gke")
         return self
 

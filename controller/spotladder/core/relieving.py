@@ -6,8 +6,8 @@
 3. When the live attempt has ended, the standby attempt becomes the live one, ready or not.
 
 The notice is counted as a failure as soon as it is observed, once. Without a standby attempt the drain begins at once.
-Nodes that an administrator drains are left in the same way, and no failure is counted. When all of them are usable
-again, the standby attempt is given up.
+The attempt leaves nodes that an administrator drains in the same way, and no failure is counted. When all of them are
+usable again, the standby attempt is given up.
 """
 
 from __future__ import annotations

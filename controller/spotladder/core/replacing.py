@@ -101,7 +101,7 @@ def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
 
 
 def advance(draft: Draft) -> None:
-    """Make the next step of a replacement that is under way, if one is due."""
+    """Perform the next step of a replacement in progress, if one is due."""
     here = draft.here
     attempt = here.attempt
     if not here.leaving:

@@ -118,8 +118,8 @@ def object_store(nodes: int) -> int:
 def check_disk(*folders: Path) -> None:
     """Check that there is disk space for logs and state."""
     for folder in folders:
-        there = next((parent for parent in (folder, *folder.parents) if parent.exists()), Path("/"))
-        usage = shutil.disk_usage(there)
+        existing = next((parent for parent in (folder, *folder.parents) if parent.exists()), Path("/"))
+        usage = shutil.disk_usage(existing)
         free = usage.free
         # /proc and similar file systems have no size: no file can be created there.
         if usage.total and free < LEAST_DISK:

@@ -1,6 +1,6 @@
-"""Removes secrets from text that leaves the place where it was printed.
+"""Removes secrets from program output.
 
-Two ways, since neither is enough alone: the values that are known to be secret, and the shapes that secrets usually
+Two methods, since neither is enough alone: the values that are known to be secret, and the formats that secrets usually
 have. A secret of neither kind stays in the text: programs should not print secrets.
 """
 

@@ -208,7 +208,7 @@ class Commits:
     def _release(self, *, skipped: bool = False) -> None:
         """Finish the current checkpoint: it is committed, or a newer one replaces it (`skipped`)."""
         with self._changed:
-            self._on_its_way.release()
+            self._in_progress.release()
             self._current = None
             self._skipped = skipped or (self._skipped and self._waiting is not None)
             self._changed.notify_all()
@@ -226,7 +226,7 @@ class Commits:
             self._changed.notify_all()
 
     @property
-    def _on_its_way(self) -> Pending:
+    def _in_progress(self) -> Pending:
         if self._current is None:
             raise AssertionError("no commit is in progress")
         return self._current
@@ -245,7 +245,7 @@ class Commits:
             self._take()
         if self._log.cache:
             self._log.cache.keep(path)
-        if not self._on_its_way.checkpoint.last:
+        if not self._in_progress.checkpoint.last:
             self._collect()
         if self._lost is not None:
             raise self._lost
@@ -254,7 +254,7 @@ class Commits:
         """The folder of the commit, once all ranks have the same current checkpoint; "" if this rank does not take
         part."""
         for again in itertools.count():
-            pending = self._on_its_way
+            pending = self._in_progress
             offer = {"step": pending.checkpoint.step, "skipped": self._skipped, "gave_up": pending.gave_up}
             try:
                 agreed = self._exchange(f"folder {number}.{again}", offer, self._agree_on_path)
@@ -278,7 +278,7 @@ class Commits:
         if len(set(steps)) == 1:
             if self._writer is None:
                 raise AssertionError("only rank 0 decides")
-            return {"step": steps[0], "path": self._on_its_way.checkpoint.path or self._writer.folder(steps[0])}
+            return {"step": steps[0], "path": self._in_progress.checkpoint.path or self._writer.folder(steps[0])}
         if not any(offer["skipped"] for offer in offers):
             raise SpotladderError(
                 f"ranks commit different steps {steps}: every rank must call should_commit and commit for the same "
@@ -295,7 +295,7 @@ class Commits:
 
         def took() -> float:
             """The duration of this commit; 0 after a failed round, which would count the outage."""
-            return 0.0 if rounds else self._on_its_way.checkpoint.written_in + self._retry.clock() - began
+            return 0.0 if rounds else self._in_progress.checkpoint.written_in + self._retry.clock() - began
 
         def decide(gifts: list[dict[str, Any]]) -> dict[str, Any]:
             nonlocal appending
@@ -315,7 +315,7 @@ class Commits:
 
         for rounds in itertools.count():
             if "files" not in gift:
-                gift = upload_files(self._log, self._on_its_way, path, world=self._world, retry=self._retry)
+                gift = upload_files(self._log, self._in_progress, path, world=self._world, retry=self._retry)
             outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._newer}, decide)
             if outcome["committed"]:
                 self._retry.answered()
@@ -333,7 +333,7 @@ class Commits:
         try:
             return self._channel.exchange(topic, mine, decide)
         except RankLost as lost:
-            checkpoint = self._on_its_way.checkpoint
+            checkpoint = self._in_progress.checkpoint
             if self._writer is None or not checkpoint.replicated:
                 raise
             if self._lost is None:
@@ -362,7 +362,7 @@ class Commits:
     def _append(self, path: str, files_by_rank: list[list[FileEntry]], took: Callable[[], float]) -> None:
         if self._writer is None:
             raise AssertionError("only rank 0 appends")
-        checkpoint = self._on_its_way.checkpoint
+        checkpoint = self._in_progress.checkpoint
         commit = self._writer.commit(
             checkpoint.step,
             joined(files_by_rank, shared_folder=bool(checkpoint.path)),
@@ -387,7 +387,7 @@ class Commits:
             while self._orphans:
                 self._log.store.delete([meta.key for meta in self._log.store.list(f"{self._orphans[-1]}/")])
                 self._orphans.pop()
-            checkpoint = self._on_its_way.checkpoint
+            checkpoint = self._in_progress.checkpoint
             self._writer.collect(self._keep, final=0 < checkpoint.total <= checkpoint.step)
         except StoreUnavailable as error:
             _log.warning("old checkpoints were not deleted: %s", error)

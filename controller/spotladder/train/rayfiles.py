@@ -1,7 +1,7 @@
 """The bucket as a filesystem for Ray, through the same library and the same credentials as the commit log.
 
 While the bucket is unavailable, a request is retried until the bucket answers: Ray's reads and writes take longer, and
-fail only if the bucket refuses them. Ray has no other way to wait, and treats a failed write as the program's failure.
+fail only if the bucket refuses them. Ray cannot wait otherwise, and treats a failed write as the program's failure.
 """
 
 from __future__ import annotations

@@ -207,11 +207,11 @@ def _keys(session: Any, region: str, cluster: Cluster) -> Iterator[Leftover]:
 def _buckets(session: Any, region: str, cluster: Cluster) -> Iterator[Leftover]:
     tagging = session.client("resourcegroupstaggingapi", region_name=region)
     filters = [{"Key": "spotladder-cluster", "Values": [cluster.name]}]
-    there = {entry["Name"] for entry in session.client("s3").list_buckets()["Buckets"]}
+    existing = {entry["Name"] for entry in session.client("s3").list_buckets()["Buckets"]}
     for page in tagging.get_paginator("get_resources").paginate(TagFilters=filters, ResourceTypeFilters=["s3"]):
         for entry in page["ResourceTagMappingList"]:
             name = entry["ResourceARN"].rpartition(":")[2]
-            if name in there:
+            if name in existing:
                 yield Leftover("bucket", name)
 
 

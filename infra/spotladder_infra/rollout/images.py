@@ -45,7 +45,7 @@ def pool_images(tools: Tools, cluster: Cluster, connect: Connect | None = None) 
     Args:
         tools: helm and kubectl of the cluster.
         cluster: The cluster as the fleet file describes it.
-        connect: Asks AWS for the newest image. Default: it is not asked.
+        connect: Creates the AWS clients that find the newest image. None: AWS is not queried.
 
     Raises:
         EnvironmentFailure: The cluster or AWS does not answer.

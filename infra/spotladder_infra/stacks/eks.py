@@ -38,12 +38,12 @@ def build(stack: Any, fleet: Fleet, cluster: Cluster) -> ClusterOutputs:
     pods = identities(stack, fleet, cluster, place, plane=plane.name, nodes=workers, interruption=notices)
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and fleet.owner_of(bucket) == cluster:
-        there = replica = None
+        bucket_provider = replica = None
         if bucket.region != region:
-            there = AwsProvider(stack, "aws-checkpoints", alias="checkpoints", region=bucket.region, **shared)
+            bucket_provider = AwsProvider(stack, "aws-checkpoints", alias="checkpoints", region=bucket.region, **shared)
         if bucket.replicate_to is not None:
             replica = AwsProvider(stack, "aws-replica", alias="replica", region=bucket.replicate_to, **shared)
-        checkpoints(stack, bucket, there, replica)
+        checkpoints(stack, bucket, bucket_provider, replica)
     if cluster.budget_alarm is not None:
         budget(stack, cluster, cluster.budget_alarm)
 

@@ -247,14 +247,14 @@ class _Lookup:
         for name, body in self._stack.get("aws_route", {}).items():
             table = tables.get(self._name_of(body["route_table_id"]))
             target = body["destination_cidr_block"]
-            there = [route.get("DestinationCidrBlock") for route in table["Routes"]] if table else []
-            if f"aws_route.{name}" in self._creates and table and target in there:
+            linked = [route.get("DestinationCidrBlock") for route in table["Routes"]] if table else []
+            if f"aws_route.{name}" in self._creates and table and target in linked:
                 yield Existing(f"aws_route.{name}", f"{table['RouteTableId']}_{target}", None)
         for name, body in self._stack.get("aws_route_table_association", {}).items():
             table = tables.get(self._name_of(body["route_table_id"]))
             subnet = subnets.get(self._name_of(body["subnet_id"]))
-            there = [entry.get("SubnetId") for entry in table["Associations"]] if table else []
-            if f"aws_route_table_association.{name}" in self._creates and table and subnet in there:
+            linked = [entry.get("SubnetId") for entry in table["Associations"]] if table else []
+            if f"aws_route_table_association.{name}" in self._creates and table and subnet in linked:
                 identifier = f"{subnet}/{table['RouteTableId']}"
                 yield Existing(f"aws_route_table_association.{name}", identifier, None)
 

@@ -86,8 +86,8 @@ class _Lookup:
     def _nat(self, body: Any) -> _Found:
         path = f"{self._region}/routers/{self._cluster.name}"
         found = self._cloud.find(COMPUTE, path) or {}
-        there = any(entry["name"] == body["name"] for entry in found.get("nats", []))
-        return (f"{path}/{body['name']}", None) if there else None
+        found_nat = any(entry["name"] == body["name"] for entry in found.get("nats", []))
+        return (f"{path}/{body['name']}", None) if found_nat else None
 
     def _labels(self) -> dict[str, str] | None:
         cluster = self._cluster

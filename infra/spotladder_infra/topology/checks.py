@@ -138,12 +138,12 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             yield FleetFinding(("spec", "clusters", index, "network", "cidr"), f"{message}: choose another range")
 
 
-def way_out(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Nodes without a NAT gateway reach the services of AWS by other means."""
     for index, cluster in created(fleet):
         network = cluster.network
         if cluster.cloud is Cloud.AWS and network.nat is Nat.NONE and not network.interface_endpoints:
-            message = "leaves the nodes without a way to ECR, STS and EC2: set interfaceEndpoints to true"
+            message = "leaves the nodes without a route to ECR, STS and EC2: set interfaceEndpoints to true"
             yield FleetFinding(("spec", "clusters", index, "network", "nat"), message)
 
 
@@ -267,7 +267,7 @@ CHECKS: tuple[Check, ...] = (
     name_lengths,
     tags,
     network_ranges,
-    way_out,
+    unreachable_endpoints,
     api_access,
     zones,
     version_matrix,

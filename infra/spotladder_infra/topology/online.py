@@ -53,9 +53,9 @@ def _aws(index: int, cluster: Cluster) -> list[FleetFinding]:
 def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
     """Zones and instance types that AWS does not offer the account. `client` is an EC2 client for the region."""
     path = ("spec", "clusters", index)
-    there = {zone["ZoneName"] for zone in client.describe_availability_zones()["AvailabilityZones"]}
+    in_region = {zone["ZoneName"] for zone in client.describe_availability_zones()["AvailabilityZones"]}
     for place, zone in enumerate(cluster.zones):
-        if zone not in there:
+        if zone not in in_region:
             yield FleetFinding(
                 (*path, "zones", place), f"{quoted(zone)} is not a zone of this account in {cluster.region}"
             )
@@ -97,7 +97,7 @@ def _paged(client: Any, operation: str, instance_types: Sequence[str], **more: s
 
 
 def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
-    """Zones, machine types, accelerators and versions that Google Cloud does not offer the project there.
+    """Zones, machine types, accelerators and versions that Google Cloud does not offer the project in its region.
 
     Raises EnvironmentFailure.
     """
@@ -108,17 +108,17 @@ def gcp(cloud: Google, index: int, cluster: Cluster) -> Iterator[FleetFinding]:
             (*path, "region"), f"project {cluster.project} has no region {cluster.region}: correct one of them"
         )
         return
-    there = {url.rpartition("/")[2] for url in region.get("zones", [])}
+    zones = {url.rpartition("/")[2] for url in region.get("zones", [])}
     for place, zone in enumerate(cluster.zones):
-        if zone not in there:
-            message = f"{quoted(zone)} is not a zone of {cluster.region} (it has {', '.join(sorted(there))})"
+        if zone not in zones:
+            message = f"{quoted(zone)} is not a zone of {cluster.region} (it has {', '.join(sorted(zones))})"
             yield FleetFinding((*path, "zones", place), f"{message}: choose one of them")
     minors = offered_minors(cloud, cluster)
     if cluster.kubernetes not in minors:
         message = f"GKE does not offer {cluster.kubernetes} in {cluster.region}: choose one of {', '.join(minors)}"
         yield FleetFinding((*path, "kubernetes"), message)
     for place, pool in enumerate(cluster.pools):
-        wanted = [zone for zone in pool.zones or zones_of(cluster) if zone in there]
+        wanted = [zone for zone in pool.zones or zones_of(cluster) if zone in zones]
         for at, name in enumerate(pool.instance_types):
             machines = machine_types(cloud, cluster, name, wanted)
             yield from _machine_findings(pool, name, machines, (*path, "pools", place, "instanceTypes", at))
@@ -142,7 +142,7 @@ def _has_family(cloud: Google, cluster: Cluster, zone: str, family: str) -> bool
 
 
 def offered_minors(cloud: Google, cluster: Cluster) -> list[str]:
-    """The minor versions that GKE's Regular channel offers there, newest first. Raises EnvironmentFailure."""
+    """The minor versions that GKE's Regular channel offers in the region, newest first. Raises EnvironmentFailure."""
     from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 – with the container API
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
 

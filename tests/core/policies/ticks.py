@@ -104,7 +104,7 @@ def _view(job: JobTimes, state: JobState, now: float, held: str, began: int) -> 
         tiers=tiers,
         records=records,
         open=frozenset(capacity),
-        available=frozenset(name for name, there in capacity.items() if there),
+        available=frozenset(name for name, has_capacity in capacity.items() if has_capacity),
         live=bool(held),
         progress=Progress(),
         deadline=START + job.deadline,

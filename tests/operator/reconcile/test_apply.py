@@ -66,13 +66,13 @@ async def test_launching_twice_applies_identical_objects_and_does_not_modify_the
     ids=["RayJob", "JobSet"],
 )
 async def test_an_existing_attempt_object_is_not_applied_again_after_a_spec_change(
-    template: dict[str, Any], there: type[RayJobRecord | JobSetRecord]
+    template: dict[str, Any], record_type: type[RayJobRecord | JobSetRecord]
 ) -> None:
     client = AcceptingClient()
     loaded, applier, home = launching(job(template), client)
     assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     for digest in (client.made[-1]["metadata"]["annotations"][names.DIGEST], "of the spec before"):
-        top: Any = there(name="digits-a001", namespace="team-a", uid="r", digest=digest)
+        top: Any = record_type(name="digits-a001", namespace="team-a", uid="r", digest=digest)
         objects = AttemptObjects(top=top)
         loaded.found = JobObjects({1: Located(home, objects)}, ())
         client.made.clear()

@@ -23,7 +23,7 @@ class CopyApi:
     """A fake API server. While `gate` is closed, requests for metadata are not answered."""
 
     def __init__(self) -> None:
-        self.there: dict[tuple[APIResource, str, str], Object] = {}
+        self.objects: dict[tuple[APIResource, str, str], Object] = {}
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -33,21 +33,21 @@ class CopyApi:
     async def metadata(self, kind: APIResource, name: str, namespace: str) -> Object:
         await self.gate.wait()
         try:
-            return self.there[kind, namespace, name]
+            return self.objects[kind, namespace, name]
         except KeyError:
             raise NotFound(404, "NotFound", name) from None
 
     async def apply(self, kind: APIResource, body: Object) -> Object:
         metadata = body["metadata"]
         made = {**body, "metadata": {**metadata, "uid": f"c-{metadata['name']}"}}
-        self.there[kind, metadata["namespace"], metadata["name"]] = made
+        self.objects[kind, metadata["namespace"], metadata["name"]] = made
         return made
 
     async def pages(self, kind: APIResource, namespace: str, labels: str = "") -> AsyncIterator[Page]:
-        yield Page([found for (of, _, _), found in self.there.items() if of == kind], "1")
+        yield Page([found for (of, _, _), found in self.objects.items() if of == kind], "1")
 
     async def delete(self, kind: APIResource, name: str, namespace: str, uid: str = "") -> None:
-        del self.there[kind, namespace, name]
+        del self.objects[kind, namespace, name]
 
 
 @dataclass
@@ -101,10 +101,10 @@ async def test_a_job_that_starts_during_the_cleanup_of_copies_keeps_its_copies()
         jobs.found.append(job("new", settings))
         far.client.gate.set()
         await clock.advance(1)
-        assert (CONFIG_MAPS, "team-a", "settings") in far.client.there
+        assert (CONFIG_MAPS, "team-a", "settings") in far.client.objects
         jobs.found.pop()
         await clock.advance(RESYNC_INTERVAL)
-        assert (CONFIG_MAPS, "team-a", "settings") not in far.client.there
+        assert (CONFIG_MAPS, "team-a", "settings") not in far.client.objects
     finally:
         running.cancel()
 
@@ -116,6 +116,6 @@ async def test_a_deleted_copy_is_recreated_in_the_cluster_of_its_job() -> None:
     running = asyncio.create_task(keeping(jobs, far, clock).run())
     try:
         await clock.advance(RESYNC_INTERVAL)
-        assert list(far.client.there) == [(SECRETS, "team-a", "bucket")]
+        assert list(far.client.objects) == [(SECRETS, "team-a", "bucket")]
     finally:
         running.cancel()

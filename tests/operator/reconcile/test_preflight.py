@@ -38,11 +38,11 @@ BUCKET, SETTINGS = Reference(SECRETS, "bucket"), Reference(CONFIG_MAPS, "setting
 
 
 class FakeApiPaths:
-    """A fake API server. `there` has the existing paths, `refuses` the status code for all others, `kubernetes` the
+    """A fake API server. `existing` has the existing paths, `refuses` the status code for all others, `kubernetes` the
     version, and `releases` the labels of the existing Deployments by path."""
 
     def __init__(self) -> None:
-        self.there: set[str] = set()
+        self.existing: set[str] = set()
         self.kubernetes = "v1.35.2-eks-1a2b3c4"
         self.releases: dict[str, dict[str, str]] = {}
         self.refuses = 404
@@ -61,7 +61,7 @@ class FakeApiPaths:
             labels = self.releases.get(request.path)
             return refused(404) if labels is None else {"metadata": {"labels": labels}}
         self.asked.append(request.path)
-        return {"metadata": {}} if request.path in self.there else refused(self.refuses)
+        return {"metadata": {}} if request.path in self.existing else refused(self.refuses)
 
 
 class PreflightScene:
@@ -95,7 +95,7 @@ async def scene() -> AsyncIterator[PreflightScene]:
 
 async def test_missing_references_are_checked_again_and_found_ones_are_cached() -> None:
     async with scene() as here:
-        here.place.there.add("/api/v1/namespaces/team-a/configmaps/settings")
+        here.place.existing.add("/api/v1/namespaces/team-a/configmaps/settings")
         for _ in range(2):
             assert await here.preflight.missing(here.home, "team-a", [BUCKET, SETTINGS]) == (BUCKET,)
         assert [path.rpartition("/")[2] for path in here.place.asked] == ["bucket", "settings", "bucket"]
@@ -139,7 +139,7 @@ async def test_the_preflight_check_does_not_block_the_reconciler_and_requeues_th
         assert here.look() is None  # the check is still running
         await here.woke()
         assert here.look() == Ahead("namespace team-a lacks Secret bucket: create it there")
-        here.place.there.add("/api/v1/namespaces/team-a/secrets/bucket")
+        here.place.existing.add("/api/v1/namespaces/team-a/secrets/bucket")
         await here.clock.advance(MISSING_RETRY_INTERVAL)
         assert here.look() != Ahead()
         await here.woke()
@@ -213,7 +213,7 @@ async def test_version_conflicts_are_reported_in_the_preflight_condition(
     kubernetes: str, releases: dict[str, dict[str, str]], ray: str | None, conflicts: str
 ) -> None:
     async with scene() as here:
-        here.place.there.add("/api/v1/namespaces/team-a/secrets/bucket")
+        here.place.existing.add("/api/v1/namespaces/team-a/secrets/bucket")
         here.place.kubernetes, here.place.releases = kubernetes, releases
         here.look(ray=ray)
         await here.woke()
@@ -226,7 +226,7 @@ async def test_version_conflicts_are_reported_in_the_preflight_condition(
 
 async def test_jobs_that_start_together_share_the_calls_of_the_preflight_check() -> None:
     async with scene() as here:
-        here.place.there.add("/api/v1/namespaces/team-a/secrets/bucket")
+        here.place.existing.add("/api/v1/namespaces/team-a/secrets/bucket")
         jobs = [("team-a", f"digits-{number}") for number in range(50)]
         for job in jobs:
             here.preflight.check(job, 1, lambda: (Wanted(HOME, (BUCKET,), None),))

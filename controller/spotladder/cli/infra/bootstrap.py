@@ -87,9 +87,9 @@ def _is_new(cluster: Cluster) -> bool:
     from spotladder_infra.kind import configuration, exists
 
     try:
-        there = exists(cluster)
+        exists_already = exists(cluster)
     except EnvironmentFailure:  # reported with the result of the cluster
-        there = False
+        exists_already = False
     nodes = len(configuration(cluster)["nodes"])
-    typer.echo(f"{cluster.name}: kind cluster {'exists' if there else f'with {nodes} nodes to create'}")
-    return not there
+    typer.echo(f"{cluster.name}: kind cluster {'exists' if exists_already else f'with {nodes} nodes to create'}")
+    return not exists_already

@@ -98,11 +98,11 @@ class Adaptive:
         if not cheaper:
             return kept
         kept = replace(kept, regardless_of_spot=False)
-        there = [tier for tier in cheaper if net.may_start(tier) and view.outlook(tier.name).capacity]
-        if not there:
+        candidates = [tier for tier in cheaper if net.may_start(tier) and view.outlook(tier.name).capacity]
+        if not candidates:
             return kept
         if self._trusted(net):
-            best = min(there, key=lambda tier: self._useful_price(net, tier))
+            best = min(candidates, key=lambda tier: self._useful_price(net, tier))
             start = _start(view, best)
             lasts = min(self._life(net, best), view.remaining or 0.0)
             saves = (price - price_of(best)) * lasts > (price + price_of(best)) * start
@@ -128,12 +128,12 @@ class Adaptive:
         losing it."""
         view = net.view
         known = [tier for tier in net.spot if view.outlook(tier.name).overlaps or view.outlook(tier.name).capacity]
-        there = [tier for tier in known if net.may_start(tier)]
-        if not there:
+        candidates = [tier for tier in known if net.may_start(tier)]
+        if not candidates:
             return self._without_known_capacity(net, slack)
         if not self._trusted(net):
             return self._reviewed(net, replace(UniformProgress().choose(view), holds_until=None))
-        best = min(there, key=lambda tier: self._least_slack(net, tier).leave)
+        best = min(candidates, key=lambda tier: self._least_slack(net, tier).leave)
         needed = self._least_slack(net, best).leave
         if slack < needed - EXACT:
             why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"

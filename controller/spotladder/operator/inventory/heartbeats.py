@@ -106,7 +106,7 @@ class Heartbeats:
         """Nodes that stopped renewing their Leases when the marked ones did.
 
         A healthy node has renewed its Lease within the last quarter of the grace period. A node that stopped with the
-        marked node did so within a quarter of it before or after. The threshold half way between works for every grace
+        marked node did so within a quarter of it before or after. The threshold halfway between works for every grace
         period.
         """
         look = self._renewals.get(cluster.name)

@@ -36,7 +36,7 @@ def checkpoints(scope: Any, bucket: Bucket, provider: Any | None, replica_provid
 
 def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: bool) -> tuple[Any, Any]:
     """The bucket and its key. Without the key no checkpoint can be read, so both are protected alike."""
-    there: dict[str, Any] = {"provider": provider} if provider is not None else {}
+    from_provider: dict[str, Any] = {"provider": provider} if provider is not None else {}
     lifecycle: dict[str, Any] = {"lifecycle": {"prevent_destroy": True}} if protect else {}
     encryption = kms.AwsKey(
         scope,
@@ -45,12 +45,14 @@ def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: b
         enable_key_rotation=True,
         deletion_window_in_days=KEY_DELETION_DAYS,
         **lifecycle,
-        **there,
+        **from_provider,
     )
-    kms.AwsAlias(scope, f"{key}-key-alias", name=bucket_key_alias(name), target_key_id=encryption.key_id, **there)
-    made = s3.AwsBucket(scope, key, bucket=name, force_destroy=False, **lifecycle, **there)
+    kms.AwsAlias(
+        scope, f"{key}-key-alias", name=bucket_key_alias(name), target_key_id=encryption.key_id, **from_provider
+    )
+    made = s3.AwsBucket(scope, key, bucket=name, force_destroy=False, **lifecycle, **from_provider)
     s3.AwsBucketOwnershipControls(
-        scope, f"{key}-ownership", bucket=made.id, rule={"object_ownership": "BucketOwnerEnforced"}, **there
+        scope, f"{key}-ownership", bucket=made.id, rule={"object_ownership": "BucketOwnerEnforced"}, **from_provider
     )
     s3.AwsBucketPublicAccessBlock(
         scope,
@@ -60,10 +62,10 @@ def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: b
         block_public_policy=True,
         ignore_public_acls=True,
         restrict_public_buckets=True,
-        **there,
+        **from_provider,
     )
     versioning = s3.AwsBucketVersioning(
-        scope, f"{key}-versions", bucket=made.id, versioning_configuration={"status": "Enabled"}, **there
+        scope, f"{key}-versions", bucket=made.id, versioning_configuration={"status": "Enabled"}, **from_provider
     )
     s3.AwsBucketServerSideEncryptionConfiguration(
         scope,
@@ -78,7 +80,7 @@ def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: b
                 },
             )
         ],
-        **there,
+        **from_provider,
     )
     rules = s3.AwsBucketLifecycleConfiguration
     everything = [rules.FilterProperty(prefix="")]
@@ -100,17 +102,17 @@ def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: b
             ),
         ],
         depends_on=[versioning],
-        **there,
+        **from_provider,
     )
     policy = document(deny_http([made.arn, f"{made.arn}/*"], "s3:*"))
-    s3.AwsBucketPolicy(scope, f"{key}-policy", bucket=made.id, policy=json.dumps(policy), **there)
+    s3.AwsBucketPolicy(scope, f"{key}-policy", bucket=made.id, policy=json.dumps(policy), **from_provider)
     return made, encryption
 
 
 def _replication(
     scope: Any, bucket: Bucket, provider: Any | None, *, source: tuple[Any, Any], target: tuple[Any, Any]
 ) -> None:
-    there: dict[str, Any] = {"provider": provider} if provider is not None else {}
+    from_provider: dict[str, Any] = {"provider": provider} if provider is not None else {}
     (made, key), (replica, replica_key) = source, target
     name = f"{bucket.name}-replication"[:64]
     own = role(scope, "replication", name, "s3.amazonaws.com")
@@ -146,5 +148,5 @@ def _replication(
                 },
             )
         ],
-        **there,
+        **from_provider,
     )
