@@ -120,8 +120,8 @@ def test_schema_defaults_equal_model_defaults(plural: str, model: type[TieredJob
 
 def test_the_printer_columns_refer_to_existing_fields() -> None:
     columns = BY_NAME["tieredjobs"]["spec"]["versions"][0]["additionalPrinterColumns"]
-    shown = [column["name"].upper() for column in columns if not column.get("priority")]
-    assert shown == ["PHASE", "TIER", "ATTEMPT", "FAILURES", "PROGRESS", "COST", "SAVED", "AGE"]
+    headings = [column["name"].upper() for column in columns if not column.get("priority")]
+    assert headings == ["PHASE", "TIER", "ATTEMPT", "FAILURES", "PROGRESS", "COST", "SAVED", "AGE"]
     for plural, definition in BY_NAME.items():
         for column in definition["spec"]["versions"][0]["additionalPrinterColumns"]:
             schema = schema_of(plural)

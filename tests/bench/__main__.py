@@ -44,8 +44,8 @@ def main() -> int:
     for result in sorted(OUT.glob("*.json")):
         found = json.loads(result.read_text())
         picture = result.with_suffix(".svg")
-        shown = f"{_shown(picture, found['title'])}\n\n" if picture.exists() else ""
-        sections[found["title"]] = f"{shown}{table([Row(**row) for row in found['rows']])}"
+        picture_text = f"{embedded(picture, found['title'])}\n\n" if picture.exists() else ""
+        sections[found["title"]] = f"{picture_text}{table([Row(**row) for row in found['rows']])}"
     system = f"{platform.system()} {platform.machine()} with {os.cpu_count()} processors"
     machine = f"Measured with Python {platform.python_version()} on {system}.\n"
     texts = [f"## {title}\n\n{text}" for title, text in sections.items()]
@@ -60,7 +60,7 @@ def kept(page: str) -> dict[str, str]:
     return {title: text.strip("\n") + "\n" for title, text in parts}
 
 
-def _shown(picture: Path, title: str) -> str:
+def embedded(picture: Path, title: str) -> str:
     """The picture, copied beside the page, in Markdown."""
     copy = IMAGES / f"bench-{picture.name}"
     shutil.copy(picture, copy)

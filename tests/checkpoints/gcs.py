@@ -140,8 +140,8 @@ class XmlCalls(BaseHTTPRequestHandler):
     def _answer(self, status: int, body: str | bytes = b"", headers: dict[str, str] | None = None) -> None:
         data = body.encode() if isinstance(body, str) else body
         self.send_response(status)
-        shown = {"ETag": '"1"', "x-goog-generation": "1", "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
-        for name, value in {**shown, **(headers or {}), "Content-Length": str(len(data))}.items():
+        defaults = {"ETag": '"1"', "x-goog-generation": "1", "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
+        for name, value in {**defaults, **(headers or {}), "Content-Length": str(len(data))}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -297,10 +297,10 @@ def test_a_clock_that_steps_back_does_not_extend_timers_or_reduce_node_time(step
     stuck = attempt(1, head(), pending("w"))
     job.see(stuck, after=50)
     job.see(stuck, after=-step)
-    spent = job.state.record("spot-a").node_seconds
+    node_seconds = job.state.record("spot-a").node_seconds
     job.see(stuck, after=60)
     assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
-    assert job.state.record("spot-a").node_seconds >= spent
+    assert job.state.record("spot-a").node_seconds >= node_seconds
 
 
 def test_unknown_attempts_are_deleted_and_their_numbers_never_reused() -> None:

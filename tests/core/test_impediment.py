@@ -78,10 +78,10 @@ def crash(job: SteppedJob) -> None:
 
 
 @dataclass(frozen=True)
-class Shows:
+class Case:
     """How the facts of the rule are produced, and the message for the user; `ends` is the reason at the timer's end."""
 
-    shown_by: Callable[[SteppedJob], None]
+    occur: Callable[[SteppedJob], None]
     says: str
     ends: Reason | None = None
     limit: float = 0.0
@@ -89,61 +89,61 @@ class Shows:
 
 
 ROWS = {
-    Reason.PROGRAM_ENDED: Shows(
+    Reason.PROGRAM_ENDED: Case(
         trains(exit=Exit.FAILED, message="exit code 1"), "has ended (exit code 1)",
         Reason.APPLICATION_FAILED, LIMITS["attribution_window"], running,
     ),
-    Reason.CLUSTER_UNREACHABLE: Shows(
+    Reason.CLUSTER_UNREACHABLE: Case(
         lambda job: job.see(unavailable={"spot-a": "cluster b does not answer"}, after=1) and None,
         "cluster b does not answer", Reason.MAX_FAILURES_EXCEEDED, PROVISION, running,
     ),
-    Reason.CONTACT_LOST: Shows(
+    Reason.CONTACT_LOST: Case(
         lambda job: job.see(
             attempt(1, silent("head", PodRole.HEAD), silent("w1-0"), silent("w1-1"), nodes=3, silent_nodes=3), after=1
         ) and None,
         "nodes of the job are silent", Reason.MAX_FAILURES_EXCEEDED, LIMITS["contact_timeout"], running,
     ),
-    Reason.OPERATOR_SILENT: Shows(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
-    Reason.ACCESS_DENIED: Shows(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),
-    Reason.WAITING_FOR_QUOTA: Shows(
+    Reason.OPERATOR_SILENT: Case(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
+    Reason.ACCESS_DENIED: Case(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),
+    Reason.WAITING_FOR_QUOTA: Case(
         held(QueueSeen("team", held=True, message="1 more needed")), "1 more needed",
         Reason.QUEUE_TIMEOUT, QUEUE, queued,
     ),
-    Reason.INADMISSIBLE: Shows(
+    Reason.INADMISSIBLE: Case(
         held(QueueSeen("team", held=True, message="no such queue", inadmissible=True)), "no such queue",
         Reason.QUEUE_TIMEOUT, QUEUE, queued,
     ),
-    Reason.QUOTA_EXCEEDED: Shows(waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"),
-    Reason.LIMIT_REACHED: Shows(
+    Reason.QUOTA_EXCEEDED: Case(waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"),
+    Reason.LIMIT_REACHED: Case(
         lambda job: job.see(unavailable={"spot-a": "8 of 8 nodes are in use"}, limited=frozenset({"spot-a"}), after=1)
         and None,
         "8 of 8 nodes are in use", Reason.LIMIT_REACHED, PROVISION,
         lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
-    Reason.IMAGE_UNAVAILABLE: Shows(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
-    Reason.BLOCKED: Shows(waits(blocked='secret "key" not found'), 'secret "key" not found'),
-    Reason.MAINTENANCE: Shows(
+    Reason.IMAGE_UNAVAILABLE: Case(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
+    Reason.BLOCKED: Case(waits(blocked='secret "key" not found'), 'secret "key" not found'),
+    Reason.MAINTENANCE: Case(
         lambda job: job.see(
             attempt(1, head(), PodSeen("w1-1", noticed=True, cause=Cause.MAINTENANCE, node="n1"), worker("w1-0")),
             after=1,
         ) and None,
         "node n1 is cordoned or drained: the job commits and moves off it (w1-1)", begin=running,
     ),
-    Reason.STORE_UNAVAILABLE: Shows(
+    Reason.STORE_UNAVAILABLE: Case(
         trains(store_unavailable_since=1.0, store_message="connection refused"), "(connection refused)",
         Reason.MAX_FAILURES_EXCEEDED, LIMITS["stall_timeout"], running,
     ),
-    Reason.CRASH_LOOP: Shows(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
-    Reason.WAITING_FOR_PODS: Shows(
+    Reason.CRASH_LOOP: Case(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
+    Reason.WAITING_FOR_PODS: Case(
         lambda job: job.see(attempt(1, placed("w-0"), worker("w-1", ready=False)), after=1) and None,
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
         lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
-    Reason.WAITING_FOR_RAY: Shows(
+    Reason.WAITING_FOR_RAY: Case(
         lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1) and None,
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
     ),
-    Reason.WAITING_FOR_CAPACITY: Shows(
+    Reason.WAITING_FOR_CAPACITY: Case(
         waits(), "waiting for a node or an image: w-0, w-1", Reason.INSUFFICIENT_CAPACITY, PROVISION
     ),
 }  # fmt: skip
@@ -169,7 +169,7 @@ def test_only_missing_capacity_or_quota_exhausts_a_tier_without_a_failure() -> N
 def test_an_impediment_has_the_message_timer_and_effect_of_its_row(reason: Reason) -> None:
     row, rule = ROWS[reason], BY_REASON[reason]
     job = row.begin()
-    row.shown_by(job)
+    row.occur(job)
     if rule.timer is Timer.GRACE:  # The attempt ends at once; then the stage has the reason.
         assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.DRAINING, reason, 0)
         assert row.says in job.state.message
@@ -184,7 +184,7 @@ def test_an_impediment_has_the_message_timer_and_effect_of_its_row(reason: Reaso
     if rule.timer is Timer.NONE:
         for _ in range(5):
             job.now += 3600
-            row.shown_by(job)
+            row.occur(job)
         assert job.state.impeded == replace(job.state.impeded, reason=reason, since=since)
         assert (job.state.stage, job.state.record("spot-a").exhausted_by, job.state.failures) == (
             Stage.STARTING,

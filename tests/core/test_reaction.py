@@ -47,11 +47,11 @@ def silent(uid: str) -> PodSeen:
     return lost(uid, Cause.NODE_LOST, silent=True)
 
 
-def seconds_until(made: SteppedJob, shown: Shown, acts: type[Launch] | type[Replace]) -> float:
+def seconds_until(made: SteppedJob, observed: Shown, acts: type[Launch] | type[Replace]) -> float:
     """Seconds from the loss until the first action of this kind."""
     since = 0.0
     while since < 300:
-        seen = shown(since)
+        seen = observed(since)
         decision = made.see(*([] if seen is None else [seen]), after=1.0 if since else 0.0)
         decision = made.see_again(after=0.0) if not decision.actions else decision
         if any(isinstance(action, acts) for action in decision.actions):
@@ -61,7 +61,7 @@ def seconds_until(made: SteppedJob, shown: Shown, acts: type[Launch] | type[Repl
 
 
 @pytest.mark.parametrize(
-    ("shown", "more", "within"),
+    ("observed", "more", "within"),
     [
         pytest.param(gone_after(1, lost("w1-0"), worker("w1-1")), {}, 1, id="a pod is lost"),
         pytest.param(
@@ -113,9 +113,9 @@ def seconds_until(made: SteppedJob, shown: Shown, acts: type[Launch] | type[Repl
         ),
     ],
 )
-def test_the_next_attempt_is_launched_within(shown: Shown, more: dict[str, object], within: float) -> None:
+def test_the_next_attempt_is_launched_within(observed: Shown, more: dict[str, object], within: float) -> None:
     made = SteppedJob(job_spec(**more)).running()
-    assert seconds_until(made, shown, Launch) <= within + 1
+    assert seconds_until(made, observed, Launch) <= within + 1
 
 
 @pytest.mark.parametrize(

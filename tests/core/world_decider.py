@@ -42,7 +42,7 @@ class Decider:
         self.policy = policy or Ordered()
         self.state = JobState()
         self.losses: list[Loss] = []
-        self.pictures: list[Observation] = []
+        self.observations: list[Observation] = []
         self.acted = -1  # the revision of the newest observation that lacks an effect
         self.wake_at: float | None = world.now
         self.hedged = 0  # how many attempts were deleted because their hedge was ready first
@@ -51,12 +51,14 @@ class Decider:
         """Reconcile once."""
         world, before = self.world, self.state
         seen = world.observe()
-        self.pictures.append(seen)
+        self.observations.append(seen)
         if self.crashes and world.random.random() < 0.1:
             # Repeat an earlier observation. By the port, every accepted observation has the effects of all earlier
             # calls, so one from before the last effect is repeated only if its revision makes it rejected.
-            shown = [old for old in self.pictures[-5:] if old.revision < before.revision or old.revision > self.acted]
-            seen = world.random.choice(shown)
+            repeatable = [
+                old for old in self.observations[-5:] if old.revision < before.revision or old.revision > self.acted
+            ]
+            seen = world.random.choice(repeatable)
         now = world.now - (world.random.choice([0.5, 3600.0]) if self.crashes and world.random.random() < 0.03 else 0)
         decision = decide(world.spec, before, seen, now, self.policy)
         if world.random.random() < 0.1:

@@ -189,8 +189,8 @@ class PlayedRun:
         state = self.job.state
         on_demand = sum(tier.on_demand_cost for tier in state.tiers)
         self.records.append(Billed(self.now, state.spent_usd, on_demand, state.nodes))
-        shown = Observation(self.job.revision, tuple(seen), self.job.progress)
-        self.shots.append(ViewSnapshot(self.now, self.spec, state, shown, "Ctrl-C drains and commits"))
+        observation = Observation(self.job.revision, tuple(seen), self.job.progress)
+        self.shots.append(ViewSnapshot(self.now, self.spec, state, observation, "Ctrl-C drains and commits"))
 
     def _apply(self, decision: Decision) -> None:
         for action in decision.actions:

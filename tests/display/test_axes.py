@@ -30,22 +30,22 @@ def digits() -> Facts:
 @given(st.floats(-300, 299), st.floats(1.31, 300))
 def test_labels_of_a_logarithmic_axis_do_not_overlap(exponent: float, size: float) -> None:
     low, high = 10.0**exponent, 10.0 ** min(300.0, exponent + size)
-    shown = decades(low, high)
-    places = [math.log10(each / low) / math.log10(high / low) * 190 for each in shown]
-    assert shown
+    ticks = decades(low, high)
+    places = [math.log10(each / low) / math.log10(high / low) * 190 for each in ticks]
+    assert ticks
     assert all(after - before >= LINE for before, after in pairwise(places))
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "shown"),
+    ("low", "high", "ticks"),
     [
         (0.14, 3.0, [0.2, 0.5, 1.0, 2.0]),
         (0.001, 1.0, [0.001, 0.01, 0.1, 1.0]),
         (1e-20, 1.0, [1e-18, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0]),
     ],
 )
-def test_a_logarithmic_axis_has_round_tick_values(low: float, high: float, shown: list[float]) -> None:
-    assert decades(low, high) == shown
+def test_a_logarithmic_axis_has_round_tick_values(low: float, high: float, ticks: list[float]) -> None:
+    assert decades(low, high) == ticks
 
 
 def test_overlapping_marks_are_merged() -> None:

@@ -65,6 +65,6 @@ def test_the_stored_pictures_are_up_to_date(record: ModuleType) -> None:
 def test_a_tier_that_was_exhausted_by_a_notice_is_not_shown_as_open(record: ModuleType) -> None:
     records = record.read(record.RUN / "timeline.jsonl").records
     shot = record.snapshot(list(records), records[-1].at)
-    spent = {tier.name: tier.exhausted_by for tier in shot.state.tiers}
-    assert spent["spot-a"] is Reason.MAX_FAILURES_EXCEEDED
+    exhausted = {tier.name: tier.exhausted_by for tier in shot.state.tiers}
+    assert exhausted["spot-a"] is Reason.MAX_FAILURES_EXCEEDED
     assert "open" not in record.kept_live_view().partition("spot-b")[0].partition("spot-a")[2]

@@ -148,9 +148,9 @@ def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
 )
 def test_the_report_has_the_savings_that_the_live_view_and_status_show(world: CloudEvents) -> None:
     run = PlayedRun(world=world).play()
-    shown = savings(run.spec, run.state)
-    assert shown is not None
-    assert as_data(facts_of(run))["cost"]["savedAgainstUninterrupted"] == pytest.approx(shown)
+    printed = savings(run.spec, run.state)
+    assert printed is not None
+    assert as_data(facts_of(run))["cost"]["savedAgainstUninterrupted"] == pytest.approx(printed)
 
 
 def test_no_savings_are_reported_without_prices() -> None:

@@ -144,9 +144,9 @@ def test_after_a_resize_the_screen_is_cleared_and_the_picture_fits(run: PlayedRu
 def test_plain_lines_report_changes_of_the_phase_of_the_start(run: PlayedRun) -> None:
     console = Console(file=io.StringIO(), width=100)
     view = PlainView(console)
-    shown = run.shots[0]
+    snapshot = run.shots[0]
     for seconds, doing in enumerate(("Ray starts", "Ray starts", "the first step runs", "")):
-        view.update(replace(shown, now=shown.now + seconds, doing=doing))
+        view.update(replace(snapshot, now=snapshot.now + seconds, doing=doing))
     said = [line[8:].strip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
     assert [line for line in said if "cost" not in line] == ["Ray starts", "the first step runs"]
 

@@ -107,7 +107,7 @@ QUICKSTART = ROOT / "docs" / "quickstart.md"
 """The one page with commands that start Ray: test_quickstart runs them."""
 
 
-def shown() -> list[Path]:
+def pages_with_commands() -> list[Path]:
     """Pages whose commands run here. The tests of the examples run the commands of the examples."""
     return [
         page
@@ -119,7 +119,7 @@ def shown() -> list[Path]:
 
 
 def test_only_the_quickstart_starts_ray() -> None:
-    assert [page for page in shown() if any(" run " in command for command in commands(page))] == []
+    assert [page for page in pages_with_commands() if any(" run " in command for command in commands(page))] == []
     assert any("spotladder run " in command for command in commands(QUICKSTART))
 
 
@@ -137,6 +137,6 @@ def test_commands_name_files_that_exist(page: Path) -> None:
         assert not missing, command
 
 
-@pytest.mark.parametrize("page", shown(), ids=ids)
+@pytest.mark.parametrize("page", pages_with_commands(), ids=ids)
 def test_commands_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
     follow(page, tmp_path)

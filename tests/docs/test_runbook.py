@@ -13,8 +13,8 @@ NOT_NAMESPACED = {"crd", "capacitytier", "capacitytiers", "namespace"}
 
 def typed() -> list[str]:
     """The lines of the runbook's blocks, continued ones joined."""
-    shown = [block.text.replace("\\\n", " ") for block in blocks("text", "sh") if block.page == RUNBOOK]
-    return [line for text in shown for line in text.splitlines()]
+    code_blocks = [block.text.replace("\\\n", " ") for block in blocks("text", "sh") if block.page == RUNBOOK]
+    return [line for text in code_blocks for line in text.splitlines()]
 
 
 def test_kubectl_commands_delete_one_kind_with_a_namespace() -> None:

@@ -29,8 +29,8 @@ def test_every_setting_of_the_controller_is_documented() -> None:
     wanted = []
     for field in Settings.model_fields.values():
         default = field.get_default(call_default_factory=True)
-        shown = f"`{default}`" if default not in (None, (), {}) else ""
-        wanted.append([f"`{field.alias}`", shown, field.description])
+        default_cell = f"`{default}`" if default not in (None, (), {}) else ""
+        wanted.append([f"`{field.alias}`", default_cell, field.description])
     assert [row[:3] for row in rows("The controller")] == wanted
 
 

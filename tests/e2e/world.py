@@ -298,7 +298,7 @@ class E2eCluster:
 
     def picture(self) -> str:
         """All information that helps to find the cause."""
-        shown = []
+        texts = []
         for command in (
             ["get", "tieredjobs,rayjobs,rayclusters,pods", "-o", "wide"],
             ["get", "nodes", "-L", "pool"],
@@ -307,13 +307,13 @@ class E2eCluster:
             ["logs", "-l", "app.kubernetes.io/name=spotladder", "-n", "spotladder-system", "--tail=60"],
         ):
             try:
-                shown.append(self.kube.run(*command)[-6000:])
+                texts.append(self.kube.run(*command)[-6000:])
             except AssertionError as error:
-                shown.append(str(error)[-2000:])
+                texts.append(str(error)[-2000:])
         jobs = [{"name": job["metadata"]["name"], **job.get("status", {})} for job in self.kube.list("tieredjobs")]
         for job in jobs:
             job.pop("state", None)
-        return "\n".join([json.dumps(jobs, indent=1), *shown])
+        return "\n".join([json.dumps(jobs, indent=1), *texts])
 
     # --- removal ----------------------------------------------------------------------------------------------------
 

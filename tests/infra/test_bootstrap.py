@@ -159,10 +159,10 @@ def test_a_plan_that_fails_creates_nothing(world: BootstrapSite) -> None:
 
 
 def test_plan_shows_the_costs_even_where_terraform_fails(world: BootstrapSite) -> None:
-    shown = world.run("plan", "--cluster", "east")
-    assert (shown.code, "apply" in world.calls("east")) == (0, False)
-    assert "east: 1 to create" in shown.out
-    assert "east: diagram of what is created: cdktf.out/east.mmd" in shown.out
+    planned = world.run("plan", "--cluster", "east")
+    assert (planned.code, "apply" in world.calls("east")) == (0, False)
+    assert "east: 1 to create" in planned.out
+    assert "east: diagram of what is created: cdktf.out/east.mmd" in planned.out
     assert "EKS cluster" in (world.folder / "cdktf.out" / "east.mmd").read_text()
     world.fails(("east", "plan", "No valid credential sources found", ""))
     failed = world.run("plan", "--cluster", "east")

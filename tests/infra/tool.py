@@ -52,8 +52,8 @@ class Terraform:
     def plan(self, *arguments: str) -> dict[str, list[str]]:
         """What a plan would do: the actions by address, without what stays as it is."""
         self.run("plan", "-input=false", "-no-color", "-out=tfplan", *arguments)
-        shown = json.loads(self.run("show", "-json", "tfplan").stdout)
-        changes = {change["address"]: change["change"]["actions"] for change in shown.get("resource_changes", [])}
+        plan = json.loads(self.run("show", "-json", "tfplan").stdout)
+        changes = {change["address"]: change["change"]["actions"] for change in plan.get("resource_changes", [])}
         return {address: actions for address, actions in changes.items() if actions not in (["no-op"], ["read"])}
 
     def addresses(self) -> list[str]:

@@ -33,15 +33,15 @@ async def test_the_messages_of_the_scheduler_and_karpenter_are_shown(api_server:
         await here.submit(tiers=limited(here))
         pod = await unschedulable(here)
 
-        async def shown(text: str) -> bool:
+        async def found(text: str) -> bool:
             return text in (await here.condition("Provisioned")).get("message", "")
 
-        await eventually(lambda: shown(SCHEDULER))
+        await eventually(lambda: found(SCHEDULER))
         condition = await here.condition("Provisioned")
         assert (condition["status"], condition["reason"]) == ("False", "WaitingForCapacity")
         assert "; provisionTimeout ends 20" in condition["message"]
         await here.record_event("FailedScheduling", KARPENTER, about={"kind": "Pod", **pod})
-        await eventually(lambda: shown(f"karpenter: {KARPENTER}"))
+        await eventually(lambda: found(f"karpenter: {KARPENTER}"))
         waiting = (await here.status())["waiting"]
         assert (waiting["reason"], waiting["timer"]) == ("WaitingForCapacity", "provisionTimeout")
 
@@ -79,8 +79,8 @@ async def test_an_attempt_that_kueue_holds_waits_without_a_limit(api_server: Api
         assert "until" not in status["waiting"]
         assert status["waiting"]["reason"] == "WaitingForQuota"
         assert (await here.condition("Degraded"))["status"] == "False"
-        shown = json.loads((await cli("get", "digits", "-n", here.namespace, "-o", "json")).out)
-        assert shown["status"]["waiting"]["message"] == f"Kueue holds the attempt in queue team: {words}"
+        found = json.loads((await cli("get", "digits", "-n", here.namespace, "-o", "json")).out)
+        assert found["status"]["waiting"]["message"] == f"Kueue holds the attempt in queue team: {words}"
 
         await here.client.merge(RAYJOBS, made["name"], here.namespace, body={"spec": {"suspend": False}})
         await here.report(1, jobDeploymentStatus="Initializing")

@@ -107,8 +107,8 @@ class RunSite:
     def until(self, met: Callable[[], bool], seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds
         while not met():
-            shown = [path.read_text()[-2000:] for path in self.state.glob("attempts/*/driver.log")]
-            assert time.monotonic() < deadline, (self.records()[-8:], shown)
+            logs = [path.read_text()[-2000:] for path in self.state.glob("attempts/*/driver.log")]
+            assert time.monotonic() < deadline, (self.records()[-8:], logs)
             time.sleep(0.05)
 
     def close(self) -> None:

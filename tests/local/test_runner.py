@@ -63,7 +63,7 @@ class RunnerRig:
     backend: LiveFake = field(default_factory=LiveFake)
     saved: list[JobState] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
-    shown: list[ViewSnapshot] = field(default_factory=list)
+    snapshots: list[ViewSnapshot] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
     new_commits: list[Committed] = field(default_factory=list)
     error: str | None = None
@@ -108,7 +108,7 @@ class RunnerRig:
         raise AssertionError(f"the runner emits its records through one function only: {record}")
 
     def update(self, snapshot: ViewSnapshot) -> None:
-        self.shown.append(snapshot)
+        self.snapshots.append(snapshot)
 
     def of(self, kind: type[Record]) -> list[Record]:
         return [record for record in self.records if isinstance(record, kind)]
@@ -348,8 +348,8 @@ def test_the_first_ctrl_c_drains_and_the_run_can_be_resumed() -> None:
     assert rig.runner.state.history[-1].reason is Reason.STOP_REQUESTED, "spec.suspend is not set"
     reasons = [record.move.reason for record in rig.of(Moved) if isinstance(record, Moved)]
     assert reasons[-4:] == [Reason.STOP_REQUESTED, Reason.DRAINED, Reason.GONE, Reason.STOP_REQUESTED]
-    assert (rig.shown[0].hint, rig.shown[0].doing) == ("Ctrl-C drains and commits", "Ray starts")
-    assert any(snapshot.hint == "Ctrl-C again kills" for snapshot in rig.shown)
+    assert (rig.snapshots[0].hint, rig.snapshots[0].doing) == ("Ctrl-C drains and commits", "Ray starts")
+    assert any(snapshot.hint == "Ctrl-C again kills" for snapshot in rig.snapshots)
     again = RunnerRig(script=[(1, comes_up(2)), (3, ends(2, Exit.SUCCEEDED))])
     assert again.run(rig.saved[-1]) == 0
     assert again.runner.state.failures == 0
@@ -462,5 +462,5 @@ def test_a_lost_pod_is_shown_as_lost() -> None:
         [(1, comes_up(1)), (3, lambda rig: rig.backend.lose("a1-w1")), (4, comes_up(1)), (6, ends(1, Exit.SUCCEEDED))],
     )
     assert rig.run() == 0
-    phases = {pod.phase for snapshot in rig.shown for seen in snapshot.seen.attempts for pod in seen.pods}
+    phases = {pod.phase for snapshot in rig.snapshots for seen in snapshot.seen.attempts for pod in seen.pods}
     assert phases == {PodPhase.PENDING, PodPhase.RUNNING, PodPhase.LOST}

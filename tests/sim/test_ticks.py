@@ -72,8 +72,8 @@ def by_digest(seed: int, names: tuple[str | None, ...]) -> By:
     """A pseudo-random function of the whole view, with the same choice throughout a tick."""
 
     def choose(view: TierView) -> str | None:
-        shown = repr((seed, view.now, view.progress.step, sorted(view.available), view.spent_usd, view.deadline))
-        return names[crc32(shown.encode()) % len(names)]
+        facts = repr((seed, view.now, view.progress.step, sorted(view.available), view.spent_usd, view.deadline))
+        return names[crc32(facts.encode()) % len(names)]
 
     return By(choose)
 
@@ -98,9 +98,9 @@ def noted(policy: By, views: list[list[str]]) -> By:
     """The policy, which also appends its views to `views`, without repetitions."""
 
     def choose(view: TierView) -> str | None:
-        shown = [str(sorted(value) if isinstance(value, frozenset | set) else value) for value in astuple(view)]
-        if shown not in views[-3:]:
-            views.append(shown)
+        facts = [str(sorted(value) if isinstance(value, frozenset | set) else value) for value in astuple(view)]
+        if facts not in views[-3:]:
+            views.append(facts)
         return policy.choose(view).tier
 
     return By(choose)
@@ -165,8 +165,8 @@ class RecordedPolicy:
             replace(one, cost=round(one.cost, 6), on_demand_cost=round(one.on_demand_cost, 6)) for one in view.records
         ]
         sets, none = (sorted(view.open), sorted(view.available)), frozenset[str]()
-        shown = replace(view, records=tuple(records), spent_usd=round(view.spent_usd, 6), open=none, available=none)
-        self.asked[repr((astuple(shown), sets))] = choice.tier
+        rounded = replace(view, records=tuple(records), spent_usd=round(view.spent_usd, 6), open=none, available=none)
+        self.asked[repr((astuple(rounded), sets))] = choice.tier
         self.held[view.now] = choice.tier or (view.current if view.live else "")
         return choice
 

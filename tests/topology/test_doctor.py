@@ -205,9 +205,9 @@ def test_the_command(programs: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     path = tmp_path / "fleet.yaml"
     path.write_text(LOCAL)
     assert run("--fleet", str(path), "--output", "json") == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["ok"]
-    assert shown["checks"][0] == {"scope": "machine", "check": "helm", "status": "ok", "found": "3.18.4", "fix": ""}
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["ok"]
+    assert printed["checks"][0] == {"scope": "machine", "check": "helm", "status": "ok", "found": "3.18.4", "fix": ""}
     (programs / "helm").unlink()
     assert run("--fleet", str(path)) == 5
     table = capsys.readouterr().out

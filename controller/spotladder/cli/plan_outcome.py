@@ -76,11 +76,11 @@ def print_plan(rows: list[PlanRow], *, ended: bool) -> None:
     """The table of the terminal."""
     form = {"costUsd": "${:.2f}", "hours": "{:.2f} h", "failures": "{:.1f}"}
 
-    def shown(row: PlanRow, value: float | None) -> str:
+    def cell(row: PlanRow, value: float | None) -> str:
         return "–" if value is None else form[row.key].format(value)
 
     cells = [
-        (row.name, *(shown(row, value) for value in (row.mean, row.p90, row.formulas, row.happened))) for row in rows
+        (row.name, *(cell(row, value) for value in (row.mean, row.p90, row.formulas, row.happened))) for row in rows
     ]
     print_table(COLUMNS, cells, "The plan and the run" + ("" if ended else ", which has not ended"))
 

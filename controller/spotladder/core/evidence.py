@@ -200,6 +200,6 @@ def _blocked_by(here: Situation, blocker: Blocker) -> str:
 
 
 def _names(pods: list[PodSeen]) -> str:
-    shown = [pod.called for pod in pods[:3]]
+    named = [pod.called for pod in pods[:3]]
     more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
-    return ", ".join(shown) + more
+    return ", ".join(named) + more

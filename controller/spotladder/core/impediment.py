@@ -38,14 +38,14 @@ class Timer(StrEnum):
 class ImpedimentRule:
     """One row of the table.
 
-    `shown` returns the sentence for the user, or "" if the facts do not show this impediment. `counted`: the expiry of
-    the timer counts one failure. `exhausts`: the expiry of the timer exhausts the tier. `degraded`: the job's
+    `describe` returns the sentence for the user, or "" if the facts do not show this impediment. `counted`: the expiry
+    of the timer counts one failure. `exhausts`: the expiry of the timer exhausts the tier. `degraded`: the job's
     `Degraded` condition is True with this reason.
     """
 
     impediment: Impediment
     reason: Reason
-    shown: Callable[[Situation], str]
+    describe: Callable[[Situation], str]
     timer: Timer = Timer.NONE
     counted: bool = False
     exhausts: bool = False
@@ -99,7 +99,7 @@ def classify(here: Situation) -> MatchedRule | None:
     """Why the job is not training; None if it trains or if its stage is explanation enough."""
     if here.state.stage not in EXPLAINED:
         return None
-    found = ((rule, rule.shown(here)) for rule in RULES)
+    found = ((rule, rule.describe(here)) for rule in RULES)
     return next((MatchedRule(rule, message) for rule, message in found if message), None)
 
 
@@ -132,7 +132,7 @@ def markdown() -> str:
         (
             rule.impediment,
             f"`{rule.reason}`",
-            _first_sentence(rule.shown),
+            _first_sentence(rule.describe),
             rule.timer
             if rule.timer is Timer.NONE
             else f"`{rule.timer}`"
@@ -148,6 +148,6 @@ def markdown() -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _first_sentence(shown: Callable[[Situation], str]) -> str:
-    text = " ".join((shown.__doc__ or "").split())
+def _first_sentence(describe: Callable[[Situation], str]) -> str:
+    text = " ".join((describe.__doc__ or "").split())
     return text.partition(". ")[0].rstrip(".")

@@ -91,12 +91,13 @@ def replace_suspects(draft: Draft) -> None:
 def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
     """The observation in which the suspect pods that are being replaced take part no more."""
 
-    def shown(entry: AttemptSeen) -> AttemptSeen:
+    def without_suspects(entry: AttemptSeen) -> AttemptSeen:
         going = {pod.uid for pod in entry.pods if pod.suspect and pod.uid in attempt.leaving}
         return replace(entry, pods=tuple(replace(pod, ready=pod.ready and pod.uid not in going) for pod in entry.pods))
 
     return replace(
-        seen, attempts=tuple(shown(entry) if entry.number == attempt.number else entry for entry in seen.attempts)
+        seen,
+        attempts=tuple(without_suspects(entry) if entry.number == attempt.number else entry for entry in seen.attempts),
     )
 
 

@@ -313,12 +313,12 @@ def _money(snapshot: ViewSnapshot, width: int) -> Text:
 
 
 def _events(summary: RunSummary, room: int) -> list[RenderableType]:
-    shown = list(summary.events)[-room:]
+    newest = list(summary.events)[-room:]
     lines: list[RenderableType] = []
-    for sentence in shown:
+    for sentence in newest:
         at = (f"{clock(summary.elapsed(sentence.at))}  ", "dim")
         lines.append(_one_line(Text.assemble(at, (f"{MARK[sentence.tone]} {sentence.text}", STYLE[sentence.tone]))))
-    return lines + [Text("")] * (room - len(shown))
+    return lines + [Text("")] * (room - len(newest))
 
 
 def _labelled(label: str, content: Text) -> Text:

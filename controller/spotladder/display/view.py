@@ -107,7 +107,7 @@ class LiveView:
         self._console = console
         self._summary = RunSummary()
         self._size = console.size
-        self._shown: ViewSnapshot | None = None
+        self._snapshot: ViewSnapshot | None = None
         self._live = Live(console=console, auto_refresh=False)
         for record in history:
             self._summary.add(record)
@@ -120,7 +120,7 @@ class LiveView:
         """Redraw the picture. After a resize the screen is cleared first, because the terminal has wrapped lines."""
         from spotladder.display.picture import draw
 
-        self._shown = snapshot
+        self._snapshot = snapshot
         if self._console.size != self._size:
             self._size = self._console.size
             self._live.transient = True  # The old picture no longer fits: remove it instead of leaving it above.
@@ -135,8 +135,8 @@ class LiveView:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._shown is not None:
-            self.update(self._shown)  # includes the records since the last redraw
+        if self._snapshot is not None:
+            self.update(self._snapshot)  # includes the records since the last redraw
         self._live.stop()
 
 

@@ -202,8 +202,8 @@ def alive(pid: int) -> bool:
     if LINUX:
         stat = _stat(pid)
         return bool(stat) and stat[0] not in (b"Z", b"X")
-    shown = subprocess.run(["/bin/ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(shown.stdout.strip()) and not shown.stdout.startswith("Z")
+    listed = subprocess.run(["/bin/ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(listed.stdout.strip()) and not listed.stdout.startswith("Z")
 
 
 def marked(mark: str) -> set[int]:

@@ -120,12 +120,12 @@ def _run(
     start: RunStart,
     folder: JobFolder,
     watch: LogWatch,
-    shown: tuple[Callable[[timeline.Record], None], View],
+    display: tuple[Callable[[timeline.Record], None], View],
     *,
     stopping: Stopping,
 ) -> RunOutcome:
     """The run itself: all of its processes have ended when this returns or raises."""
-    emit, view = shown
+    emit, view = display
     with ExitStack() as stack:
         scratch = new_scratch(start.run.mark)
         stack.callback(scratch.close)

@@ -246,8 +246,8 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     tiers = []
     for facts in question.tiers:
         hours = [one.node_hours.get(facts.tier.name, 0.0) for one in found]
-        cost = Distribution.of([spent * facts.tier.price.per_node_hour for spent in hours])
-        used = sum(spent > 0 for spent in hours) / len(hours)
+        cost = Distribution.of([used_hours * facts.tier.price.per_node_hour for used_hours in hours])
+        used = sum(used_hours > 0 for used_hours in hours) / len(hours)
         tiers.append(TierForecast(facts.tier.name, used, fmean(hours) / question.spec.workers, cost))
     return Forecast(
         runs=len(found),

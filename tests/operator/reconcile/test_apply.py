@@ -61,7 +61,7 @@ async def test_launching_twice_applies_identical_objects_and_does_not_modify_the
 
 
 @pytest.mark.parametrize(
-    ("template", "there"),
+    ("template", "record_type"),
     [(ray_template(), RayJobRecord), (jobset_template(), JobSetRecord)],
     ids=["RayJob", "JobSet"],
 )

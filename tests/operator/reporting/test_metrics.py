@@ -10,7 +10,7 @@ from spotladder.operator.reporting.metrics import Metrics
 from tests.core.builders import spec, tier
 
 
-def shown(metrics: Metrics) -> list[str]:
+def samples(metrics: Metrics) -> list[str]:
     return [line for line in generate_latest(metrics.registry).decode().splitlines() if not line.startswith("#")]
 
 
@@ -18,12 +18,12 @@ def test_job_metrics_have_the_values_of_the_last_reconcile_and_end_with_the_job(
     clock = SteppedClock()
     metrics = Metrics(clock)
     metrics.observe(("ns", "a"), JobState(progress=Progress(30, 120, clock.now() - 5.0)))
-    lines = shown(metrics)
+    lines = samples(metrics)
     assert 'spotladder_job_phase{job="a",namespace="ns",phase="Pending"} 1.0' in lines
     assert 'spotladder_job_progress_ratio{job="a",namespace="ns"} 0.25' in lines
     assert 'spotladder_commit_age_seconds{job="a",namespace="ns"} 5.0' in lines
     metrics.forgot(("ns", "a"))
-    assert not [line for line in shown(metrics) if 'job="a"' in line]
+    assert not [line for line in samples(metrics) if 'job="a"' in line]
 
 
 def test_cost_is_counted_by_capacity_type_and_by_namespace() -> None:
@@ -33,7 +33,7 @@ def test_cost_is_counted_by_capacity_type_and_by_namespace() -> None:
     for namespace, removed in (("vision", "on-demand"), ("speech", "none")):
         tiers = [tier(name) for name in ("spot-a", "on-demand") if name != removed]
         metrics.decided(namespace, spec(*tiers), before, Decision(after))
-    lines = shown(metrics)
+    lines = samples(metrics)
     assert 'spotladder_namespace_cost_usd_total{namespace="vision"} 6.0' in lines
     assert 'spotladder_namespace_cost_usd_total{namespace="speech"} 6.0' in lines
     assert 'spotladder_cost_usd_total{capacity_type="spot"} 4.0' in lines
@@ -47,7 +47,7 @@ def test_a_controller_that_no_longer_leads_exports_no_job_metrics() -> None:
     metrics.tier_available.labels("spot").set(1)
     metrics.observe(("ns", "a"), JobState())
     metrics.term_over()
-    lines = shown(metrics)
+    lines = samples(metrics)
     assert not [line for line in lines if 'job="a"' in line or 'tier="spot"' in line]
     assert "spotladder_leading 0.0" in lines
     assert "spotladder_queue_depth 0.0" in lines
@@ -60,14 +60,14 @@ def test_metrics_have_a_cluster_label_and_an_outage_counts_once() -> None:
     metrics.watcher("east", lambda _verb, _resource, status, _took: heard.append(status))("get", "pods", 0, 5.0)
     for up in (True, False, False, True):
         metrics.linked("east", up=up)
-    lines = shown(metrics)
+    lines = samples(metrics)
     assert heard == [0]
     assert 'spotladder_api_requests_total{cluster="home",code="200",resource="pods",verb="get"} 1.0' in lines
     assert 'spotladder_api_requests_total{cluster="east",code="0",resource="pods",verb="get"} 1.0' in lines
     assert 'spotladder_cluster_up{cluster="east"} 1.0' in lines
     assert 'spotladder_cluster_outages_total{cluster="east"} 1.0' in lines
     metrics.term_over()
-    assert not [line for line in shown(metrics) if line.startswith("spotladder_cluster_up{")]
+    assert not [line for line in samples(metrics) if line.startswith("spotladder_cluster_up{")]
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_commit_age_of_a_job_without_commits_starts_when_it_first_ran(state: Job
     """Otherwise the alert SpotladderCommitsOld could not fire for such a job."""
     metrics = Metrics(SteppedClock(1300.0))
     metrics.observe(("ns", "a"), state)
-    ages = [line for line in shown(metrics) if line.startswith("spotladder_commit_age_seconds")]
+    ages = [line for line in samples(metrics) if line.startswith("spotladder_commit_age_seconds")]
     assert ages == ([] if age is None else [f'spotladder_commit_age_seconds{{job="a",namespace="ns"}} {age}'])

@@ -16,18 +16,18 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None) -> AsyncIterator[bytes]:
     """Yield the output of the job on this head in pieces; with `follow` until the job has ended."""
-    shown = 0
+    printed = 0
     while True:
         jobs = await client.ask(pod, namespace, PORT, "api/jobs/")
         job = next((entry for entry in jobs if entry.get("submission_id")), None)
         if job is not None:
             answer = await client.ask(pod, namespace, PORT, f"api/jobs/{job['submission_id']}/logs")
             text = str(answer.get("logs") or "")
-            if tail is not None and not shown:
-                shown = len(text) - len("".join(text.splitlines(keepends=True)[-tail:] if tail else ""))
-            if len(text) > shown:
-                yield text[shown:].encode()
-                shown = len(text)
+            if tail is not None and not printed:
+                printed = len(text) - len("".join(text.splitlines(keepends=True)[-tail:] if tail else ""))
+            if len(text) > printed:
+                yield text[printed:].encode()
+                printed = len(text)
         if not follow or (job is not None and job.get("status") in ENDED):
             return
         await asyncio.sleep(POLL_INTERVAL)

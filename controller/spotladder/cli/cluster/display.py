@@ -38,11 +38,11 @@ def _phase(job: Mapping[str, Any]) -> str:
     return "Deleting" if job["metadata"].get("deletionTimestamp") and not ended else phase
 
 
-def money(spent: str | None) -> str:
+def money(amount: str | None) -> str:
     """An amount of the status: $1.20, >$1.20 or unknown."""
-    if not spent or not spent.strip(">").replace(".", "").isdigit():
-        return spent or ""
-    return f">${spent[1:]}" if spent.startswith(">") else f"${spent}"
+    if not amount or not amount.strip(">").replace(".", "").isdigit():
+        return amount or ""
+    return f">${amount[1:]}" if amount.startswith(">") else f"${amount}"
 
 
 def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -191,18 +191,18 @@ class _Printing:
             store = folder_of(open_store(uri), self._name)
             found = await asyncio.to_thread(outputs.kept, store, number)
             newest = max((output.restart for output in found), default=0)
-            shown = found if self._every_pod else [output for output in found if output.restart == newest][:1]
-            texts = await asyncio.to_thread(outputs.read, store, shown)
+            selected = found if self._every_pod else [output for output in found if output.restart == newest][:1]
+            texts = await asyncio.to_thread(outputs.read, store, selected)
         except SpotladderError as error:
             return False, [f"the stored output cannot be read from this machine: {error}"]
         if not found:
             return False, [f"no stored output found in {store.uri}/{outputs.FOLDER}"]
-        for output, text in zip(shown, texts, strict=True):
+        for output, text in zip(selected, texts, strict=True):
             lines = text.splitlines()
             prefix = f"[{output.title}] " if self._every_pod else ""
             for line in lines if self._tail is None else lines[len(lines) - min(self._tail, len(lines)) :]:
                 typer.echo(f"{prefix}{line}")
-        others = [output.title for output in found if output not in shown]
+        others = [output.title for output in found if output not in selected]
         more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
         return True, [f"stored output from {store.uri}/{outputs.FOLDER}", *more]
 

@@ -175,9 +175,9 @@ def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _plain(job: Mapping[str, Any]) -> dict[str, Any]:
     status = job.get("status") or {}
-    shown = ("phase", "message", "attempt", "tier", "failures", "progress", "cost", "tiers", "attempts")
+    keys = ("phase", "message", "attempt", "tier", "failures", "progress", "cost", "tiers", "attempts")
     metadata = {key: job["metadata"][key] for key in ("namespace", "name")}
-    return {**metadata, **{key: status[key] for key in shown if key in status}}
+    return {**metadata, **{key: status[key] for key in keys if key in status}}
 
 
 def _instant(text: str | None) -> float | None:

@@ -16,7 +16,7 @@ TRIES = 5
 """Maximum number of writes of an object while other clients change it."""
 
 _CONTEXT = 1  # unchanged lines around each change
-_SHOWN = ("labels", "annotations")
+_COMPARED_METADATA = ("labels", "annotations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ def _pods(job: Object) -> object:
 def _lines(thing: Object) -> list[str]:
     from ruamel.yaml import YAML
 
-    metadata = {name: thing["metadata"][name] for name in _SHOWN if thing["metadata"].get(name)}
-    shown = {**({"metadata": metadata} if metadata else {}), "spec": thing.get("spec")}
+    metadata = {name: thing["metadata"][name] for name in _COMPARED_METADATA if thing["metadata"].get(name)}
+    fields = {**({"metadata": metadata} if metadata else {}), "spec": thing.get("spec")}
     writer, text = YAML(typ="safe", pure=True), StringIO()
     writer.default_flow_style = False
-    writer.dump(shown, text)
+    writer.dump(fields, text)
     return text.getvalue().splitlines()

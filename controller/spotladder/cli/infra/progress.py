@@ -59,11 +59,11 @@ def table(seen: dict[tuple[str, str], tuple[str, str, float]], now: float) -> An
     previous = ""
     for (cluster, component), (state, details, begun) in sorted(seen.copy().items(), key=lambda item: item[0][0]):
         style = STYLES.get(state)
-        shown = state if style else f"{state} {now - begun:.0f} s"
+        cell = state if style else f"{state} {now - begun:.0f} s"
         table.add_row(
             "" if cluster == previous else cluster,
             component,
-            f"[{style}]{shown}[/]" if style else shown,
+            f"[{style}]{cell}[/]" if style else cell,
             escape(details),
         )
         previous = cluster

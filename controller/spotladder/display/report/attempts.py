@@ -146,10 +146,10 @@ class _Ledger:
         A bill below the last one is the first of a new state: the old state was lost.
         """
         before = self._bill if bill.spent >= self._bill[0] else (0.0, 0.0)
-        spent, on_demand = bill.spent - before[0], bill.on_demand - before[1]
+        cost, on_demand = bill.spent - before[0], bill.on_demand - before[1]
         self._change(
             self._payer,
-            lambda each: replace(each, cost=each.cost + spent, on_demand_cost=each.on_demand_cost + on_demand),
+            lambda each: replace(each, cost=each.cost + cost, on_demand_cost=each.on_demand_cost + on_demand),
         )
         self._payer, self._bill = self._number, (bill.spent, bill.on_demand)
 

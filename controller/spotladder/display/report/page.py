@@ -111,12 +111,12 @@ def _verdict(facts: Facts) -> tuple[str, str]:
 
 
 def _timeline(facts: Facts) -> Markup:
-    shown = [
+    items = [
         element("li", element("svg", shape, viewBox="0 0 12 12", aria_hidden="true"), text)
         for shape, text in charts.signs(facts)
     ]
     return element(
-        "section", element("h2", "Timeline"), _drawn(facts, charts.timeline), element("ul", *shown, class_="key")
+        "section", element("h2", "Timeline"), _drawn(facts, charts.timeline), element("ul", *items, class_="key")
     )
 
 
@@ -132,10 +132,10 @@ def _time(facts: Facts) -> Markup | None:
         ("handover", "draining and ending", use.handover),
         ("idle", "idle", use.idle),
     ]
-    shown = [(name, text, seconds) for name, text, seconds in parts if seconds > 0]
+    present = [(name, text, seconds) for name, text, seconds in parts if seconds > 0]
     bar = [
         element("span", class_=f"u-{name}", style=f"flex:{seconds / total:.4f}", title=f"{text}: {span(seconds)}")
-        for name, text, seconds in shown
+        for name, text, seconds in present
     ]
     key = [
         element(
@@ -145,7 +145,7 @@ def _time(facts: Facts) -> Markup | None:
             " ",
             element("b", f"{span(seconds)} · {percent(seconds / total)}"),
         )
-        for name, text, seconds in shown
+        for name, text, seconds in present
     ]
     restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
     note = ""

@@ -67,18 +67,18 @@ def print_report(facts: Facts, console: Console) -> None:
     from rich.text import Text
 
     wide = console.is_terminal
-    shown = [index for index, name in enumerate(COLUMNS) if not wide or console.width >= LEAST.get(name, 0)]
-    lines = [[_plain(row[index]) for index in shown] for row in rows(facts)]
+    visible = [index for index, name in enumerate(COLUMNS) if not wide or console.width >= LEAST.get(name, 0)]
+    lines = [[_plain(row[index]) for index in visible] for row in rows(facts)]
     summary = [(label, _plain(text)) for label, text in sentences(facts)]
     if not wide:
-        heads = [COLUMNS[index] for index in shown]
+        heads = [COLUMNS[index] for index in visible]
         labels = max(len(label) for label, _ in summary)
         summary_lines = [f"{label.ljust(labels)}  {text}" for label, text in summary]
         for line in (*_aligned([heads, *lines]), "", *summary_lines):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for index in shown:
+    for index in visible:
         name = COLUMNS[index]
         table.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=True, overflow="ellipsis")
     for row in lines:

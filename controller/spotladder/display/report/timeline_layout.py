@@ -160,9 +160,9 @@ def _marks(facts: Facts, lanes: Mapping[str, int], least: Seconds) -> Iterator[L
         (MarkKind.NOTICE, [(mark, f"{mark.what}: eviction notice at {clock(mark.at)}") for mark in facts.notices]),
         (MarkKind.FAILURE, [(mark, f"lost {mark.what} at {clock(mark.at)}") for mark in facts.evictions]),
     ):
-        shown = sorted((mark.at, lanes[mark.tier], text) for mark, text in events if mark.tier in lanes)
-        for at, lane, number in apart([(at, lane) for at, lane, _ in shown], least):
-            texts = [text for other, row, text in shown if row == lane and at <= other < at + least][:number]
+        marked = sorted((mark.at, lanes[mark.tier], text) for mark, text in events if mark.tier in lanes)
+        for at, lane, number in apart([(at, lane) for at, lane, _ in marked], least):
+            texts = [text for other, row, text in marked if row == lane and at <= other < at + least][:number]
             yield LaneMark(kind, at, int(lane), number, "; ".join(texts))
 
 

@@ -165,13 +165,13 @@ class _Run:
                 tick = following
                 continue
             room = (following - tick) * length
-            spent = min(self.left, room)
-            progress = min(room - spent, job.work - self.done)
+            starting = min(self.left, room)
+            progress = min(room - starting, job.work - self.done)
             finished = self.done + progress == job.work
-            billed = spent + progress if finished else room
-            self.left -= spent
+            billed = starting + progress if finished else room
+            self.left -= starting
             self.done += progress
-            self.overhead += spent
+            self.overhead += starting
             self.held = job.workers * billed
             self.billed[self.current.entry.price(tick)] += self.held
             tick += -(-billed // length)

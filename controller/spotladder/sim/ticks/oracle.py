@@ -98,7 +98,9 @@ def _solve(job: TickJob) -> _Solution:
             if last >= ticks or not all(entry.has(one) for one in range(tick, last + 1)):
                 continue
             before = job.workers * sum(entry.price(one) for one in range(tick, last)) * job.tick / HOUR
-            cost = before + _tick_cost(job, index, last, units * unit, values[full][index + 1][after_start], spent=part)
+            cost = before + _tick_cost(
+                job, index, last, units * unit, values[full][index + 1][after_start], starting=part
+            )
             better = cost <= idle + TIE
             idle, chosen = np.where(better, cost, idle), np.where(better, index, chosen).astype(np.int8)
         here[0], does[tick, 0] = idle, chosen
@@ -115,13 +117,13 @@ def _solve(job: TickJob) -> _Solution:
 
 
 def _tick_cost(
-    job: TickJob, index: int, tick: int, left: NDArray[np.int64], after: Floats, *, spent: int = 0
+    job: TickJob, index: int, tick: int, left: NDArray[np.int64], after: Floats, *, starting: int = 0
 ) -> Floats:
-    """USD from this tick on for a running tier, whose first `spent` seconds make no progress, by the remaining seconds
-    of work. `after` is the cost after this tick. The last tick is billed pro rata."""
+    """USD from this tick on for a running tier, whose first `starting` seconds make no progress, by the remaining
+    seconds of work. `after` is the cost after this tick. The last tick is billed pro rata."""
     per_second = job.workers * job.tiers[index].price(tick) / HOUR
     allowed = min(job.tick, job.deadline - tick * job.tick)
-    finishes = spent + left <= job.tick
-    last = np.where(spent + left <= allowed, (spent + left) * per_second, np.inf)
+    finishes = starting + left <= job.tick
+    last = np.where(starting + left <= allowed, (starting + left) * per_second, np.inf)
     found: Floats = np.where(finishes, last, job.tick * per_second + after)
     return found

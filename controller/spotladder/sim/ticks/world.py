@@ -138,13 +138,13 @@ class TickWorld:
         for attempt in self._attempts.values():
             if not attempt.running or attempt.exit is not None:
                 continue
-            spent = min(attempt.left, self.job.tick)
-            progress = min(self.job.tick - spent, self.job.work - self.done)
+            starting = min(attempt.left, self.job.tick)
+            progress = min(self.job.tick - starting, self.job.work - self.done)
             finished = self.done + progress == self.job.work
-            length = spent + progress if finished else self.job.tick
-            attempt.left -= spent
+            length = starting + progress if finished else self.job.tick
+            attempt.left -= starting
             self.done += progress
-            self.overhead += spent
+            self.overhead += starting
             self.billed[attempt.tier.price(self.tick)] += self.job.workers * length
             if finished:
                 attempt.exit = Exit.SUCCEEDED
