@@ -49,10 +49,10 @@ def load(folder: Path) -> dict[str, NDArray[np.int8]]:
         found[name.split("/")[-4]].append((document["metadata"]["start_time"], samples))
     zones = {}
     for zone in published.ZONES:
-        whole = np.full(max(start + len(samples) for start, samples in found[zone]), -1, dtype=np.int8)
+        samples_of_zone = np.full(max(start + len(samples) for start, samples in found[zone]), -1, dtype=np.int8)
         for start, samples in found[zone]:
-            whole[start : start + len(samples)] = samples
-        zones[zone] = whole
+            samples_of_zone[start : start + len(samples)] = samples
+        zones[zone] = samples_of_zone
     return zones
 
 

@@ -27,7 +27,7 @@ class OutageProxy:
 
     def __init__(self, endpoint: str) -> None:
         self.kind = ""
-        self._behind = urlsplit(endpoint)
+        self._upstream = urlsplit(endpoint)
         self._open: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -72,7 +72,7 @@ class OutageProxy:
                 caller.recv(1 << 16)
                 caller.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
                 return
-            with socket.create_connection((self._behind.hostname or "", self._behind.port or 0)) as server:
+            with socket.create_connection((self._upstream.hostname or "", self._upstream.port or 0)) as server:
                 self._open.add(server)
                 back = threading.Thread(target=self._pass_on, args=(server, caller), daemon=True)
                 back.start()

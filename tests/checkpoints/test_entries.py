@@ -54,8 +54,8 @@ def test_encoded_entries_decode_to_themselves(entry: Entry) -> None:
 
 @given(entries, st.data())
 def test_an_entry_truncated_at_any_byte_is_torn(entry: Entry, data: st.DataObject) -> None:
-    whole = encode(entry).rstrip()
-    torn = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    complete = encode(entry).rstrip()
+    torn = complete[: data.draw(st.integers(0, len(complete) - 1))]
     with pytest.raises(LogCorrupt, match="log/x: torn log entry"):
         decode(torn, "log/x", entry.seq)
 

@@ -44,9 +44,9 @@ ACTS = (
 class FaultyStore:
     """A memory store behind a network: each request gets the next of `faults` (None: no fault)."""
 
-    def __init__(self, behind: MemoryStore, faults: Iterator[str | None]) -> None:
-        self.uri = behind.uri
-        self.behind = behind
+    def __init__(self, memory: MemoryStore, faults: Iterator[str | None]) -> None:
+        self.uri = memory.uri
+        self.memory = memory
         self._faults = faults
         self._late: list[Callable[[], object]] = []
 
@@ -67,34 +67,34 @@ class FaultyStore:
         raise StoreUnavailable(fault)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        return self._through(lambda: self.behind.put_if_absent(key, data))
+        return self._through(lambda: self.memory.put_if_absent(key, data))
 
     def get(self, key: str) -> bytes:
-        return self._through(lambda: self.behind.get(key))
+        return self._through(lambda: self.memory.get(key))
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        return self._through(lambda: self.behind.get_many(keys))
+        return self._through(lambda: self.memory.get_many(keys))
 
     def head(self, key: str) -> ObjectMeta | None:
-        return self._through(lambda: self.behind.head(key))
+        return self._through(lambda: self.memory.head(key))
 
     def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
-        return self._through(lambda: self.behind.list(prefix, after))
+        return self._through(lambda: self.memory.list(prefix, after))
 
     def put_file(self, key: str, path: Path) -> FileEntry:
         def put() -> FileEntry:
-            entry = self.behind.put_file(key, path)
+            entry = self.memory.put_file(key, path)
             if next(self._faults, None) == "torn":
-                self.behind.objects[key] = self.behind.objects[key][:-1]
+                self.memory.objects[key] = self.memory.objects[key][:-1]
             return entry
 
         return self._through(put)
 
     def get_file(self, key: str, path: Path | None) -> FileEntry:
-        return self._through(lambda: self.behind.get_file(key, path))
+        return self._through(lambda: self.memory.get_file(key, path))
 
     def delete(self, keys: Iterable[str]) -> None:
-        self._through(lambda: self.behind.delete(list(keys)))
+        self._through(lambda: self.memory.delete(list(keys)))
 
 
 @dataclass
@@ -108,7 +108,7 @@ class TwoWriters:
     errors: list[SpotladderError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.log_behind = CommitLog(self.store.behind, "digits")
+        self.reliable_log = CommitLog(self.store.memory, "digits")
 
     def log(self, who: str) -> CommitLog:
         at = AT + (HOUR if who == "old" else -HOUR)
@@ -132,7 +132,7 @@ class TwoWriters:
     def start(self, who: str) -> None:
         started = self.log(who).start(1 if who == "old" else 2)
         assert who == "new" or "new" not in self.writers, "an older attempt started after a newer one"
-        assert started.history.commits == self.log_behind.commits(), "a new writer does not know all commits"
+        assert started.history.commits == self.reliable_log.commits(), "a new writer does not know all commits"
         self.writers[who] = started
 
     def write(self, who: str, verb: str, step: int) -> None:
@@ -147,9 +147,9 @@ class TwoWriters:
 
     def check(self) -> None:
         """Every valid commit is complete, and an acknowledged commit is replaced only by a newer one."""
-        commits = self.log_behind.commits()
+        commits = self.reliable_log.commits()
         for commit in commits:
-            self.log_behind.verify(commit)
+            self.reliable_log.verify(commit)
         if self.acknowledged:
             assert commits
             assert commits[-1].seq >= self.acknowledged[-1].seq

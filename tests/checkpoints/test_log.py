@@ -293,12 +293,12 @@ def test_a_stale_listing_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     listings = []
     listed = CommitLog._numbers
 
-    def behind(log: CommitLog, after: int) -> list[int]:
+    def stale(log: CommitLog, after: int) -> list[int]:
         listings.append(after)
         return listed(log, after) if len(listings) == TRIES else []
 
-    with monkeypatch.context() as while_behind:
-        while_behind.setattr(CommitLog, "_numbers", behind)
+    with monkeypatch.context() as while_stale:
+        while_stale.setattr(CommitLog, "_numbers", stale)
         with pytest.raises(Fenced, match="the job has ended"):
             writer.commit(1, [])
 

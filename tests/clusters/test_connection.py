@@ -179,9 +179,9 @@ def test_an_incomplete_kubeconfig_is_accepted_together_with_a_complete_one(
 
 
 def test_a_kubeconfig_may_be_split_into_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = config()
-    users = {"users": whole.pop("users")}
-    both(tmp_path, monkeypatch, users, whole)
+    complete = config()
+    users = {"users": complete.pop("users")}
+    both(tmp_path, monkeypatch, users, complete)
     assert connect().server == "http://east:1"
 
 

@@ -132,14 +132,14 @@ async def test_a_forgotten_key_is_not_queued() -> None:
 async def test_no_key_is_processed_by_two_workers_at_the_same_time() -> None:
     async with running() as (queue, clock):
         working: set[str] = set()
-        looked: dict[str, int] = {}
+        processed: dict[str, int] = {}
 
         async def work() -> None:
             while True:
                 key = await queue.get()
                 assert key not in working
                 working.add(key)
-                looked[key] = looked.get(key, 0) + 1
+                processed[key] = processed.get(key, 0) + 1
                 await clock.sleep(0.3)
                 working.discard(key)
                 queue.done(key)
@@ -150,7 +150,7 @@ async def test_no_key_is_processed_by_two_workers_at_the_same_time() -> None:
             await clock.advance(0.05)
         await clock.advance(5)
         assert all(not worker.done() for worker in workers)
-        assert min(looked.values()) > 5
+        assert min(processed.values()) > 5
         for worker in workers:
             worker.cancel()
 

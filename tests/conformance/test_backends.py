@@ -223,7 +223,7 @@ def scarce(request: pytest.FixtureRequest) -> Iterator[FakeRig | SimRig | Kubern
     """An elastic job of two workers, for which only one node comes at first. On this machine a program begins as soon
     as enough nodes are up, so the number of workers is never changed there."""
     if request.param == "fake":
-        yield FakeRig(FakeBackend(WORKERS, begins_whole=True))
+        yield FakeRig(FakeBackend(WORKERS, begins_with_all_workers=True))
     elif request.param == "sim":
         yield SimRig((1, WORKERS), Trace("spot-a", np.array([0.0, 600.0]), np.array([1, WORKERS]), 10**6))
     else:
@@ -246,12 +246,12 @@ def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
 
     scarce.backend.launch(Launch(1, "spot-a"))
     waits = scarce.bring_up(1, 1)
-    assert (waits.starts_whole, waits.surplus, len(workers_of(waits))) == (True, 0, WORKERS)
+    assert (waits.waits_for_all_workers, waits.surplus, len(workers_of(waits))) == (True, 0, WORKERS)
     small = resize(1)
     assert (small.surplus, small.exit, len(workers_of(small))) == (1 - WORKERS, None, 1)
-    assert not small.starts_whole, "it begins when all requested workers are ready"
-    whole = resize(WORKERS)
-    assert (whole.surplus, whole.starts_whole, len(workers_of(whole))) == (0, False, WORKERS)
+    assert not small.waits_for_all_workers, "it begins when all requested workers are ready"
+    all_workers = resize(WORKERS)
+    assert (all_workers.surplus, all_workers.waits_for_all_workers, len(workers_of(all_workers))) == (0, False, WORKERS)
     again = scarce.bring_up(1, WORKERS if isinstance(scarce, SimRig) else 1)
     assert ready_workers(scarce.backend.observe(), 1) == WORKERS
     assert again.exit is None

@@ -243,9 +243,9 @@ TIMES = st.floats(0, 1e9)
 
 @given(st.lists(st.builds(Held, st.sampled_from("abc"), st.integers(0, 64), TIMES, TIMES, st.just(SPOT))))
 def test_a_bill_is_the_sum_of_its_parts(held: list[Held]) -> None:
-    whole = bill(held)
-    assert whole.total == pytest.approx(math.fsum(bill([part]).total for part in held))
-    assert whole.total == pytest.approx(whole.on_demand * SPOT.per_node_hour / SPOT.on_demand)
+    total = bill(held)
+    assert total.total == pytest.approx(math.fsum(bill([part]).total for part in held))
+    assert total.total == pytest.approx(total.on_demand * SPOT.per_node_hour / SPOT.on_demand)
 
 
 @given(st.integers(1, 64), TIMES, st.floats(0, 1e6), st.floats(0, 1e6))

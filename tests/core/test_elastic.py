@@ -140,7 +140,7 @@ def test_a_program_that_begins_with_all_workers_needs_them_until_it_has_begun(re
     made = job()
     made.see()
     pods = [worker(f"w{index}") if index < ready else pending(f"w{index}") for index in range(4)]
-    made.see(seen(*pods, starts_whole=True), after=1)
+    made.see(seen(*pods, waits_for_all_workers=True), after=1)
     assert made.state.stage is stage
     if stage is Stage.RUNNING:
         made.see(seen(*workers("w0", "w1"), size=2), after=1)
@@ -152,7 +152,7 @@ def test_a_program_that_begins_with_all_workers_needs_them_until_it_has_begun(re
 
 def starting(*pods: PodSeen, surplus: int | None = 0, **more: object) -> AttemptSeen:
     """An attempt whose program begins only when all requested workers are ready."""
-    return seen(*pods, starts_whole=True, surplus=surplus, **more)
+    return seen(*pods, waits_for_all_workers=True, surplus=surplus, **more)
 
 
 def resized(made: SteppedJob) -> list[int]:

@@ -192,13 +192,13 @@ def elastic_world(seed: int, **fixed: object) -> RandomWorld:
     dice = Random(seed)
     workers = dice.randint(2, 4)
     job = specs(dice, workers=workers, min_workers=dice.randint(1, workers - 1), handover=Handover.FENCED, **fixed)
-    surge, begins_whole = dice.random() < 0.5, dice.random() < 0.5
+    surge, begins_with_all_workers = dice.random() < 0.5, dice.random() < 0.5
     tiers = tuple(replace(entry, surge=surge) for entry in job.tiers)
     return RandomWorld(
         replace(job, tiers=tiers),
         dice,
         silences=dice.choice([0.0, 30.0]),
-        begins_whole=begins_whole,
+        begins_with_all_workers=begins_with_all_workers,
         maintenance=dice.choice([0.0, 0.05]),
     )
 

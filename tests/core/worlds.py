@@ -69,7 +69,7 @@ class TrueAttempt:
     workers: int = 0  # spec.workers at launch
     wanted: int = 0  # workers asked for
     least: int = 0  # workers with which it can train
-    begins_whole: bool = False  # it begins only when all workers are ready
+    begins_with_all_workers: bool = False  # it begins only when all workers are ready
     size: int = 0  # workers with which an elastic program trains
     hands_over: bool = False
     stands_by: bool = False
@@ -86,7 +86,7 @@ class TrueAttempt:
         works = [pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead]
         workers = sum(pod.role is PodRole.WORKER for pod in works)
         heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
-        needed = self.wanted if self.begins_whole and not self.started else self.least
+        needed = self.wanted if self.begins_with_all_workers and not self.started else self.least
         return bool(self.pods) and heads and workers >= needed
 
     @property
@@ -107,7 +107,7 @@ class RandomWorld:
     notices_only: bool = False
     notices: float = 0.1  # the probability that a worker's node is reclaimed with notice, then
     silences: float = 0.0
-    begins_whole: bool = False  # programs begin only when all of their workers are ready
+    begins_with_all_workers: bool = False  # programs begin only when all of their workers are ready
     suspicions: float = 0.0  # the probability that a worker's node is suspected, where nodes are only reclaimed
     maintenance: float = 0.0  # the probability that a node is cordoned, or uncordoned
     pool: int = 0  # the number of nodes of each tier, each with room for any number of pods; 0: added as needed
@@ -148,7 +148,7 @@ class RandomWorld:
             workers=self.spec.workers,
             wanted=self.spec.workers,
             least=self.spec.min_workers or self.spec.workers,
-            begins_whole=self.begins_whole,
+            begins_with_all_workers=self.begins_with_all_workers,
             hands_over=self.random.random() < 0.8,
             stands_by=self.spec.overlap is not None and self.random.random() < 0.8,
             held=action.standby,
@@ -237,7 +237,7 @@ class RandomWorld:
 
     def _pod(self, role: PodRole) -> Pod:
         self.pods_made += 1
-        scarce = self.begins_whole and role is PodRole.WORKER and self.random.random() < 0.5
+        scarce = self.begins_with_all_workers and role is PodRole.WORKER and self.random.random() < 0.5
         return Pod(f"pod-{self.pods_made}", role, scarce=scarce)
 
     def _seen(self, program: TrueAttempt) -> AttemptSeen:
@@ -266,9 +266,9 @@ class RandomWorld:
         surplus = program.wanted - program.workers if program.hands_over else None
         held = program.all_ready if program.held else None
         size = program.size if program.elastic and program.size else None
-        whole = program.begins_whole and not program.started
+        whole = program.begins_with_all_workers and not program.started
         return AttemptSeen(
-            program.number, pods, program.exit, surplus=surplus, held=held, size=size, starts_whole=whole
+            program.number, pods, program.exit, surplus=surplus, held=held, size=size, waits_for_all_workers=whole
         )
 
     def _unheard(self, program: TrueAttempt) -> AttemptSeen:

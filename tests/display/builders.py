@@ -146,8 +146,8 @@ class PlayedRun:
             if pod.phase is PodPhase.PENDING and self.now - self.launched_at >= self.world.provision:
                 self._pod(uid, PodPhase.RUNNING)
                 self._node(uid, NodeChange.UP)
-        whole = all(pod.phase is PodPhase.RUNNING for pod in self.pods.values())
-        if whole and self.moving_at is None and self.exit is None:
+        all_running = all(pod.phase is PodPhase.RUNNING for pod in self.pods.values())
+        if all_running and self.moving_at is None and self.exit is None:
             self.records.append(DriverStarted(self.now, self.live))
             self.moving_at = self.now + self.world.start
             self.step = self.committed

@@ -32,7 +32,7 @@ def facts_of(run: PlayedRun, **more: Any) -> Facts:
     return gather(recorded_of(run, **more), run.state)
 
 
-def whole_timeline(run: PlayedRun) -> Facts:
+def complete_timeline(run: PlayedRun) -> Facts:
     return gather(Recorded(tuple(run.records)), run.state)
 
 
@@ -42,7 +42,7 @@ def test_the_numbers_match_the_golden_file() -> None:
 
 def test_the_report_from_the_stored_state_agrees_with_the_timeline() -> None:
     run = PlayedRun().play()
-    facts, true = facts_of(run), whole_timeline(run)
+    facts, true = facts_of(run), complete_timeline(run)
 
     def kept(of: Facts) -> list[tuple[object, ...]]:
         return [
@@ -102,7 +102,7 @@ def with_heartbeats(run: PlayedRun, every: int = 1) -> JobState:
 
 def test_with_heartbeats_repeated_steps_are_known_and_are_not_idle_time() -> None:
     run = PlayedRun().play()
-    true, commits = whole_timeline(run), [record for record in run.records if isinstance(record, Committed)]
+    true, commits = complete_timeline(run), [record for record in run.records if isinstance(record, Committed)]
     state = with_heartbeats(run)
     facts = gather(retraced("digits", "team-a", run.spec, state, commits=commits, now=run.now), state)
     assert true.recomputed

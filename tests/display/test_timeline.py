@@ -145,8 +145,8 @@ def test_a_truncated_timeline_keeps_its_complete_records_and_can_be_continued(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
     path = tmp_path_factory.mktemp("torn") / "timeline.jsonl"
-    whole = write(path, *STORY)
-    left = whole[: cut % (len(whole) + 1)]
+    complete = write(path, *STORY)
+    left = complete[: cut % (len(complete) + 1)]
     path.write_bytes(left)
     complete = left.count(b"\n")
     assert read(path) == Recorded(tuple(STORY[:complete]))
@@ -165,10 +165,10 @@ def test_an_incomplete_last_line_is_truncated(tmp_path_factory: pytest.TempPathF
 
 def test_an_incomplete_last_line_longer_than_one_block_is_truncated(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
-    whole = write(path, *STORY)
-    path.write_bytes(whole + b"\0" * 200_000)
+    complete = write(path, *STORY)
+    path.write_bytes(complete + b"\0" * 200_000)
     Timeline(path).close()
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == complete
 
 
 @given(junk=st.binary(max_size=80))

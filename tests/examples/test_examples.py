@@ -59,10 +59,12 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
 
     # The same loop, uninterrupted, on two processes that are connected without Ray.
     assert run(framework, 2, tmp_path / "whole", **OPTIONS) == 0
-    whole = newest(tmp_path / "whole")
-    assert demo.last().step == whole.step == OPTIONS["steps"]
+    uninterrupted = newest(tmp_path / "whole")
+    assert demo.last().step == uninterrupted.step == OPTIONS["steps"]
     assert accuracy(demo.driver_logs()) == accuracy((tmp_path / "whole" / "rank-0.log").read_text())
-    assert weights(framework, demo.last(), demo.files) == weights(framework, whole, tmp_path / "whole" / "digits")
+    assert weights(framework, demo.last(), demo.files) == weights(
+        framework, uninterrupted, tmp_path / "whole" / "digits"
+    )
 
 
 def takes_over_inside_the_first_attempt(demo: Demo) -> None:
@@ -89,12 +91,12 @@ def test_elastic_torch(tmp_path: Path) -> None:
     assert run("elastic", 2, tmp_path / "whole", steps=300, batch=96) == 0
     fixed = newest(tmp_path / "whole")
     assert fixed.step == 300
-    changed, whole = (
+    changed, uninterrupted = (
         torch.load(states(path)) for path in (demo.files / demo.last().path, tmp_path / "whole" / "digits" / fixed.path)
     )
-    assert changed["model"].keys() == whole["model"].keys()
+    assert changed["model"].keys() == uninterrupted["model"].keys()
     for name, value in changed["model"].items():
-        assert torch.allclose(value, whole["model"][name], rtol=0, atol=1e-9), name
+        assert torch.allclose(value, uninterrupted["model"][name], rtol=0, atol=1e-9), name
 
 
 def states(commit: Path) -> Path:

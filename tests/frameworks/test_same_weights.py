@@ -43,14 +43,14 @@ def test_the_weights_are_bit_identical(framework: str, size: int, tmp_path: Path
     assert run(framework, size, tmp_path / "lost", lost_at=LOST_AT) == -signal.SIGKILL
     assert newest(tmp_path / "lost").step == 10
     assert run(framework, size, tmp_path / "lost", attempt=2) == 0
-    whole, resumed = newest(tmp_path / "whole"), newest(tmp_path / "lost")
-    assert (whole.step, resumed.step, resumed.attempt) == (STEPS, STEPS, 2)
-    assert whole.metrics == resumed.metrics
+    uninterrupted, resumed = newest(tmp_path / "whole"), newest(tmp_path / "lost")
+    assert (uninterrupted.step, resumed.step, resumed.attempt) == (STEPS, STEPS, 2)
+    assert uninterrupted.metrics == resumed.metrics
     assert ranks_of(resumed) == (list(range(size)) if size > 1 else [])
     before = log_of(tmp_path / "whole").commits()[-2]
     end, again, earlier = (
         weights(framework, commit, tmp_path / folder / "digits")
-        for commit, folder in ((whole, "whole"), (resumed, "lost"), (before, "whole"))
+        for commit, folder in ((uninterrupted, "whole"), (resumed, "lost"), (before, "whole"))
     )
     assert end == again != earlier
 

@@ -108,12 +108,12 @@ class TestSampler:
 
     @pytest.mark.parametrize("done", [1, 2, 3, 7])
     def test_a_restored_sampler_continues(self, done: int) -> None:
-        whole = list(itertools.islice(Sampler(20, 6), 12))
+        uninterrupted = list(itertools.islice(Sampler(20, 6), 12))
         first = Sampler(20, 6)
         list(itertools.islice(first, done))
         second = Sampler(20, 6)
         second.load_state_dict(first.state_dict())
-        assert list(itertools.islice(second, 12 - done)) == whole[done:]
+        assert list(itertools.islice(second, 12 - done)) == uninterrupted[done:]
 
     def test_a_position_set_during_iteration_applies_to_the_next_batch(self) -> None:
         sampler = Sampler(8, 4)

@@ -154,7 +154,7 @@ class EverySecond:
         """The number of workers with which the program can start now; 0: it waits."""
         if not self.plan.sizes:
             return WORKERS if complete else 0
-        if not complete and self.backend._attempts[number].starts_whole:
+        if not complete and self.backend._attempts[number].waits_for_all_workers:
             return 0
         return max((size for size in self.plan.sizes if size <= len(self._running(number))), default=0)
 
@@ -172,7 +172,9 @@ class EverySecond:
         self.programs[number] = SimulatedProgram(self.plan, now, self.committed, restart, size / WORKERS)
         self.began_smaller += size < WORKERS
         if self.plan.sizes:
-            self.backend._attempts[number] = replace(self.backend._attempts[number], size=size, starts_whole=False)
+            self.backend._attempts[number] = replace(
+                self.backend._attempts[number], size=size, waits_for_all_workers=False
+            )
         self.held_at.pop(number, None)
 
     def _nodes(self, tier: str, now: int) -> int:
@@ -293,7 +295,7 @@ def compare(policy: str, job: SimulationRun) -> EverySecond:
     reports = all(found.plan.reports_shortage for found in job.backend.market.zones.values())
     expected = EverySecond(job.spec, registry.by_name(policy), job.backend.program, zones, reports)
     plan = job.backend.program
-    expected.backend.begins_whole = bool(plan.sizes)
+    expected.backend.begins_with_all_workers = bool(plan.sizes)
     expected.backend.progress = Progress(0, 900, stands_by=plan.stands_by, hands_over=plan.hands_over)
     found = simulated(job)
     assert [entry[1:] for entry in found] == [entry[1:] for entry in expected.run()]

@@ -10,7 +10,7 @@ from tests.train.machine import RayMachines
 
 
 @pytest.fixture(scope="package")
-def whole_machine() -> Iterator[RayMachines]:
+def shared_machine() -> Iterator[RayMachines]:
     machine = RayMachines()
     try:
         yield machine
@@ -19,8 +19,8 @@ def whole_machine() -> Iterator[RayMachines]:
 
 
 @pytest.fixture
-def machine(whole_machine: RayMachines) -> Iterator[RayMachines]:
+def machine(shared_machine: RayMachines) -> Iterator[RayMachines]:
     try:
-        yield whole_machine
+        yield shared_machine
     finally:
-        whole_machine.stop_drivers()
+        shared_machine.stop_drivers()

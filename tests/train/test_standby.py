@@ -177,12 +177,12 @@ def test_the_workers_of_ray_train_join_and_wait_where_they_resume(tmp_path: Path
     joined = [each.result(20) for each in [pool.submit(each.join) for each in ranks]]
     assert not ranks[0].waits(), "joining does not wait"
     members = [each._member for each in joined]
-    looked = [pool.submit(Routed(member, "", 0).get_checkpoint) for member in members]
+    pending = [pool.submit(Routed(member, "", 0).get_checkpoint) for member in members]
     until(ranks[0].waits)
     train(first, 20, flush=True)
-    assert not any(each.done() for each in looked)
+    assert not any(each.done() for each in pending)
     ranks[0].ask(Notice.of_takeover())
-    found = [each.result(20) for each in looked]
+    found = [each.result(20) for each in pending]
     assert all(Path(each.path, "sum").exists() for each in found)
     start = log_of(tmp_path).read().start
     assert start is not None

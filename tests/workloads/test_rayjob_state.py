@@ -51,7 +51,7 @@ def test_a_deleted_raycluster_is_one_loss_and_not_one_per_pod(
     ("deployment", "expected"), [("", True), ("New", True), ("Initializing", True), ("Running", False)]
 )
 def test_kuberay_submits_the_program_when_all_pods_are_ready(deployment: str, expected: bool) -> None:
-    assert seen(rayjob(deployment, "")).starts_whole is expected
+    assert seen(rayjob(deployment, "")).waits_for_all_workers is expected
 
 
 def failed(code: int) -> str:

@@ -187,10 +187,10 @@ def _definition(
 
 
 def _object_schema(model: type[Record], status: type[Record], rules: tuple[_Rule, ...]) -> Schema:
-    whole = _schema_of(model)
-    properties = whole["properties"]
+    generated = _schema_of(model)
+    properties = generated["properties"]
     schema: Schema = {
-        "description": whole["description"],
+        "description": generated["description"],
         "type": "object",
         "required": ["spec"],
         "properties": {

@@ -75,13 +75,13 @@ def collect(
 def _broken(log: EntryLog, history: History, keep: int) -> set[str]:
     """The newest commits with missing files. They do not count towards `keep`, which is for complete commits."""
     broken: set[str] = set()
-    whole = 0
+    complete = 0
     for commit in reversed(history.commits):
-        if whole == keep:
+        if complete == keep:
             break
         found = {meta.key: meta.size for meta in log.store.list(commit.path + "/")}
         if all(found.get(f"{commit.path}/{file.name}") == file.size for file in commit.files):
-            whole += 1
+            complete += 1
         else:
             broken.add(commit.path)
     return broken

@@ -75,11 +75,11 @@ class History:
 
         Later entries never make a returned commit worth keeping again, so its files may be deleted at any later time.
         """
-        whole = [commit for commit in self.commits if commit.path not in broken]
-        kept = {commit.seq for commit in whole[-keep:]}
+        intact = [commit for commit in self.commits if commit.path not in broken]
+        kept = {commit.seq for commit in intact[-keep:]}
         if self.end is None and not final:
-            kept |= {commit.seq for commit in {commit.attempt: commit for commit in whole}.values()}
-        return tuple(commit for commit in whole if commit.seq not in kept)
+            kept |= {commit.seq for commit in {commit.attempt: commit for commit in intact}.values()}
+        return tuple(commit for commit in intact if commit.seq not in kept)
 
 
 def all_commits(entries: Iterable[Entry]) -> tuple[Commit, ...]:

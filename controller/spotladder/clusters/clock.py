@@ -84,16 +84,16 @@ class SteppedClock:
 
     async def advance(self, seconds: Seconds) -> None:
         """Advance the time: every sleeper that is due runs, at its own time, before this returns."""
-        await self._settle()
+        await self._run_ready_tasks()
         end = self._ticks + seconds
         while self._sleeping and self._sleeping[0][0] <= end:
             due, _, done = heapq.heappop(self._sleeping)
             self._move_to(due)
             if not done.done():
                 done.set_result(None)
-                await self._settle()
+                await self._run_ready_tasks()
         self._move_to(end)
-        await self._settle()
+        await self._run_ready_tasks()
 
     def _move_to(self, ticks: Seconds) -> None:
         if ticks > self._ticks:  # Another task may have advanced it meanwhile.
@@ -104,6 +104,6 @@ class SteppedClock:
         """Step the wall clock, as a time server does; ticks are not affected."""
         self._now += seconds
 
-    async def _settle(self) -> None:
+    async def _run_ready_tasks(self) -> None:
         for _ in range(20):  # A woken task may wake another, and so on.
             await asyncio.sleep(0)

@@ -42,8 +42,8 @@ async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     async for chunk in answer.content.iter_any():
         rest += chunk
         if b"\n" in chunk:
-            *whole, rest_of_line = rest.split(b"\n")
-            for line in whole:
+            *complete, rest_of_line = rest.split(b"\n")
+            for line in complete:
                 if line.strip():
                     yield bytes(line)
             rest = rest_of_line

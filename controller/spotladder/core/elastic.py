@@ -72,7 +72,7 @@ def enough_since(here: Situation) -> Instant | None:
     """Since when enough workers are ready for the program to begin, while it waits for the rest; None if it does not
     wait."""
     attempt, seen = here.state.attempt, here.attempt_seen
-    if attempt is None or seen is None or not (seen.starts_whole and seen.reachable and here.elastic):
+    if attempt is None or seen is None or not (seen.waits_for_all_workers and seen.reachable and here.elastic):
         return None
     if here.all_pods_ready or not gang_ready(seen, here.needed):
         return None
@@ -99,6 +99,6 @@ def resize(here: Situation) -> Resize | None:
     attempt, seen = here.state.attempt, here.attempt_seen
     if attempt is None or seen is None or not seen.reachable or seen.surplus is None or here.state.stage not in LIVE:
         return None
-    if seen.starts_whole:
+    if seen.waits_for_all_workers:
         return Resize(attempt.number, staying_workers(here)) if here.passed(begin_due(here)) else None
     return Resize(attempt.number, here.workers) if here.elastic and seen.surplus < 0 else None

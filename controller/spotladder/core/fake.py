@@ -33,11 +33,11 @@ from spotladder.core.reasons import Cause
 @dataclass
 class FakeBackend:
     """`calls` are all actions that it got, in order. `keeps_deleted` are the numbers of attempts that a deletion does
-    not remove yet. `begins_whole`: programs begin only when all requested workers are ready. `pool` are the names of
-    all nodes, each with room for any number of pods; () adds nodes as needed."""
+    not remove yet. `begins_with_all_workers`: programs begin only when all requested workers are ready. `pool` are the
+    names of all nodes, each with room for any number of pods; () adds nodes as needed."""
 
     workers: int = 2
-    begins_whole: bool = False
+    begins_with_all_workers: bool = False
     pool: tuple[str, ...] = ()
     calls: list[Action] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
@@ -63,7 +63,11 @@ class FakeBackend:
             head = PodSeen(f"a{action.attempt}-head", PodRole.HEAD, PodPhase.PENDING, ready=False)
             held = False if action.standby else None
             self._attempts[action.attempt] = AttemptSeen(
-                action.attempt, pods=(head, *pods), surplus=0, held=held, starts_whole=self.begins_whole
+                action.attempt,
+                pods=(head, *pods),
+                surplus=0,
+                held=held,
+                waits_for_all_workers=self.begins_with_all_workers,
             )
 
     def drain(self, action: Drain) -> None:
@@ -247,8 +251,8 @@ class FakeBackend:
     def _change(self, number: int, change: Callable[[PodSeen], PodSeen]) -> None:
         seen = self._attempts[number]
         pods = tuple(change(pod) for pod in seen.pods)
-        waits = seen.starts_whole and not all(pod.ready for pod in pods)
-        self._attempts[number] = replace(seen, pods=pods, starts_whole=waits)
+        waits = seen.waits_for_all_workers and not all(pod.ready for pod in pods)
+        self._attempts[number] = replace(seen, pods=pods, waits_for_all_workers=waits)
 
 
 def _serves(pod: PodSeen) -> bool:

@@ -84,7 +84,7 @@ class Situation:
         """The number of workers that the live attempt needs: all if its program begins only with all of them and their
         number cannot be changed, those with which it can train otherwise."""
         seen = self.attempt_seen
-        if seen is not None and seen.starts_whole and seen.surplus is None:
+        if seen is not None and seen.waits_for_all_workers and seen.surplus is None:
             return self.workers
         return needed_workers(self.state.attempt, self.spec)
 
@@ -121,7 +121,7 @@ class Situation:
         """Whether the head and every worker that the attempt needs are running and ready: all workers until a
         program that begins only with all requested workers has begun."""
         seen = self.attempt_seen
-        return gang_ready(seen, self.workers if seen is not None and seen.starts_whole else self.needed)
+        return gang_ready(seen, self.workers if seen is not None and seen.waits_for_all_workers else self.needed)
 
     @property
     def moves_again(self) -> bool:

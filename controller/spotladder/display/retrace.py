@@ -182,11 +182,11 @@ def _bills(attempts: Sequence[AttemptRecord], state: JobState, workers: int) -> 
     for attempt in attempts:
         tier = state.record(attempt.tier)
         here = [other for other in attempts if other.tier == attempt.tier]
-        whole = sum(ran[other.number] for other in here)
+        total = sum(ran[other.number] for other in here)
         # Other attempts ran on this tier, for which only the node-seconds are known.
         if tier.attempts > len(here) and workers:
-            whole = max(whole, tier.node_seconds / workers)
-        share = ran[attempt.number] / whole if whole else 0.0
+            total = max(total, tier.node_seconds / workers)
+        share = ran[attempt.number] / total if total else 0.0
         yield Billed(attempt.ended_at - ran[attempt.number], paid, on_demand, workers)
         paid, on_demand = paid + share * tier.cost, on_demand + share * tier.on_demand_cost
         yield Billed(attempt.ended_at, paid, on_demand)

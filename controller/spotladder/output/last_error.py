@@ -102,20 +102,20 @@ def _last_traceback(lines: list[_Line]) -> _Traceback | None:
     else:
         return None
     source = lines[at].source
-    behind = [line for line in lines[at + 1 :] if line.source == source]
-    end = next((index for index, line in enumerate(behind) if line.text and not line.text[0].isspace()), None)
+    following = [line for line in lines[at + 1 :] if line.source == source]
+    end = next((index for index, line in enumerate(following) if line.text and not line.text[0].isspace()), None)
     if end is None:
         return None  # cut off before its exception
-    message = _message(behind[end:])
-    if sum(1 for line in behind[end + len(message) :] if line.text.strip()) > STALE_AFTER:
+    message = _message(following[end:])
+    if sum(1 for line in following[end + len(message) :] if line.text.strip()) > STALE_AFTER:
         return None
     where = f"{frame[1].rpartition('/')[2]}:{frame[2]}"
-    return _Traceback([*_frames(lines[: at + 1], source), *behind[:end], *message], message, where)
+    return _Traceback([*_frames(lines[: at + 1], source), *following[:end], *message], message, where)
 
 
-def _message(behind: list[_Line]) -> list[_Line]:
+def _message(following: list[_Line]) -> list[_Line]:
     """The line of the exception, and the next one where it announces more."""
-    return behind[:2] if behind[0].text.rstrip().endswith(":") and len(behind) > 1 else behind[:1]
+    return following[:2] if following[0].text.rstrip().endswith(":") and len(following) > 1 else following[:1]
 
 
 def _frames(before: list[_Line], source: str) -> list[_Line]:

@@ -78,16 +78,16 @@ class Found:
         """
         if not self.ranks:
             return self.path
-        whole = self._folder.with_name(f"{self._folder.name}.whole")
+        parts = self._folder.with_name(f"{self._folder.name}.parts")
         merged = self._folder.with_name(f"{self._folder.name}.merged")
         if merged.exists():
             return merged
-        self._retry.until_answered(lambda: self._log.fetch(self.commit, whole))
+        self._retry.until_answered(lambda: self._log.fetch(self.commit, parts))
         for file in sorted(self.commit.files, key=lambda file: file.name, reverse=True):
             match = _RANK.fullmatch(file.name)
             target = merged / (match[2] if match else file.name)
             target.parent.mkdir(parents=True, exist_ok=True)
-            (whole / file.name).replace(target)
+            (parts / file.name).replace(target)
         return merged
 
 

@@ -249,7 +249,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._reports = 0
         self._reported: Any = None
         self._found: Found | None = None
-        self._looked = False
+        self._found_is_read = False
         self._committed = 0
         self._replicated = False
 
@@ -316,12 +316,12 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
 
     def _find(self) -> Found | None:
         """The commit from which the attempt starts, read once for each process."""
-        if not self._looked:
+        if not self._found_is_read:
             member = self._member()
             member.begin()
             folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
             self._found = find_as_of(member.log, member.started, folder, member.retry)
-            self._looked = True
+            self._found_is_read = True
             if self._found is not None:
                 member.commits.stepped_over(self._found.skipped)
             self._committed = self._found.step if self._found else 0

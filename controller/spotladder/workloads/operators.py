@@ -29,7 +29,7 @@ SILENCE: Seconds = 15.0
 def silent_scheduler(pods: Iterable[PodRecord], now: Instant) -> str:
     """Why the scheduler does not act on the attempt's pods; "" if it does, or still has time."""
     waiting = [
-        pod for pod in pods if pod.phase == "Pending" and not (pod.node or pod.deleting or pod.looked_at_by_scheduler)
+        pod for pod in pods if pod.phase == "Pending" and not (pod.node or pod.deleting or pod.seen_by_scheduler)
     ]
     oldest = min(waiting, key=lambda pod: pod.created_at or now, default=None)
     if oldest is None:

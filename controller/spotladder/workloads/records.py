@@ -81,7 +81,7 @@ class PodRecord(Made):
     `group` is the worker group of its RayCluster. `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for
     Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its first container.
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
-    `looked_at_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
+    `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
     `grace` is the grace period in seconds with which it was deleted.
     """
 
@@ -99,7 +99,7 @@ class PodRecord(Made):
     message: str = ""
     disruption: str = ""
     unschedulable: str = ""
-    looked_at_by_scheduler: bool = False
+    seen_by_scheduler: bool = False
     notice: str = ""
     grace: int = 0
     containers: tuple[ContainerRecord, ...] = ()
@@ -124,7 +124,7 @@ class PodRecord(Made):
             reason=intern(status.get("reason") or ""),
             message=message_of(status),
             disruption=intern(disrupted.get("reason") or "") if disrupted.get("status") == "True" else "",
-            looked_at_by_scheduler=bool(scheduled),
+            seen_by_scheduler=bool(scheduled),
             unschedulable=(message_of(scheduled) or "Unschedulable") if refused else "",
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),

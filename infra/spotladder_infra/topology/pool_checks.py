@@ -129,9 +129,9 @@ def grace(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 def known_prices(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """The cost of a pool without a price is reported as unknown."""
     for c, p, cluster, pool in pools(fleet):
-        looked_up = cluster.cloud is Cloud.AWS and pool.capacity_type is CapacityType.SPOT
+        fetched = cluster.cloud is Cloud.AWS and pool.capacity_type is CapacityType.SPOT
         listed = pool.capacity_type is CapacityType.ON_DEMAND and prices.dearest(pool.instance_types) is not None
-        if pool.role is PoolRole.WORKERS and pool.price is None and not looked_up and not listed:
+        if pool.role is PoolRole.WORKERS and pool.price is None and not fetched and not listed:
             message = "has no price: its costs will be reported as unknown; add price.perNodeHour"
             yield FleetFinding(pool_path(c, p), message, warning=True)
 

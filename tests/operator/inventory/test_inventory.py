@@ -75,10 +75,10 @@ def test_a_refused_nodeclaim_requeues_the_jobs_of_the_pods_nominated_for_it() ->
 
 
 def test_refused_nodeclaims_are_found_by_index_without_scanning_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = list[str]()
+    processed = list[str]()
 
     def looking(event: EventRecord) -> list[str]:
-        looked.append(event.name)
+        processed.append(event.name)
         return capacity.nominated_for(event)
 
     monkeypatch.setattr(inventory, "nominated_for", looking)
@@ -87,7 +87,7 @@ def test_refused_nodeclaims_are_found_by_index_without_scanning_all_events(monke
         nominated = f"Pod should schedule on: nodeclaim/c{number}"
         world.hear(said("Nominated", nominated, kind="Pod", name=f"stranger-{number}", number=2 * number))
         world.hear(said("InsufficientCapacityError", "", kind="NodeClaim", name=f"c{number}", number=2 * number + 1))
-    assert len(looked) <= 2 * crunch
+    assert len(processed) <= 2 * crunch
     objects = world.inventory.attempts(("team-a", "digits"))[1]
     assert world.inventory.events_of(objects, {}) == []
 

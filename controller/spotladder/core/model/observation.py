@@ -150,7 +150,7 @@ class AttemptSeen:
     record of the steps. `hung` describes how long the program has made no step although all of its ranks are connected;
     "" if it makes steps, or the backend cannot observe it.
     `size` is the number of workers with which the program trains; None where it trains with all of them, or has not
-    begun. `starts_whole`: the program has not begun, and begins only when all workers are ready.
+    begun. `waits_for_all_workers`: the program has not begun, and begins only when all workers are ready.
 
     `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
 
@@ -189,7 +189,7 @@ class AttemptSeen:
     hung: str = ""
     step: int = 0
     size: int | None = None
-    starts_whole: bool = False
+    waits_for_all_workers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ class UniformProgress:
         view, leaves_at = net.view, _leaves_at(net, ahead(net.view))
         known = spot is not None and (view.outlook(spot.name).overlaps or view.outlook(spot.name).capacity is True)
         if leaves_at is not None:
-            behind = "the job is not far enough ahead of uniform progress to leave on-demand"
-            why = behind if known else "no spot capacity is known to be available"
+            reason = "the job is not far enough ahead of uniform progress to leave on-demand"
+            why = reason if known else "no spot capacity is known to be available"
             return net.choice(view.current, why, leaves_at, regardless_of_spot=True)
         if spot is None or not known:
             return net.choice(view.current, "no spot capacity is known to be available", math.inf)

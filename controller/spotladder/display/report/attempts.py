@@ -81,7 +81,7 @@ class _Ledger:
         self._start_steps = start_steps
         self._found: dict[int, AttemptFacts] = {}
         self._number = 0
-        self._whole_since: Seconds | None = None
+        self._all_ready_since: Seconds | None = None
         self._committed = 0
         self._payer = 0
         self._bill = (0.0, 0.0)
@@ -102,7 +102,7 @@ class _Ledger:
                 self._charge(record)
 
     def closed(self) -> list[AttemptFacts]:
-        self._end_whole(self._length)
+        self._end_all_ready(self._length)
         return list(self._found.values())
 
     def _open(self, move: Move, at: Seconds) -> None:
@@ -116,9 +116,9 @@ class _Ledger:
 
     def _move(self, move: Move, at: Seconds) -> None:
         if move.target is Stage.RUNNING and move.source is not Stage.REPLACING:
-            self._whole_since = at
+            self._all_ready_since = at
         elif move.target not in READY:
-            self._end_whole(at)
+            self._end_all_ready(at)
         if (
             move.source not in (Stage.DRAINING, Stage.ENDING) or move.target in TERMINAL
         ):  # These stages only carry out a reason that is known already.
@@ -126,11 +126,11 @@ class _Ledger:
         if move.target is Stage.IDLE or move.target in TERMINAL:
             self._change(self._number, lambda each: replace(each, end=at))
 
-    def _end_whole(self, at: Seconds) -> None:
-        if self._whole_since is not None:
-            span = Span(self._whole_since, at)
+    def _end_all_ready(self, at: Seconds) -> None:
+        if self._all_ready_since is not None:
+            span = Span(self._all_ready_since, at)
             self._change(self._number, lambda each: replace(each, all_ready=(*each.all_ready, span)))
-            self._whole_since = None
+            self._all_ready_since = None
 
     def _count(self, lost: Lost) -> None:
         """The number of failures by which the tier's count has grown: two lost pods may be one failure, or share one

@@ -54,9 +54,9 @@ def decades(low: float, high: float, most: int = 8) -> list[float]:
     fine = [each for power in powers for factor in (1.0, 2.0, 5.0) if low <= (each := _power(factor, power)) <= high]
     if len(fine) <= most:
         return fine
-    whole = [power for power in powers if low <= _power(1.0, power) <= high]
-    stride = max(1, math.ceil(len(whole) / most))
-    return [_power(1.0, power) for power in whole if power % stride == 0]
+    inside = [power for power in powers if low <= _power(1.0, power) <= high]
+    stride = max(1, math.ceil(len(inside) / most))
+    return [_power(1.0, power) for power in inside if power % stride == 0]
 
 
 def _power(factor: float, power: int) -> float:

@@ -218,8 +218,8 @@ def _end_of_json(tail: tuple[bool, bytes]) -> str:
         return str(from_json(data).get("logs") or "")
     # Start at the first complete line: a truncated escape sequence is dropped with its line.
     text = data.rpartition(b'"')[0].partition(b"\\n")[2]
-    return _lines(str(from_json(b'"' + text + b'"')), cut=True, whole=True)
+    return _lines(str(from_json(b'"' + text + b'"')), cut=True, keep_first=True)
 
 
-def _lines(text: str, *, cut: bool, whole: bool = False) -> str:
-    return CUT + (text if whole else text.partition("\n")[2]) if cut else text
+def _lines(text: str, *, cut: bool, keep_first: bool = False) -> str:
+    return CUT + (text if keep_first else text.partition("\n")[2]) if cut else text

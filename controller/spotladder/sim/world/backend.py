@@ -424,5 +424,5 @@ class SimBackend:
             surplus=len(attempt.pods) - self.workers if self.program.hands_over else None,
             held=attempt.held(now),
             size=attempt.size or None if self.program.sizes else None,
-            starts_whole=bool(self.program.sizes) and not attempt.size,
+            waits_for_all_workers=bool(self.program.sizes) and not attempt.size,
         )

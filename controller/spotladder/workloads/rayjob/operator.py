@@ -20,7 +20,8 @@ def silent_kuberay(objects: AttemptObjects, now: Instant) -> str:
         return ""
     if not rayclusters_of(objects):
         return silence(since, now, "KubeRay", f"RayJob {rayjob.name} has no RayCluster")
-    behind = [cluster for cluster in rayclusters_of(objects) if not (cluster.acted_on or cluster.deleting)]
+    silent_clusters = [cluster for cluster in rayclusters_of(objects) if not (cluster.acted_on or cluster.deleting)]
     return next(
-        (silence(each.created_at, now, "KubeRay", f"RayCluster {each.name} has no status") for each in behind), ""
+        (silence(each.created_at, now, "KubeRay", f"RayCluster {each.name} has no status") for each in silent_clusters),
+        "",
     )

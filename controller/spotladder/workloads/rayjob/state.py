@@ -76,7 +76,7 @@ def read(
         blocked_by=capacity.blocker(blocked),
         queue=queue_seen(rayjob, objects.admission, events),
         surplus=surplus(objects) if ended is None else None,
-        starts_whole=rayjob is not None and rayjob.deployment_status in SETTING_UP,
+        waits_for_all_workers=rayjob is not None and rayjob.deployment_status in SETTING_UP,
     )
 
 
