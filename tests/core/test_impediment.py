@@ -78,7 +78,7 @@ def crash(job: SteppedJob) -> None:
 
 
 @dataclass(frozen=True)
-class Case:
+class RuleCase:
     """How the facts of the rule are produced, and the message for the user; `ends` is the reason at the timer's end."""
 
     occur: Callable[[SteppedJob], None]
@@ -89,61 +89,63 @@ class Case:
 
 
 ROWS = {
-    Reason.PROGRAM_ENDED: Case(
+    Reason.PROGRAM_ENDED: RuleCase(
         trains(exit=Exit.FAILED, message="exit code 1"), "has ended (exit code 1)",
         Reason.APPLICATION_FAILED, LIMITS["attribution_window"], running,
     ),
-    Reason.CLUSTER_UNREACHABLE: Case(
+    Reason.CLUSTER_UNREACHABLE: RuleCase(
         lambda job: job.see(unavailable={"spot-a": "cluster b does not answer"}, after=1) and None,
         "cluster b does not answer", Reason.MAX_FAILURES_EXCEEDED, PROVISION, running,
     ),
-    Reason.CONTACT_LOST: Case(
+    Reason.CONTACT_LOST: RuleCase(
         lambda job: job.see(
             attempt(1, silent("head", PodRole.HEAD), silent("w1-0"), silent("w1-1"), nodes=3, silent_nodes=3), after=1
         ) and None,
         "nodes of the job are silent", Reason.MAX_FAILURES_EXCEEDED, LIMITS["contact_timeout"], running,
     ),
-    Reason.OPERATOR_SILENT: Case(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
-    Reason.ACCESS_DENIED: Case(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),
-    Reason.WAITING_FOR_QUOTA: Case(
+    Reason.OPERATOR_SILENT: RuleCase(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
+    Reason.ACCESS_DENIED: RuleCase(waits(blocked="pods is forbidden", blocked_by=Blocker.RIGHTS), "pods is forbidden"),
+    Reason.WAITING_FOR_QUOTA: RuleCase(
         held(QueueSeen("team", held=True, message="1 more needed")), "1 more needed",
         Reason.QUEUE_TIMEOUT, QUEUE, queued,
     ),
-    Reason.INADMISSIBLE: Case(
+    Reason.INADMISSIBLE: RuleCase(
         held(QueueSeen("team", held=True, message="no such queue", inadmissible=True)), "no such queue",
         Reason.QUEUE_TIMEOUT, QUEUE, queued,
     ),
-    Reason.QUOTA_EXCEEDED: Case(waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"),
-    Reason.LIMIT_REACHED: Case(
+    Reason.QUOTA_EXCEEDED: RuleCase(
+        waits(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), "exceeded quota: gpu"
+    ),
+    Reason.LIMIT_REACHED: RuleCase(
         lambda job: job.see(unavailable={"spot-a": "8 of 8 nodes are in use"}, limited=frozenset({"spot-a"}), after=1)
         and None,
         "8 of 8 nodes are in use", Reason.LIMIT_REACHED, PROVISION,
         lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
-    Reason.IMAGE_UNAVAILABLE: Case(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
-    Reason.BLOCKED: Case(waits(blocked='secret "key" not found'), 'secret "key" not found'),
-    Reason.MAINTENANCE: Case(
+    Reason.IMAGE_UNAVAILABLE: RuleCase(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
+    Reason.BLOCKED: RuleCase(waits(blocked='secret "key" not found'), 'secret "key" not found'),
+    Reason.MAINTENANCE: RuleCase(
         lambda job: job.see(
             attempt(1, head(), PodSeen("w1-1", noticed=True, cause=Cause.MAINTENANCE, node="n1"), worker("w1-0")),
             after=1,
         ) and None,
         "node n1 is cordoned or drained: the job commits and moves off it (w1-1)", begin=running,
     ),
-    Reason.STORE_UNAVAILABLE: Case(
+    Reason.STORE_UNAVAILABLE: RuleCase(
         trains(store_unavailable_since=1.0, store_message="connection refused"), "(connection refused)",
         Reason.MAX_FAILURES_EXCEEDED, LIMITS["stall_timeout"], running,
     ),
-    Reason.CRASH_LOOP: Case(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
-    Reason.WAITING_FOR_PODS: Case(
+    Reason.CRASH_LOOP: RuleCase(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
+    Reason.WAITING_FOR_PODS: RuleCase(
         lambda job: job.see(attempt(1, placed("w-0"), worker("w-1", ready=False)), after=1) and None,
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
         lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
-    Reason.WAITING_FOR_RAY: Case(
+    Reason.WAITING_FOR_RAY: RuleCase(
         lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1) and None,
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
     ),
-    Reason.WAITING_FOR_CAPACITY: Case(
+    Reason.WAITING_FOR_CAPACITY: RuleCase(
         waits(), "waiting for a node or an image: w-0, w-1", Reason.INSUFFICIENT_CAPACITY, PROVISION
     ),
 }  # fmt: skip
