@@ -8,9 +8,6 @@ from tests.e2e.losses import SPOT, handover
 from tests.e2e.test_jobset import workload
 from tests.e2e.world import E2eCluster
 
-LIMIT = 45.0
-"""Seconds without a step, on a busy machine. docs/attempts.md has the figure."""
-
 BOOT = 400.0
 """Seconds in which a standby attempt boots and takes over, on such a machine."""
 
@@ -86,6 +83,5 @@ def takes_over(here: E2eCluster, *, attempt: int, failures: int = 0) -> None:
     assert max(before) > planned_at + 10, f"training stopped before the standby attempt was ready\n{here.picture()}"
     assert len(numbers) == len(set(numbers)), "a step was done twice"
     assert max(before) < min(step.step for step in done if step.attempt == attempt)
-    assert gap <= LIMIT, here.picture()
     assert here.status()["failures"] == failures
     assert "standby" not in here.status()

@@ -5,9 +5,6 @@ from __future__ import annotations
 from tests.e2e.losses import LOSSES, SPOT, handover, lose
 from tests.e2e.world import E2eCluster
 
-LIMIT = 40.0
-"""Seconds without a step, on a busy machine. docs/benchmarks.md has the figure."""
-
 
 def test_a_notice_with_a_free_node_costs_one_restart_inside_the_attempt(here: E2eCluster) -> None:
     here.pool(SPOT, 3, notice="30s")
@@ -19,7 +16,6 @@ def test_a_notice_with_a_free_node_costs_one_restart_inside_the_attempt(here: E2
     print(f"surge: {gap:.1f} s without a step; {seen}")
     assert seen.next_attempt is None, f"another attempt instead of the same\n{here.picture()}"
     assert seen.again == 0, seen
-    assert gap <= LIMIT, (gap, seen)
     here.until("the noticed worker is gone", lambda: len(here.pods("worker")) == 2)
     status = here.status()
     assert (status["attempt"], status["failures"]) == (1, 1)

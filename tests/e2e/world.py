@@ -326,7 +326,8 @@ class E2eCluster:
         try:
             for job in self.kube.list("tieredjobs") if installed else ():
                 self.kube.run("annotate", "tieredjob", job["metadata"]["name"], "spotladder.io/force-delete=true")
-                self.kube.delete("tieredjob", job["metadata"]["name"], "--wait=false")
+                # Wait: the API server answers 403 to a controller that creates an object in a namespace being deleted.
+                self.kube.delete("tieredjob", job["metadata"]["name"], "--timeout=120s")
             for kind in ("rayjobs", "pods"):
                 self.kube.run("delete", kind, "--all", "--wait=false", "--grace-period=0", "--force")
         finally:
