@@ -106,7 +106,8 @@ def inputs(suite: str) -> list[Path]:
 def digest(suite: str) -> str:
     """SHA-256 over the suite's inputs, their paths included."""
     tool = os.environ.get("SPOTLADDER_CLUSTER_TOOL", "")
-    provider = sorted(Path(tool).parent.glob("*")) if suite in NEEDS_PROVIDER and tool else []
+    files = sorted(Path(tool).parent.glob("*")) if suite in NEEDS_PROVIDER and tool else []
+    provider = [path for path in files if path.suffix != ".md"]
     total = hashlib.sha256(f"python {sys.version_info[0]}.{sys.version_info[1]}\0".encode())
     for name, path in [*_named(inputs(suite), ROOT), *_named(provider, Path(tool).parent)]:
         total.update(f"{name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
