@@ -14,10 +14,12 @@ from spotladder.checkpoints.outputs import Output
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation, Progress, Stage
 from spotladder.operator.storage.outages import (
+    AT_ONCE,
     LINE_TTL,
     LONGEST_POLL_INTERVAL,
     OUTAGE_POLL_INTERVAL,
     QUIET_TIME,
+    READS_PER_SECOND,
     Outages,
 )
 from spotladder.output.outage import Outage, away_line, back_line
@@ -49,10 +51,11 @@ class RunningJob:
         attempt: int = 1,
         ended: Exit | None = None,
         committed: float | None = None,
+        key: tuple[str, str] = KEY,
     ) -> Any:
         located = SimpleNamespace(cluster=SimpleNamespace(problem=self.problem))
         return SimpleNamespace(
-            record=SimpleNamespace(key=KEY),
+            record=SimpleNamespace(key=key),
             job=SimpleNamespace(spec=SimpleNamespace(checkpoints=SimpleNamespace(interval=self.interval))),
             state=JobState(stage=stage, attempt=Attempt(attempt, "spot-a", BEGAN), progress_at=committed),
             seen=Observation(1, (AttemptSeen(attempt, exit=ended),)),
@@ -149,6 +152,32 @@ async def test_the_output_of_a_job_without_commits_is_read_rarely() -> None:
         for _ in range(720):
             await world.after(10)
         assert 7200 / LONGEST_POLL_INTERVAL <= world.reads <= 7200 / LONGEST_POLL_INTERVAL + 6
+
+
+async def test_thousands_of_jobs_without_commits_share_a_rate_of_reads() -> None:
+    world = RunningJob()
+    async with world.outages() as outages:
+        for number in range(2000):
+            outages.watch(world.loaded(key=("ns", f"job-{number}")))
+        await world.after(QUIET_TIME + 1)
+        assert AT_ONCE <= world.reads <= AT_ONCE + 1
+        before = world.reads
+        for _ in range(10):
+            await world.after(10)
+        assert world.reads - before == pytest.approx(100 * READS_PER_SECOND, abs=1)
+
+
+async def test_a_commit_ends_the_wait_of_a_job_for_its_read() -> None:
+    world = RunningJob()
+    async with world.outages() as outages:
+        for number in range(100):
+            outages.watch(world.loaded(key=("ns", f"job-{number}")))
+        await world.after(QUIET_TIME)
+        for number in range(100):
+            outages.watch(world.loaded(key=("ns", f"job-{number}"), committed=world.clock.now()))
+        before = world.reads
+        await world.after(QUIET_TIME - 1)
+        assert world.reads == before
 
 
 @pytest.mark.parametrize(

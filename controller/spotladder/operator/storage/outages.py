@@ -4,7 +4,7 @@ The controller may reach a bucket that the pods do not reach, or may not be allo
 lines about the outage (`output.outage`) are the only evidence.
 
 1. Output is read, at long intervals, only while a job has not committed for longer than its interval, so most jobs are
-   never read.
+   never read. All jobs share a rate of reads: when thousands of jobs stop to commit, each is read less often.
 2. No reconcile waits for it. New information requeues the job.
 3. A line that no longer changes, or that is older than the newest commit, is ignored.
 """
@@ -20,6 +20,7 @@ import structlog
 
 from spotladder.checkpoints.outputs import Output
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Instant, Progress, Seconds
 from spotladder.core.situation import LIVE
 from spotladder.operator.inventory.clusters import Located
@@ -49,6 +50,9 @@ LINES = 1_000
 
 AT_ONCE = 8
 """Number of jobs whose output is read concurrently."""
+
+READS_PER_SECOND = 1.0
+"""Maximum rate of the reads of all jobs together, beyond the first `AT_ONCE`. Each takes the API server a few calls."""
 
 _log = structlog.get_logger("spotladder")
 _printed = partial(printed, lines=LINES, ranks=1)
@@ -83,6 +87,7 @@ class Outages:
         self._read = read
         self._watched: dict[JobKey, _WatchedAttempt] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
+        self._throttle = Throttle(READS_PER_SECOND, AT_ONCE, clock)
 
     async def __aenter__(self) -> Outages:
         return self
@@ -130,7 +135,9 @@ class Outages:
         pause = 0.0
         while True:
             await self._clock.sleep(max(pause, watched.quiet_at - self._clock.now()))
-            if self._clock.now() < watched.quiet_at:
+            if self._clock.now() >= watched.quiet_at:
+                await self._throttle.take()
+            if self._clock.now() < watched.quiet_at:  # It has committed in the meantime.
                 pause = 0.0
                 continue
             before = watched.reported
