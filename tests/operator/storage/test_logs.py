@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -202,6 +203,37 @@ async def test_a_bucket_that_does_not_answer_delays_only_its_own_jobs() -> None:
         assert sum(fake.reads for fake in hanging) == PER_BUCKET
         gate.set()
         await until(lambda: all(fake.reads for fake in hanging))
+
+
+async def test_a_read_that_waits_for_its_turn_is_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_logs, "READ_TIMEOUT", 0.5)
+    slow, woken = ScriptedLog(Progress(step=1)), list[JobKey]()
+
+    def answer() -> Progress:
+        time.sleep(0.1)
+        return Progress(step=1)
+
+    monkeypatch.setattr(slow, "progress", answer)
+    async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: slow) as logs:
+        names = [str(number) for number in range(7 * PER_BUCKET)]
+        for name in names:
+            logs.follow(("ns", name), address(name), 1000)
+        await until(lambda: len(woken) == len(names))
+        readings = {name: logs.follow(("ns", name), address(name), 1000) for name in names}
+    assert readings == {name: Reading(True, Progress(step=1)) for name in names}
+
+
+async def test_reads_that_wait_behind_a_hanging_bucket_are_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_logs, "READ_TIMEOUT", 0.02)
+    gate, woken = threading.Event(), list[JobKey]()
+    hanging = ScriptedLog(gate=gate)
+    async with Logs(clock=SteppedClock(), changed=woken.append, open_log=lambda _: hanging) as logs:
+        names = [str(number) for number in range(2 * PER_BUCKET)]
+        for name in names:
+            logs.follow(("ns", name), address(name), 1000)
+        await until(lambda: len(woken) == len(names))
+        assert all(logs.follow(("ns", name), address(name), 1000).away_since is not None for name in names)
+        gate.set()
 
 
 async def test_the_log_of_an_unfollowed_job_is_not_read() -> None:

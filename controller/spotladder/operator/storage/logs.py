@@ -41,7 +41,8 @@ _log = structlog.get_logger("spotladder")
 THREADS = 32
 PER_BUCKET = 4
 READ_TIMEOUT: Seconds = 20.0
-"""A read of a commit log that takes longer counts as no answer; the read continues in the background."""
+"""A read of a commit log that takes longer counts as no answer; the read continues in the background. While it waits
+for its turn, the answers to other reads of the bucket count."""
 
 PROMPT: Seconds = 1.0
 """Maximum time that a reconcile waits for the outcome to be written: it occupies a worker meanwhile."""
@@ -159,7 +160,7 @@ class Logs:
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
         self._endings: dict[JobKey, asyncio.Task[str]] = {}
-        self._buckets: dict[str, asyncio.Semaphore] = {}
+        self._buckets: dict[str, _Bucket] = {}
         self._threads = asyncio.Semaphore(THREADS)
 
     async def __aenter__(self) -> Logs:
@@ -270,9 +271,9 @@ class Logs:
 
     async def _read(self, followed: _Followed, read: Callable[[], Reading]) -> Reading:
         before = followed.reading
-        reading = asyncio.ensure_future(self._in_thread(followed.address, read))
-        done, _ = await asyncio.wait({reading}, timeout=READ_TIMEOUT)
-        if not done and not before.unreadable:
+        began = asyncio.Event()
+        reading = asyncio.ensure_future(self._in_thread(followed.address, read, began))
+        if await self._is_silent(followed.address, reading, began) and not before.unreadable:
             late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is unknown"
             since = before.away_since or self._clock.now()
             followed.reading = replace(before, known=True, unreadable=late, away_since=since)
@@ -295,10 +296,27 @@ class Logs:
             _log.error("reading a commit log failed with an unexpected error", uri=followed.address.uri, exc_info=error)
             return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")
 
-    async def _in_thread(self, address: LogAddress, work: Callable[[], T]) -> T:
-        gate = self._buckets.setdefault(address.bucket, asyncio.Semaphore(PER_BUCKET))
-        async with gate, self._threads:
-            return await _threaded(work)
+    async def _is_silent(self, address: LogAddress, reading: asyncio.Future[Reading], began: asyncio.Event) -> bool:
+        """Whether the read has no answer in time. Returns False when it has one."""
+        bucket = self._bucket(address)
+        while True:
+            served, had_begun = bucket.served, began.is_set()
+            done, _ = await asyncio.wait({reading}, timeout=READ_TIMEOUT)
+            if done or had_begun or bucket.served == served:
+                return not done
+
+    async def _in_thread(self, address: LogAddress, work: Callable[[], T], began: asyncio.Event | None = None) -> T:
+        bucket = self._bucket(address)
+        async with bucket.gate, self._threads:
+            if began is not None:
+                began.set()
+            try:
+                return await _threaded(work)
+            finally:
+                bucket.served += 1
+
+    def _bucket(self, address: LogAddress) -> _Bucket:
+        return self._buckets.setdefault(address.bucket, _Bucket())
 
 
 async def _threaded(work: Callable[[], T]) -> T:
@@ -328,6 +346,14 @@ async def _threaded(work: Callable[[], T]) -> T:
 
     threading.Thread(target=run, name="spotladder-log", daemon=True).start()
     return await future
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """A bucket's gate admits `PER_BUCKET` calls at a time; `served` is the number of calls that have ended."""
+
+    gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PER_BUCKET))
+    served: int = 0
 
 
 @dataclass(slots=True)
