@@ -18,12 +18,12 @@ KEY_DELETION_DAYS = 30
 """Waiting period in which the deletion of a key can be cancelled in KMS."""
 
 CONCURRENT_DELETIONS = 8
-"""Requests at a time; GCS deletes one object with each."""
+"""Number of concurrent requests; in GCS each request deletes one object."""
 
 NOT_FOUND = 404
 
 PREFIXES = ("checkpoints", "replica", "replication")
-"""The first word of the names of all resources that belong to a bucket, in every stack."""
+"""Prefix of the names of all resources that belong to a bucket, in every stack."""
 
 
 def resources(addresses: Iterable[str]) -> list[str]:

@@ -20,7 +20,8 @@ _KEYS_OF_BUCKET = 1
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that costs money while no job runs. `hourly` is USD per hour for all of them; None when not known."""
+    """A resource that costs money while no job runs. `hourly` is USD per hour for all resources of the kind; None if
+    unknown."""
 
     what: str
     count: int
@@ -31,7 +32,7 @@ class Item:
 class Rate:
     """USD per hour of one node of a pool of workers.
 
-    `hourly` is None where the controller looks up the price of a spot node. `disk` is the root volume with its
+    `hourly` is None if the controller looks up the price of a spot node. `disk` is the root volume with its
     throughput and IOPS, which the other prices do not include; 0 for nodes that exist already.
     """
 

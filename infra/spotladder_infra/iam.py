@@ -42,7 +42,7 @@ def size(policy: Policy) -> int:
 
 
 def allow(sid: str, actions: Sequence[str], resources: Sequence[str], **condition: dict[str, Any]) -> dict[str, Any]:
-    """A statement that allows."""
+    """A statement that allows these actions."""
     found: dict[str, Any] = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": list(resources)}
     return {**found, "Condition": condition} if condition else found
 
@@ -54,8 +54,8 @@ def trust(service: str) -> Policy:
 
 
 def karpenter(place: PolicyScope, cluster: str, node_role_arn: str, instance_profile: str, queue_arn: str) -> Policy:
-    """Karpenter 1.14: instances of this cluster only, recognised by their tags; no IAM changes, since the stack
-    creates the instance profile. Follows the policy that karpenter.sh publishes."""
+    """Karpenter 1.14: instances of this cluster only, identified by their tags. It needs no permission to change IAM,
+    because the stack creates the instance profile. Follows the policy that karpenter.sh publishes."""
     owned = _OWNED.format(cluster)
     requested: Policy = {
         "StringEquals": {f"aws:RequestTag/{owned}": "owned", "aws:RequestTag/eks:eks-cluster-name": cluster},
@@ -139,7 +139,7 @@ def karpenter(place: PolicyScope, cluster: str, node_role_arn: str, instance_pro
 
 
 def training(place: PolicyScope, bucket: str, bucket_region: str, prefix: str) -> Policy:
-    """The training pods of one team: its own prefix of the checkpoint bucket, and nothing else."""
+    """The training pods of one team: access to its own prefix of the checkpoint bucket, and to nothing else."""
     arn = f"arn:{place.partition}:s3:::{bucket}"
     return document(
         allow("ListPrefix", ["s3:ListBucket"], [arn], StringLike={"s3:prefix": [f"{prefix}/*", f"{prefix}/"]}),

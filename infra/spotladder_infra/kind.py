@@ -48,7 +48,7 @@ def exists(cluster: Cluster) -> bool:
 
 
 def ensure(fleet: Fleet, cluster: Cluster, state: Path) -> None:
-    """Creates the cluster, or finds it, and its context in the kubeconfig. Safe to repeat.
+    """Creates the cluster and its context in the kubeconfig, unless they exist. Safe to repeat.
 
     Raises:
         EnvironmentFailure: kind fails, or the API server of an existing cluster does not answer.

@@ -1,4 +1,4 @@
-"""Which cluster helm and kubectl work on. Imports nothing of the fleet, so that a provider's process starts fast."""
+"""Selects the cluster for helm and kubectl. Imports nothing of the fleet, so that a provider's process starts fast."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Current prices for the pools of a fleet, from AWS's price list and its history of spot prices.
 
-A price in the fleet file wins, since jobs are charged by it. Google Cloud has no API for the price of a machine:
-its pools keep the prices of the table.
+A price in the fleet file takes precedence, because the controller charges jobs by it. Google Cloud has no API for the
+price of a machine: its pools keep the prices of the table.
 """
 
 from __future__ import annotations

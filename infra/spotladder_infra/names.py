@@ -1,6 +1,5 @@
-"""The names of what is created in a cloud, all made of the cluster's name, and the tags that mark their owner.
-
-Stacks and renderers both use them: a NodeClass refers to the role and the subnets by these names.
+"""The names of cloud resources, all derived from the cluster's name, and the tags that identify their owner. Stacks and
+renderers both use them: a NodeClass refers to the role and the subnets by these names.
 """
 
 from __future__ import annotations

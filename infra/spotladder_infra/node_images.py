@@ -1,4 +1,4 @@
-"""The newest image of AWS for the nodes of a cluster, from the public parameters of Systems Manager.
+"""Reads the newest node image of AWS for a cluster from the public parameters of Systems Manager.
 
 Sources: docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html and retrieve-ami-id-bottlerocket.html.
 """
@@ -13,7 +13,7 @@ PARAMETERS = {
     ),
     "bottlerocket": "/aws/service/bottlerocket/aws-k8s-{kubernetes}/x86_64/latest/image_version",
 }
-"""Parameter with the newest release, by the family of an alias. All architectures of a release have one number."""
+"""Parameter with the newest release, by the family of an alias. All architectures of a release have the same number."""
 
 
 def newest(ssm: Any, family: str, kubernetes: str) -> str | None:

@@ -14,7 +14,7 @@ from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 VERSION = 1
-"""Grows when a field is removed or changes its meaning; new fields are optional and do not change it."""
+"""Version of the contract. It increases when a field is removed or changes its meaning; new fields are optional."""
 
 NAME = "spotladder"
 """The name of the Terraform output."""
@@ -31,7 +31,7 @@ class Identity(Record):
 
 
 class ClusterOutputs(Record):
-    """One cluster as the platform layer needs it."""
+    """The attributes of one cluster that the platform layer needs."""
 
     version: Literal[1] = Field(description=f"The version of this contract: {VERSION}.")
     fleet: Text = Field(description="The fleet's name.")
@@ -48,7 +48,7 @@ class ClusterOutputs(Record):
 
 
 def written(outputs: ClusterOutputs) -> dict[str, object]:
-    """The outputs as they stand in the stack."""
+    """The outputs in the form in which the stack has them."""
     return outputs.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -92,7 +92,8 @@ def _refused(cluster: str, problem: str) -> EnvironmentFailure:
 
 @dataclass(frozen=True, slots=True)
 class StackIdentities:
-    """What the charts of a cluster take from its stack. `karpenter` is None on AWS, where EKS Pod Identity binds it."""
+    """The values that the charts of a cluster take from its stack. `karpenter` is None on AWS, where EKS Pod Identity
+    binds it."""
 
     nodes: str
     interruption_queue: str | None

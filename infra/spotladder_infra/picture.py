@@ -1,6 +1,7 @@
 """A diagram (Mermaid) of what a stack creates, from the configuration that Terraform reads.
 
-Resources that only join or configure others (attachments, rules, policies, …) are not drawn; arrows pass through them.
+Resources that only connect or configure others (attachments, rules, policies, …) are not drawn: an arrow connects the
+resources on both sides.
 """
 
 from __future__ import annotations

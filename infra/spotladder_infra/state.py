@@ -1,6 +1,5 @@
-"""The bucket for Terraform's state: created before every stack and part of none, so that no destroy deletes it.
-
-Every step may be repeated: an existing bucket of this account gets the same settings.
+"""The bucket for Terraform's state. It is created before the stacks and belongs to none of them, so that no `destroy`
+deletes it. Every step is idempotent: an existing bucket of this account gets the same settings.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ VIRGINIA = "us-east-1"
 
 
 def ensure(fleet: Fleet) -> str:
-    """Creates the fleet's state bucket, or brings it to its settings. Returns one line that says what was done.
+    """Creates the fleet's state bucket, or applies the settings to an existing one. Returns one line with the result.
 
     Raises:
         InvalidSpec: The fleet keeps its state in local files, or the bucket is in another region.

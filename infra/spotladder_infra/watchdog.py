@@ -34,7 +34,7 @@ class WatchedRun:
 
 @contextmanager
 def watched(hold: int | None = None) -> Iterator[WatchedRun]:
-    """Leaves no process of the run after the block.
+    """Ensures that no process of the run is left after the block.
 
     Args:
         hold: A file descriptor that the watchdog keeps open until all processes have exited.

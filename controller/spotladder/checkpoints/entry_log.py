@@ -40,7 +40,7 @@ READ_RETRY_INTERVAL = 0.1
 """Seconds before the first retry of a read that found a gap."""
 
 LONGEST_RETRY_INTERVAL = 10.0
-"""Seconds before a retry at most."""
+"""Maximum seconds before a retry."""
 
 AT_ONCE = 16
 """Number of entries that are read in parallel."""

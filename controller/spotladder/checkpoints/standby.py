@@ -1,4 +1,4 @@
-"""How a standby attempt tells the controller that its program is ready to take over: an object beside its files.
+"""How a standby attempt reports to the controller that its program is ready to take over: an object beside its files.
 
 The commit log itself has no entry of an attempt that has not started to write.
 """

@@ -5,8 +5,8 @@ It behaves like the real one in these points:
  2. A patch with a `resourceVersion` or `uid` in its metadata, a replacement, and a deletion with a `uid` conflict when
     the object is another one.
  3. `status` is a subresource of every kind: a write to the object leaves it, a write to `status` leaves the rest.
- 4. An object with finalizers, and a pod on a node that is given a grace, are marked as being deleted; they go with the
-    last finalizer, or with a deletion without grace.
+ 4. An object with finalizers, and a pod on a node that is given a grace, are marked as being deleted. They are removed
+    with their last finalizer, or by a deletion without a grace period.
  5. A watch begins after the version that it names; a list is consistent.
 
 It has no schemas, defaults, admission, field ownership or controllers, and no garbage collector.

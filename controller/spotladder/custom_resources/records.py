@@ -89,7 +89,7 @@ class JobRecord:
 
     @property
     def finalized(self) -> bool:
-        """Whether it cannot go without us."""
+        """Whether spotladder's finalizer keeps the object."""
         return FINALIZER in self.finalizers
 
     def document(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ _HOLDING = (Phase.PENDING, Phase.RUNNING, Phase.DRAINING)
 
 
 def _tiers(job: Object) -> Iterator[tuple[str, str]]:
-    """Only what is of the right shape: the schema may have been another when the object was made."""
+    """Only values of the expected types: the object may have been created under an older schema."""
     tiers = (job.get("spec") or {}).get("tiers")
     for tier in tiers if isinstance(tiers, list) else ():
         if isinstance(tier, dict) and isinstance(tier.get("name"), str) and isinstance(tier.get("capacityTier"), str):

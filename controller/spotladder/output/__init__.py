@@ -1,1 +1,1 @@
-"""The text that a program printed: what of it explains its end, and what of it may be kept. Standard library only."""
+"""The output of programs: finds the error that ended a program, and removes secrets. Standard library only."""

@@ -1,4 +1,4 @@
-"""Finds in a program's output what ended it: its last traceback or, without one, its last line.
+"""Finds the error that ended a program in its output: the last traceback or, without one, the last line.
 
 Rules
 
@@ -42,7 +42,7 @@ class _Line:
 
 
 def plain(text: str) -> str:
-    """The text without terminal codes; of a line that was overwritten by carriage returns, what was last seen."""
+    """The text without terminal codes. Of a line that carriage returns have overwritten, only the last text remains."""
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in _ANSI.sub("", text).split("\n"))
 
 

@@ -50,7 +50,7 @@ def secret_values(environment: Mapping[str, str]) -> list[str]:
 
 
 def redacted(text: str, known: Iterable[str] = ()) -> str:
-    """The text with `[redacted]` in place of the known values and of what has the shape of a secret."""
+    """The text with `[redacted]` in place of the known values and of text that has the format of a secret."""
     for value in sorted({value for value in known if len(value) >= SHORTEST}, key=len, reverse=True):
         text = text.replace(value, MASK)
     for shape, instead in _SHAPES:

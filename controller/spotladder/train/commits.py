@@ -7,7 +7,7 @@
    decides whether to retry with this checkpoint or the next one. A checkpoint whose append may have arrived is never
    abandoned.
 3. A rank may have dropped a checkpoint that another rank still holds. Before each commit the ranks therefore agree on
-   the step. A rank that is behind drops its checkpoint too, and waits until its program has reached that step.
+   the step. A rank with an older checkpoint drops it too, and waits until its program has reached that step.
 4. The cache, if there is one, gets the files while they are uploaded. When the commit is appended, it drops the others.
 5. With replicated state rank 0's files are the whole checkpoint. When another rank is lost, rank 0 then finishes its
    commit alone, and raises the error afterwards.
@@ -93,7 +93,7 @@ class Commits:
         self._thread: threading.Thread | None = None
 
     def begin(self, writer: Writer) -> None:
-        """Commit with this writer. On rank 0 of a standby attempt, which has none until it takes over."""
+        """Commit with this writer from now on. Called on rank 0 of a standby attempt when the attempt takes over."""
         self._writer = writer
 
     # --- called by the program --------------------------------------------------------------------------------------

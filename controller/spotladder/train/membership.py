@@ -72,7 +72,8 @@ class Member:
     """On rank 0: the worker group is to restart at another size after the next commit."""
 
     def begin(self) -> None:
-        """Wait until this attempt may write, if it is a standby attempt: rank 0 for its turn, the others for rank 0."""
+        """Wait until this attempt may write, if it is a standby attempt: rank 0 until the attempt takes over, the
+        others for rank 0."""
         if self.held is not None:
             self.writer = self.held()
             self.started = self.heartbeat.start = self.writer.start.seq

@@ -32,7 +32,7 @@ from spotladder.train.raynodes import LONGEST_SILENCE, SILENT_NODES, places
 from spotladder.train.rayworkers import ask_to_resize
 
 LOOK_INTERVAL = 1.0
-"""Seconds between two looks for more nodes while a worker group runs."""
+"""Seconds between two checks for more nodes while a worker group runs."""
 
 
 class AllowedSizes(ElasticScalingPolicy):  # type: ignore[misc]

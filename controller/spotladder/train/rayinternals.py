@@ -113,7 +113,7 @@ def draining_nodes() -> dict[str, int]:
 
 
 def drain_node(node: str, reason_message: str, deadline_ms: int) -> None:
-    """Let Ray use the node for nothing new, and end it at the deadline."""
+    """Prevent Ray from scheduling on the node, and let Ray end it at the deadline."""
     from ray._private.worker import global_worker
     from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 

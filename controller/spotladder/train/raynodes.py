@@ -1,7 +1,7 @@
 """The nodes of the Ray cluster, as Ray Train's controller sees them: which ones are silent, and how many have room.
 
 Ray marks a lost node as dead after up to 21 s. Until then it lists the node as live, but the node accepts no
-connection. A node that is only busy does.
+connection. A node that is only busy accepts connections.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_SILENCE = 2.0
 
 
 class SilentNodes:
-    """Remembers since when live worker nodes accept no connection. One for each controller process."""
+    """Records since when live worker nodes accept no connection. Each controller process has one."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}

@@ -61,7 +61,7 @@ _MAY_PASS = (RayActorError, WorkerHealthCheckFailedError, WorkerHealthCheckTimeo
 
 
 class _Process:
-    """What this process has: the controller the newest worker group, a worker its rank."""
+    """The state of this process: in the controller the newest worker group, in a worker its rank."""
 
     group: Any = None
     member: Member | None = None

@@ -1,4 +1,4 @@
-"""Notices that a rank makes no step for long: it writes its stacks, so that the output of a job that hangs shows where.
+"""Detects that a rank hangs and writes its stacks, so that the output of the job shows where it hangs.
 
 Every rank watches only itself. Rank 0 then reports the hang in its heartbeat, later than the other ranks write their
 stacks, and the controller ends the attempt. Only a step ends a hang: a program may also evaluate or compile between two

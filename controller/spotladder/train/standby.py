@@ -1,4 +1,4 @@
-"""A standby attempt's wait for its turn: rank 0 starts to write to the commit log only when the attempt takes over.
+"""How a standby attempt waits: rank 0 starts to write to the commit log only when the attempt takes over.
 
 The controller starts a standby attempt with `SPOTLADDER_STANDBY` beside the attempt that trains. When that one has
 ended, the controller writes a notice of the kind `takeover`. A later notice, which drains the attempt, ends the wait

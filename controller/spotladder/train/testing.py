@@ -3,9 +3,9 @@
     from spotladder.train.testing import interrupt_at
 
     def test_an_interruption_changes_nothing(tmp_path):
-        whole = interrupt_at(main, step=[])
-        assert interrupt_at(main, step=30) == whole                  # with notice: commits, stops, resumes
-        assert interrupt_at(main, step=[7, 30], notice=False) == whole   # without: loses what was not committed
+        expected = interrupt_at(main, step=[])  # no interruption
+        assert interrupt_at(main, step=30) == expected  # with a notice: commits, stops, resumes
+        assert interrupt_at(main, step=[7, 30], notice=False) == expected  # without: repeats the steps since the commit
 
 For programs of one process: `interrupt_at` calls the program repeatedly in this process, each time as the next
 attempt.

@@ -1,4 +1,4 @@
-"""The parts of the stacks, by concern. Each function adds resources to a stack and returns what others need of them.
-
-Resources stand directly in the stack, so their Terraform addresses are short, have no hash and stay when code moves.
+"""The parts of the stacks, by concern. Each function adds resources to a stack and returns the attributes that other
+parts need. Resources are direct children of the stack, so their Terraform addresses are short, have no hash and do not
+change when code is moved.
 """

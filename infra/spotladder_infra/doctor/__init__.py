@@ -1,5 +1,5 @@
 """`spotladder infra doctor`: whether this machine and the accounts have what a fleet needs. Nothing is changed.
 
-One module per place that is looked at; each yields a `Result` for each check. A check that cannot be done is skipped,
-with the reason.
+Each module checks one place (this machine, a cloud, a cluster) and yields a `Result` for each check. A check that is
+not possible is skipped, with the reason.
 """

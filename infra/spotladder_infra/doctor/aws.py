@@ -52,13 +52,14 @@ _MISSING = ("404", "NoSuchBucket", "NotFound", "NoSuchEntity", "ResourceNotFound
 
 
 class Account:
-    """Asks AWS for one fleet. `connect` makes a boto3 client for a service in a region."""
+    """Checks the AWS account of one fleet. `connect` creates a boto3 client for a service in a region."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = cache(connect)
 
     def examine(self, fleet: Fleet, clusters: Sequence[tuple[int, Cluster]], today: date) -> Iterator[CheckResult]:
-        """The checks of these clusters, by their places in the file. Without credentials only the first."""
+        """The checks of these clusters, by their indexes in the file. Without credentials, only the check of the
+        credentials."""
         identity = self._identity(clusters[0][1].region or "")
         yield identity
         if identity.status is Status.FAILED:
@@ -309,7 +310,8 @@ class Account:
 
 
 def _vcpus_of(client: Any, names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """The fewest and the most vCPUs of these instance types, by class of quota. Names may end with `*`."""
+    """The minimum and the maximum number of vCPUs of these instance types, by class of quota. Names may end with
+    `*`."""
     found: dict[str, tuple[float, float]] = {}
     pages = client.get_paginator("describe_instance_types").paginate(
         Filters=[{"Name": "instance-type", "Values": list(names)}]

@@ -22,10 +22,10 @@ def examine(
     """Yields the results one by one.
 
     Args:
-        clusters: Those to look at.
-        today: Decides which node images are old.
+        clusters: The clusters to check.
+        today: The date by which node images are old.
         state: Folder for the state of fleets that keep it in local files.
-        offline: Only this machine is looked at.
+        offline: Check only this machine.
     """
     yield from machine.examine(clusters, state)
     if offline:

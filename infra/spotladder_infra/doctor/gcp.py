@@ -30,13 +30,14 @@ HOW = "request more in IAM & Admin, Quotas: {metric}, {place}"
 
 
 class Project:
-    """Asks Google Cloud for one fleet."""
+    """Checks the Google Cloud projects of one fleet."""
 
     def __init__(self, connect: Callable[[], Google] = Google) -> None:
         self._connect = connect
 
     def examine(self, fleet: Fleet, clusters: Sequence[tuple[int, Cluster]]) -> Iterator[CheckResult]:
-        """The checks of these clusters, by their places in the file. Without credentials only the first."""
+        """The checks of these clusters, by their indexes in the file. Without credentials, only the check of the
+        credentials."""
         try:
             cloud = self._connect()
         except EnvironmentFailure as error:

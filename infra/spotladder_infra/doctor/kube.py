@@ -1,4 +1,4 @@
-"""Clusters that exist already: whether kubectl reaches them, and whether they have the nodes that the pools choose."""
+"""Checks existing clusters: whether kubectl reaches them, and whether they have the nodes that the pools select."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ def _node_class(tools: Tools, cluster: Cluster, pool: str, wanted: NodeClassRef)
 
 
 def _printed(error: EnvironmentFailure) -> str:
-    """The failure without its remedy, which a check has in another column."""
+    """The failure without its remedy: a check has the remedy in another column."""
     return error.printed if isinstance(error, CommandFailure) else str(error)

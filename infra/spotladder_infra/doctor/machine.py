@@ -29,7 +29,7 @@ _VERSION = re.compile(r"v?([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 
 @dataclass(frozen=True, slots=True)
 class RequiredProgram:
-    """A program. `oldest` is the oldest version that works."""
+    """A program. `oldest` is the oldest supported version."""
 
     name: str
     arguments: tuple[str, ...]

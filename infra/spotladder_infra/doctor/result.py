@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """`failed` must be fixed before the fleet works; a warning names a risk."""
+    """A `failed` check must be fixed before the fleet works; a warning names a risk."""
 
     OK = "ok"
     WARNING = "warning"
@@ -17,7 +17,8 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check. `scope` is this machine, a cloud, a region or a cluster; `fix` is empty when nothing is to be done."""
+    """One check. `scope` is this machine, a cloud, a region or a cluster; `fix` is the remedy, empty if none is
+    needed."""
 
     scope: str
     check: str
@@ -40,7 +41,7 @@ class Demand:
 def compared(scope: str, quota: str, limit: float, demand: Demand, *, how: str, used: float = 0) -> CheckResult:
     """Compares a quota with the demand of the fleet. `how` says how to raise it.
 
-    `used` is only shown, since it may include nodes of this fleet.
+    `used` is displayed only, because it may include nodes of this fleet.
     """
     found = f"{limit:g}" + (f" ({used:g} in use)" if used else "")
     if limit < demand.least:

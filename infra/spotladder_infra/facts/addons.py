@@ -1,8 +1,8 @@
 """The EKS add-ons of a cluster and their pinned versions by Kubernetes minor version.
 
-They are pinned: with EKS's default, the same fleet file gives another cluster on the day AWS changes the default. The
-field `addons` of a cluster overrides the table. `spotladder infra doctor` and `validate --online` compare it with what
-EKS offers.
+They are pinned: with the default version of EKS, the same fleet file would create a different cluster after AWS has
+changed the default. The field `addons` of a cluster overrides the table. `spotladder infra doctor` and `validate
+--online` compare it with what EKS offers.
 
 Sources, read on `AS_OF`: the tables of the EKS user guide (managing-kube-proxy, managing-coredns, managing-vpc-cni).
 The guide has no table for eks-pod-identity-agent: its versions are those of clusters that were created then.

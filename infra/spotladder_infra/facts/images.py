@@ -1,9 +1,9 @@
 """The node image of pools on EKS that name none.
 
-It is pinned: with `al2023@latest`, Karpenter marks every node as drifted on the day AWS publishes an image, and the
-nodes of one gang may differ. For a newer image, change `NODE_IMAGE` (or `image` of a pool) and roll it out; nodes
-that run stay as they are until they are empty. `spotladder infra doctor` prints the newest image of the cluster's
-Kubernetes version.
+It is pinned: with `al2023@latest`, Karpenter would mark every node as drifted when AWS publishes an image, and the
+nodes of one gang could have different images. For a newer image, change `NODE_IMAGE` (or `image` of a pool) and roll it
+out; running nodes keep their image until they are empty. `spotladder infra doctor` prints the newest image of the
+cluster's Kubernetes version.
 
 The dates are those of github.com/awslabs/amazon-eks-ami/releases: about every week one release for all supported
 Kubernetes versions. AWS deprecates an image two years after its release; security fixes are the reason to be earlier.

@@ -54,7 +54,7 @@ def is_region(cloud: str, name: str) -> bool:
 
 
 def region_of(cloud: str, zone: str) -> str | None:
-    """The region that the zone's name belongs to; None when it has not the form of a zone."""
+    """The region of the zone with this name; None if the name does not have the form of a zone."""
     found = _ZONE_FORM[cloud].fullmatch(zone)
     return found[1] if found else None
 

@@ -1,7 +1,7 @@
-"""The remaining resources of a cluster in its account or project: those that bill, or keep its network.
-
-Terraform knows its own resources only. Nodes that Karpenter launched, disks and load balancers that Kubernetes made,
-and what an interrupted apply created before it could write its state are found by tags, labels, networks and names.
+"""The remaining resources of a cluster in its account or project: those that cost money or prevent the deletion of its
+network. Terraform knows only its own resources. This package finds all others by tags, labels, networks and names:
+nodes that Karpenter has launched, disks and load balancers that Kubernetes has created, and resources that an
+interrupted apply has created but not written to its state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CLOUDS: dict[Cloud, ModuleType] = {Cloud.AWS: aws, Cloud.GCP: gcp}
 
 
 def find(fleet: Fleet, cluster: Cluster, *, keep_checkpoints: bool = True) -> list[Leftover]:
-    """Everything of a created cluster that is in its account (or project) and region.
+    """All resources of a created cluster in its account (or project) and region.
 
     Args:
         keep_checkpoints: Leave out the checkpoint bucket that the cluster's stack created, and its key.

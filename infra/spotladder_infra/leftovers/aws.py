@@ -26,7 +26,7 @@ _GONE = {
 
 
 def tags_of(cluster: Cluster) -> tuple[tuple[str, str], ...]:
-    """The tags that this kit, Karpenter, the VPC CNI, EKS and the load balancer controller set."""
+    """The tags that spotladder, Karpenter, the VPC CNI, EKS and the load balancer controller set."""
     name = cluster.name
     return (
         ("spotladder-cluster", name),
@@ -39,7 +39,8 @@ def tags_of(cluster: Cluster) -> tuple[tuple[str, str], ...]:
 
 
 def find(fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -> list[Leftover]:
-    """Everything of the cluster in its account: in its region, and in those of its bucket and of the bucket's replica.
+    """All resources of the cluster in its account: in its region, and in those of its bucket and of the bucket's
+    replica.
 
     Raises EnvironmentFailure.
     """
@@ -125,7 +126,7 @@ def _state(entry: dict[str, Any], path: str) -> str:
 
 
 def _balancers(session: Any, cluster: Cluster) -> Iterator[Leftover]:
-    """Load balancers of all kinds; their services have no filter for tags."""
+    """Load balancers of all kinds; their APIs have no filter for tags."""
     wanted = set(tags_of(cluster))
     modern = session.client("elbv2")
     pages = modern.get_paginator("describe_load_balancers").paginate()

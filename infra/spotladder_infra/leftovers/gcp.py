@@ -26,11 +26,11 @@ _AGGREGATED = {
 """Collections of the compute API that exist by zone or region. Addresses follow the resources that use them."""
 
 _BALANCER_RULE = "k8s-fw-"
-"""Begins the name of the firewall rule of a load balancer, before the name of its forwarding rule."""
+"""Prefix of the name of a load balancer's firewall rule; the name of its forwarding rule follows."""
 
 
 def find(fleet: Fleet, cluster: Cluster, keep_checkpoints: bool) -> list[Leftover]:
-    """Everything of the cluster in its project. Raises EnvironmentFailure."""
+    """All resources of the cluster in its project. Raises EnvironmentFailure."""
     cloud = Google()
     bucket = fleet.bucket_of(cluster)
     kept = (
@@ -86,7 +86,8 @@ def _aggregated(cloud: Google, cluster: Cluster, collection: str) -> Iterator[tu
 
 
 def _is_of(cluster: Cluster, place: str, entry: dict[str, Any]) -> bool:
-    """Whether the labels name the cluster: those of this kit, or those of GKE, whose names are unique in a region."""
+    """Whether the labels name the cluster: the labels of spotladder, or those of GKE, whose cluster names are unique in
+    a region."""
     labels = entry.get("labels", {})
     if labels.get("spotladder-cluster") == cluster.name:
         return True

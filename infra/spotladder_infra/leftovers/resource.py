@@ -1,4 +1,4 @@
-"""A resource that a cluster has left behind."""
+"""A remaining resource of a deleted cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Leftover:
-    """One resource. `detail` is a name, description or place that helps to recognise it; "" for nothing."""
+    """One resource. `detail` is a name, a description or a location that helps to identify it; "" without one."""
 
     kind: str
     identifier: str

@@ -1,4 +1,4 @@
-"""ComputeClasses of GKE: one for each pool, so that the controller and not GKE decides when a job falls back."""
+"""ComputeClasses of GKE: one for each pool, so that the controller decides when a job falls back, and not GKE."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ SCHEMES = {Cloud.AWS: "s3", Cloud.GCP: "gs"}
 def controller_values(fleet: Fleet, cluster: Cluster) -> Object:
     """The values of the controller's chart in the cluster.
 
-    At home, the service account has the name that the identities of the stacks are bound to (EKS Pod Identity,
-    Workload Identity Federation), so it needs no annotation. Every other cluster gives the controller a service account
-    with a token, which the home cluster has in a kubeconfig: this works between any two clouds.
+    In the home cluster, the service account has the name to which the identities of the stacks are bound (EKS Pod
+    Identity, Workload Identity Federation), so it needs no annotation. In every member cluster, the controller has a
+    service account with a token, which the home cluster stores in a kubeconfig: this works between any two clouds.
     """
     if cluster.name != fleet.spec.home:
         return {"member": {"enabled": True}}

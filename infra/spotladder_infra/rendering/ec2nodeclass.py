@@ -45,7 +45,7 @@ _PARALLEL_PULL = {"al2023": _AL2023_PARALLEL_PULL, "bottlerocket": _BOTTLEROCKET
 """User data that makes the SOCI snapshotter pull and unpack layers in parallel, by the family of the image."""
 
 _IMAGE_VOLUME = {"bottlerocket": "/dev/xvdb"}
-"""The volume that holds images and pods, where it is not the root volume."""
+"""The volume for images and pods, for image families where it is not the root volume."""
 
 
 def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdentities) -> Object:
@@ -95,7 +95,7 @@ def ec2_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdent
 
 
 def _efa_interfaces(cards: int) -> list[Object]:
-    """One interface with an address, and one EFA-only interface on every card."""
+    """One interface with an address, and one EFA-only interface on every network card."""
     primary = {"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"}
     efa = [
         {"networkCardIndex": card, "deviceIndex": 1 if card == 0 else 0, "interfaceType": "efa-only"}

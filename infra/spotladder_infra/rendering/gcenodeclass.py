@@ -14,7 +14,7 @@ from spotladder_infra.topology.pool import Pool
 IMAGE_CACHE = "CONTAINER_IMAGE_CACHE"
 
 DEFAULT_IMAGE = "ContainerOptimizedOS@latest"
-"""The image of nodes whose pool names none."""
+"""The node image of pools without `image`."""
 
 
 def gce_node_class(fleet: Fleet, cluster: Cluster, pool: Pool, stack: StackIdentities) -> Object:

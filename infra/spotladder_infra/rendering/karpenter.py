@@ -2,8 +2,9 @@
 
 The rules for nodes of training jobs:
 1. Karpenter removes only empty nodes, and only after `consolidateAfter`, so that a restarted job finds its nodes.
-2. Karpenter replaces no node because of drift or use: budgets of 0 hold both. An upgrade waits for empty nodes.
-3. One pool, one label, one taint: no pod of another tier lands on it.
+2. Karpenter replaces no node because of drift or low use: disruption budgets of 0 prevent both. An upgrade waits for
+   empty nodes.
+3. Each pool has its own label and taint, so that no pod of another tier is scheduled on it.
 """
 
 from __future__ import annotations

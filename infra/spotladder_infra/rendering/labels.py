@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 def has_karpenter(cluster: Cluster, pool: Pool) -> bool:
-    """Whether Karpenter makes the pool's nodes."""
+    """Whether Karpenter creates the pool's nodes."""
     own = cluster.cloud in CREATED and cluster.autoscaler is Autoscaler.KARPENTER
     return own or pool.node_class is not None
 
@@ -57,6 +57,6 @@ def toleration(taint: Object) -> Object:
 
 
 def as_object(taint: Taint) -> Object:
-    """The taint as Kubernetes has it. A NodePool refuses an empty value: it must be absent."""
+    """The taint as a Kubernetes object. A NodePool rejects an empty value, so it is left out."""
     found = {"key": taint.key, "value": taint.value, "effect": str(taint.effect)}
     return {key: value for key, value in found.items() if value}

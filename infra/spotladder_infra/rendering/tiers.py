@@ -1,4 +1,4 @@
-"""The CapacityTiers of a fleet: each pool of workers as the capacity that jobs name."""
+"""The CapacityTiers of a fleet: one for each worker pool. Jobs name them in `spec.tiers`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spotladder_infra.topology.pool import Pool, PoolRole
 
 
 def capacity_tiers(fleet: Fleet) -> list[Object]:
-    """The CapacityTiers of all clusters, which belong into the home cluster, in the order of the file."""
+    """The CapacityTiers of all clusters, which are created in the home cluster, in the order of the file."""
     return [
         capacity_tier(fleet, cluster, pool)
         for cluster in fleet.spec.clusters

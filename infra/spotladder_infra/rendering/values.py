@@ -52,7 +52,8 @@ def _pre_pull(cluster: Cluster, pool: Pool) -> Object:
 
 
 def _teams(fleet: Fleet, cluster: Cluster) -> list[Object]:
-    """Every team submits its jobs in the home cluster; a team that has no capacity there may run no pods there."""
+    """Every team submits its jobs in the home cluster. A team without capacity in the home cluster may not run pods
+    there."""
     present = fleet.teams_of(cluster)
     home = cluster.name == fleet.spec.home
     return [_team(team, runs_pods=team in present) for team in (fleet.spec.teams if home else present)]

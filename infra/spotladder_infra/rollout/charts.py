@@ -37,7 +37,7 @@ class LocalChart:
 def find(chart: Chart, folder: Path | None, cache: Path) -> LocalChart:
     """The chart from `folder` if that is given, else from this package, or from its repository through `cache`.
 
-    A packed chart must have the pinned digest. A chart that lies unpacked in `folder` is the user's own.
+    A packed chart must have the pinned digest. An unpacked chart in `folder` is the user's own.
 
     Raises:
         InvalidSpec: The folder does not have it, or has another version.
@@ -59,7 +59,7 @@ def find(chart: Chart, folder: Path | None, cache: Path) -> LocalChart:
 
 
 def _published(chart: Chart, digest: str, where: str) -> None:
-    """Raises EnvironmentFailure for another digest than the pinned one."""
+    """Raises EnvironmentFailure if the digest differs from the pinned one."""
     if chart.digest and digest != chart.digest:
         raise EnvironmentFailure(
             f"{where}: is not the published chart {chart.name} {chart.version} (expected sha256 {chart.digest}, got "
@@ -92,7 +92,7 @@ def _in_folder(chart: Chart, folder: Path) -> Path:
 
 
 def kept_at(chart: Chart, cache: Path) -> Path:
-    """Where a downloaded chart is kept."""
+    """The path of a downloaded chart in the cache."""
     return cache / f"{chart.name}-{hashlib.sha256(chart.source.encode()).hexdigest()[:8]}-{chart.version}.tgz"
 
 
@@ -122,9 +122,8 @@ def _pulled(chart: Chart, cache: Path) -> Path:
 
 
 def plain_crds(path: Path) -> list[str] | None:
-    """The files of a chart's `crds/`, which Helm does not render; None when templates or subcharts may have CRDs too.
-
-    KubeRay's CRDs are megabytes: Helm takes a second to print them.
+    """The files of a chart's `crds/`, which Helm does not render; None if templates or subcharts may have CRDs too.
+    Helm itself takes a second to print KubeRay's CRDs of several megabytes.
     """
     found = []
     for name, content in _files(path):

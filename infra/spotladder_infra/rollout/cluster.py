@@ -24,7 +24,7 @@ from spotladder_infra.topology.cluster import CREATED, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 CRDS = "crds-"
-"""Begins the name of the resource with the CRDs of a chart."""
+"""Prefix of the name of the resource with the CRDs of a chart."""
 
 Report = Callable[[str, str, str], None]
 """Called with a component, its state and details: (`kuberay`, `installing`, `1.6.1`)."""
@@ -40,7 +40,8 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class RolloutSite:
-    """Where a fleet's rollout works on this machine. `folder` has the charts of clusters without internet access."""
+    """The working folders of a fleet's rollout on this machine. `folder` has the charts of clusters without internet
+    access."""
 
     fleet: Fleet
     state: Path
@@ -55,14 +56,14 @@ class RolloutSite:
         return access.target(self.fleet, cluster, self.state)
 
     def stack(self, cluster: Cluster) -> StackIdentities | None:
-        """The identities of the cluster's applied stack; None for a cluster that was not created here."""
+        """The identities of the cluster's applied stack; None for a cluster that spotladder has not created."""
         if cluster.cloud not in CREATED:
             return None
         return identities(terraform.outputs(self.fleet, cluster, self.state / "stacks", self.state))
 
 
 class ClusterPlatform:
-    """The platform layer of one cluster. Raises EnvironmentFailure when the cluster or a chart is out of reach."""
+    """The platform layer of one cluster. Raises EnvironmentFailure if the cluster or a chart is unreachable."""
 
     def __init__(self, place: RolloutSite, cluster: Cluster) -> None:
         self.place = place
@@ -72,7 +73,7 @@ class ClusterPlatform:
         self._desired: tuple[Desired, dict[str, str]] | None = None
 
     def desired(self) -> tuple[Desired, dict[str, str]]:
-        """The releases that the fleet file asks for, and the path of each chart. Charts are looked up once in a run."""
+        """The releases in the fleet file, and the path of each chart. Charts are looked up once in a run."""
         if self._desired is None:
             self._desired = self._looked_up()
         return self._desired
@@ -98,7 +99,8 @@ class ClusterPlatform:
         return Desired(crds, listed), {name: chart.path for name, chart in found.items()}
 
     def _unchanged(self, asked: Iterable[Chart], found: dict[str, charts.LocalChart]) -> None:
-        """A public chart without a pinned digest must have the content that was installed under its version before.
+        """Raises an error if the content of a public chart without a pinned digest differs from the content that was
+        installed under its version before.
 
         Raises:
             EnvironmentFailure: A good rollout of this cluster had another content.
@@ -118,7 +120,7 @@ class ClusterPlatform:
                 )
 
     def check(self) -> None:
-        """Finds what keeps a rollout from succeeding before anything is changed. Raises EnvironmentFailure."""
+        """Raises EnvironmentFailure if the rollout cannot succeed. Changes nothing."""
         self.desired()
         check_kuberay(self.tools, self.cluster)
 
@@ -133,7 +135,7 @@ class ClusterPlatform:
         return list(final.values())
 
     def apply(self, timeout: float, report: Report) -> Good:
-        """Installs what the fleet file asks for. Returns what is installed then. Raises EnvironmentFailure."""
+        """Installs the releases in the fleet file. Returns the installed state. Raises EnvironmentFailure."""
         desired, paths = self.desired()
         return self._apply(desired, self._stack(paths, timeout), report)
 
@@ -148,7 +150,7 @@ class ClusterPlatform:
         return self._apply(Desired(crds, listed), self._stack(self.desired()[1], timeout), report)
 
     def restore(self, good: Good, timeout: float, report: Report) -> Good:
-        """Goes back to a good rollout by Helm's history, and removes the releases that it did not have."""
+        """Restores a good rollout from Helm's history, and removes the releases that it did not have."""
         live = {name: int(entry["revision"]) for name, entry in releases(self.tools).items()}
         # All of them: a release at its good revision may have been changed by hand, and is applied again from there.
         known = {name: revision for name, revision in good.revisions.items() if name in live}

@@ -17,7 +17,7 @@ class Chart:
     """A chart at one version. `source` is an OCI registry, a chart repository, or OWN.
 
     `digest` is the SHA-256 of the packed chart, from DIGESTS. Without one, a cluster records the digest of its first
-    good rollout, and refuses another content under the same version from then on.
+    good rollout; later rollouts reject a different content under the same version.
     """
 
     name: str
@@ -49,7 +49,7 @@ DIGESTS: Mapping[str, str] = MappingProxyType(
 """SHA-256 of packed charts by file name, as their publishers state them.
 
 Enter a digest only from the index of the chart's repository (`digest` in index.yaml) or from a download of your own.
-The charts of Karpenter, JobSet and KubeRay at these versions have none yet: a cluster records theirs.
+The charts of Karpenter, JobSet and KubeRay at these versions are not listed yet: each cluster records their digests.
 Source: index.yaml of nvidia.github.io/k8s-device-plugin as of 2025-10-21.
 """
 

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions of a chart, applied on the server: Helm does not upgrade those of `crds/`."""
+"""CustomResourceDefinitions of a chart, installed by server-side apply: Helm does not upgrade those of `crds/`."""
 
 from __future__ import annotations
 

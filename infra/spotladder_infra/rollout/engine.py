@@ -38,7 +38,7 @@ Program = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the engine does or did to one resource: create, update, delete, same, refresh, …"""
+    """An operation of the engine on one resource: create, update, delete, same, refresh, …"""
 
     resource: str
     operation: str
@@ -48,7 +48,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Callbacks while the engine works: a resource begins, is done, and fails with a message."""
+    """Callbacks of the engine: the operation on a resource begins, is complete, or fails with a message."""
 
     begins: Callable[[Change], None]
     done: Callable[[Change], None]
@@ -78,11 +78,11 @@ class PulumiStack:
         self._run("up", program, watcher)
 
     def preview(self, program: Program, watcher: Watcher) -> None:
-        """The same without changing anything."""
+        """The same, without changes to the cluster."""
         self._run("preview", program, watcher)
 
     def remove(self) -> None:
-        """Deletes the stack and its history. Its releases are not touched."""
+        """Deletes the stack and its history. Its releases stay installed."""
         from pulumi.automation.errors import CommandError  # noqa: PLC0415 – slow to import
 
         with self._held() as run:
@@ -161,7 +161,7 @@ class PulumiStack:
 
 
 def require_engine() -> None:
-    """Asks `pulumi` for its version, which the stacks then know. Raises EnvironmentFailure."""
+    """Reads the version of `pulumi` once, for all stacks. Raises EnvironmentFailure."""
     from spotladder_infra.rollout import automation  # noqa: PLC0415 – slow to import
 
     automation.command()
@@ -183,7 +183,7 @@ REMEDIES = {
     "gs": "check the Google credentials of this shell (gcloud auth application-default login), the role "
     "roles/storage.objectUser on the bucket, and that it exists (spotladder infra state)",
 }
-"""What to do about a state that cannot be opened, by the scheme of its URL."""
+"""The remedy if a state cannot be opened, by the scheme of its URL."""
 
 
 def _closed(url: str, error: str) -> str:
@@ -216,7 +216,7 @@ def _resource(urn: str) -> str:
 
 
 def _reason(text: str) -> str:
-    """The message of an error of a provider, or the last line that says something."""
+    """The message of an error of a provider, or else the last line that is not empty."""
     plain = re.sub(r"<\{%.*?%\}>", "", text)
     lines = [line.strip().removeprefix("stderr: ") for line in plain.splitlines() if line.strip()]
     for line in lines:

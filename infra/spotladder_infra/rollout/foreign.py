@@ -1,4 +1,4 @@
-"""KubeRay in a cluster: the rollout's own, or the one that the user provides, but never both.
+"""Checks that a cluster has one KubeRay: the rollout's own or the user's, but not both.
 
 Two KubeRay operators reconcile the same RayClusters and create each pod twice. Both public ways of installing KubeRay,
 its chart and its manifests, name the Deployment kuberay-operator.
@@ -20,7 +20,7 @@ _VERSION = re.compile(r"v?\d+\.\d+\.\d+")
 
 
 def check_kuberay(tools: Tools, cluster: Cluster) -> None:
-    """Raises EnvironmentFailure when the cluster has two KubeRays after a rollout, or none, or an unsupported one."""
+    """Raises EnvironmentFailure if the cluster would have two KubeRays after a rollout, none, or an unsupported one."""
     name = f"metadata.name={KUBERAY.release}"
     found = tools.items("deployments.apps", "--all-namespaces", f"--field-selector={name}")
     if Provided.KUBERAY in cluster.provides:

@@ -1,7 +1,6 @@
-"""The node image of each pool: as the fleet file pins it, as the cluster has it, and the newest of AWS.
-
-The fleet file owns the pin, so nothing here changes one. A new pin goes to the clusters with `upgrade --apply` or a
-rollout; Karpenter then replaces nodes with the old image when they are empty.
+"""The node image of each pool: the one in the fleet file, the one in the cluster, and the newest one of AWS. This
+module changes nothing: the fleet file pins the images. `upgrade --apply` and rollouts install a new pin; Karpenter then
+replaces nodes with the old image when they are empty.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class PoolImage:
-    """The image of one pool. `old_nodes` of its `nodes` have another one; `newest` is "–" where it is not known."""
+    """The image of one pool. `old_nodes` of its `nodes` have another one; `newest` is "–" if unknown."""
 
     cluster: str
     pool: str
@@ -40,7 +39,7 @@ class PoolImage:
 
 
 def pool_images(tools: Tools, cluster: Cluster, connect: Connect | None = None) -> list[PoolImage]:
-    """The images of the pools for which Karpenter creates nodes; none where something else does.
+    """The images of the pools for which Karpenter creates nodes; empty if another component creates them.
 
     Args:
         tools: helm and kubectl of the cluster.
@@ -68,7 +67,7 @@ def pool_images(tools: Tools, cluster: Cluster, connect: Connect | None = None) 
 
 
 def _advice(pool: str, pinned: str, installed: str, latest: str | None, old_nodes: int) -> str:
-    """What to do next; "–" when nothing is to be done."""
+    """The next step for the user; "–" if none is needed."""
     if latest is not None and () < _release(pinned) < _release(latest):
         return f"set image: {latest} on pool {pool} in the fleet file"
     if installed != pinned:
@@ -92,7 +91,7 @@ def _installed(tools: Tools, cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 
 def _nodes(tools: Tools) -> tuple[Counter[str], Counter[str]]:
-    """How many nodes each pool has, and how many of them Karpenter holds for drifted."""
+    """The number of nodes of each pool, and the number of these that Karpenter reports as drifted."""
     nodes: Counter[str] = Counter()
     old: Counter[str] = Counter()
     for claim in tools.items("nodeclaims.karpenter.sh"):
@@ -104,7 +103,7 @@ def _nodes(tools: Tools) -> tuple[Counter[str], Counter[str]]:
 
 
 def _newest(connect: Connect, cluster: Cluster, pinned: str) -> str | None:
-    """The newest image of the pinned one's family; None where AWS has none."""
+    """The newest image of the family of the pinned one; None if AWS has none."""
     if cluster.cloud is not Cloud.AWS:
         return None
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 – only for clusters on AWS

@@ -14,7 +14,7 @@ ABSENT = "–"
 
 @dataclass(frozen=True, slots=True)
 class ComponentRow:
-    """One component of a cluster. `drift` are the objects that differ from what was installed."""
+    """One component of a cluster. `drift` are the objects that differ from the installed ones."""
 
     cluster: str
     component: str
@@ -30,7 +30,7 @@ class ComponentRow:
 
 
 def inspect(platform: ClusterPlatform, *, compare: bool) -> list[ComponentRow]:
-    """Its components in the order of installation. `compare` also asks the API server for drift, which takes longer."""
+    """Its components in the order of installation. With `compare`, also looks for drift, which takes longer."""
     desired, paths = platform.desired()
     name, tools = platform.cluster.name, platform.tools
     rows = []

@@ -1,4 +1,5 @@
-"""Gives the controller in the home cluster a kubeconfig of another cluster, with a token of a service account there."""
+"""Gives the controller in the home cluster a kubeconfig of a member cluster, with a token of a service account in that
+cluster."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from spotladder_infra.rollout.tools import FIELD_MANAGER, Object, Tools
 
 TOKEN_SECRET = "spotladder-token"  # noqa: S105 – the name of a Secret
 ADDRESS = ("server", "tls-server-name", "proxy-url")
-"""Fields of the user's kubeconfig that the controller's gets as well."""
+"""Fields that are copied from the user's kubeconfig to the controller's."""
 
 TOKEN_TIMEOUT = 30.0
-"""Seconds for the cluster to fill in a new token."""
+"""Timeout in seconds until the cluster has created a new token."""
 
 
 def link(home: Tools, member: Tools, cluster: str) -> None:

@@ -1,4 +1,4 @@
-"""Splits what Helm renders into objects, as text: KubeRay's CRDs are megabytes that take seconds to parse."""
+"""Splits Helm's output into objects, as text: parsing KubeRay's CRDs of several megabytes takes seconds."""
 
 from __future__ import annotations
 

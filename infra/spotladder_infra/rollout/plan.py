@@ -1,4 +1,5 @@
-"""Decides which releases each cluster gets, in which order, with which values; and which clusters go first. Pure."""
+"""Decides which releases each cluster gets, in which order and with which values, and the order of the clusters.
+Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Plan:
 
 
 def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -> Plan:
-    """The releases of a cluster. The controller runs in the home cluster; the others give it its rights.
+    """The releases of a cluster. The controller runs in the home cluster; in the other clusters its chart grants it
+    permissions.
 
     Args:
         stack: The identities of the applied stack. Default: by the names that the stack gives them.
@@ -82,7 +84,7 @@ def plan(fleet: Fleet, cluster: Cluster, stack: StackIdentities | None = None) -
 
 
 def waves(fleet: Fleet, targets: Sequence[str] = ()) -> list[list[str]]:
-    """The clusters in the order of the rollout: the canaries, then the rest. `targets` are the only ones, if given.
+    """The clusters in the order of the rollout: the canaries, then the rest. If `targets` are given, only these.
 
     Without canaries the home cluster is the first wave: it runs the controller, on which all others depend.
     """
@@ -95,7 +97,7 @@ def waves(fleet: Fleet, targets: Sequence[str] = ()) -> list[list[str]]:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
-    """Values of Helm, merged as Helm merges files: maps by key, everything else is replaced."""
+    """Values of Helm, merged as Helm merges files: mappings by key; any other value is replaced."""
     found = dict(base)
     for key, value in over.items():
         known = found.get(key)
@@ -125,7 +127,8 @@ def _gpu_device_plugin(cluster: Cluster) -> Values:
 
 
 def _karpenter_replicas(cluster: Cluster) -> int:
-    """Replicas of Karpenter: its charts put one on each node, so a second one would stay pending on a single node."""
+    """The number of replicas of Karpenter: its charts place one on each node, so on a single node a second one would
+    stay pending."""
     zones = len(zones_of(cluster)) if cluster.cloud is Cloud.GCP else 1
     return min(KARPENTER_REPLICAS, cluster.system.count * zones)
 
@@ -138,7 +141,7 @@ def _karpenter_aws(cluster: Cluster, stack: StackIdentities) -> Values:
         "replicas": _karpenter_replicas(cluster),
         "serviceAccount": {"name": names.KARPENTER_ACCOUNT},
         "settings": settings,
-        # The nodes' metadata service answers one hop away only: pods do not learn the region from it.
+        # Pods cannot read the region from the nodes' metadata service: its hop limit is 1.
         "controller": {"env": [{"name": "AWS_REGION", "value": cluster.region}]},
         **_placement(cluster),
     }

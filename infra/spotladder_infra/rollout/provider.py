@@ -1,8 +1,8 @@
 """Pulumi's resources: a Helm release, and the CRDs of a chart.
 
-The engine runs this module in a separate process. What differs between machines – kubeconfig, paths of charts, time
-limits – comes to it through the environment, so that the state holds none of it; the state has names, versions, digests
-and values.
+The engine runs this module in a separate process. Settings that differ between machines (kubeconfig, paths of charts,
+time limits) are passed in the environment, so that the state does not contain them; the state has names, versions,
+digests and values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Properties = dict[str, Any]
 class Context:
     """The settings of a provider on this machine.
 
-    `charts` are paths by chart name; `restore` are the Helm revisions to go back to, by release; None in a rollout.
+    `charts` are paths by chart name; `restore` are the Helm revisions to restore, by release; None in a rollout.
     """
 
     kubeconfig: str
@@ -65,11 +65,11 @@ class ReleaseProvider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: Properties) -> CreateResult:
-        """Installs the release, or goes back to a revision of its history."""
+        """Installs the release, or restores a revision of its history."""
         return CreateResult(props["release"], {**props, **self._changed(props)})
 
     def update(self, _id: str, _olds: Properties, _news: Properties) -> UpdateResult:
-        """Upgrades the release, or goes back to a revision of its history."""
+        """Upgrades the release, or restores a revision of its history."""
         return UpdateResult({**_news, **self._changed(_news)})
 
     def _changed(self, props: Properties) -> Properties:
@@ -84,7 +84,7 @@ class ReleaseProvider(ResourceProvider):
         return {"revision": str(made), "drift": "[]"}
 
     def read(self, id_: str, props: Properties) -> ReadResult:
-        """The live release; an empty id when it is gone."""
+        """The live release; an empty id if it does not exist."""
         release = Release(_context().tools, id_, props["namespace"])
         with _one_line():
             live = release.live(expected=int(props.get("revision") or 0))
@@ -149,7 +149,7 @@ def _difference(olds: Properties, news: Properties, fields: tuple[str, ...], rep
 
 
 class _one_line:  # noqa: N801 – reads as a statement
-    """Errors reach the engine as their message alone."""
+    """Passes only the message of an error to the engine."""
 
     def __enter__(self) -> None:
         return None

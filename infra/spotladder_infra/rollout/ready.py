@@ -1,4 +1,4 @@
-"""Waits until the workloads of a release are ready, and says early why they will not be."""
+"""Waits until the workloads of a release are ready, and fails early if they cannot become ready."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 POLL_INTERVAL = 1.0
 FAST_POLL_INTERVAL = 0.25
 FAST_POLL_PERIOD = 10.0
-"""Seconds in which a workload is looked at more often: most are ready by then."""
+"""Seconds during which a workload is polled more often: most are ready by then."""
 
 IMAGE_GRACE_PERIOD = 20.0
-"""Seconds in which a registry may recover before a pod without its image fails the release."""
+"""Seconds for which a pod may lack its image before the release fails: a registry may recover."""
 
 FATAL = ("ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError")
-"""Reasons of waiting containers that no time heals."""
+"""Reasons of waiting containers that do not go away with time."""
 
 RETRIED = ("ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff")
-"""Reasons that may pass within IMAGE_GRACE_PERIOD."""
+"""Reasons that may go away within IMAGE_GRACE_PERIOD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def workloads(rendered: str, namespace: str) -> list[AppsObject]:
 
 
 def unready(found: Object) -> str:
-    """Why a workload is not ready; "" when it is. As `kubectl rollout status` decides it."""
+    """Why a workload is not ready, by the rules of `kubectl rollout status`; "" if it is ready."""
     status, spec = found.get("status", {}), found.get("spec", {})
     name = f"{found['kind']} {found['metadata']['name']}"
     if status.get("observedGeneration", 0) < found["metadata"].get("generation", 0):
@@ -70,7 +70,7 @@ def unready(found: Object) -> str:
 
 
 def blocked(pods: Iterable[Object]) -> tuple[str, bool]:
-    """Why pods cannot start, and whether waiting is useless; ("", False) when nothing says so."""
+    """Why pods cannot start, and whether waiting is useless; ("", False) without a known reason."""
     found = ("", False)
     for pod in pods:
         if "deletionTimestamp" in pod["metadata"]:
@@ -152,8 +152,8 @@ def established(
 ) -> None:
     """Waits until the API server serves the resources of these CRDs, named `rayjobs.ray.io`.
 
-    It asks for the list of each group's resources, which has only those of established CRDs: the CRDs of KubeRay are
-    megabytes, and `kubectl wait` takes more than a second to read them.
+    It requests the list of each group's resources, which contains only those of established CRDs. `kubectl wait` takes
+    more than a second to read KubeRay's CRDs of several megabytes.
 
     Raises:
         EnvironmentFailure: Some are not served after `timeout` seconds.
@@ -182,7 +182,7 @@ def _served(tools: Tools, group: str) -> set[str]:
 
 
 def _raw(tools: Tools, path: str) -> Object:
-    """What the API server answers to a GET of this path; {} if it does not know the path."""
+    """The API server's response to a GET of this path; {} if it does not know the path."""
     try:
         found: Object = json.loads(tools.kubectl("get", "--raw", path))
     except CommandFailure as failure:

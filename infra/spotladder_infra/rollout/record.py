@@ -79,7 +79,7 @@ def add(tools: Tools, good: Good) -> None:
 
 
 def digest_of(goods: list[Good], chart: str, version: str) -> str:
-    """The digest with which good rollouts installed a chart, as a release or for its CRDs; "" when none did."""
+    """The digest of the chart that good rollouts installed, as a release or for its CRDs; "" if none did."""
     for good in reversed(goods):
         listed = [*good.crds, *((entry.chart, entry.version, entry.digest) for entry in good.releases)]
         for name, installed, digest in listed:
@@ -89,7 +89,7 @@ def digest_of(goods: list[Good], chart: str, version: str) -> str:
 
 
 def target(goods: list[Good], live: dict[str, int]) -> Good | None:
-    """The good rollout to go back to: the newest one that differs from the live revisions; None without such a rollout.
+    """The good rollout to restore: the newest one that differs from the live revisions; None without such a rollout.
 
     `live` are the revisions of the releases that rollouts install, without those of others.
     """

@@ -1,7 +1,6 @@
-"""One Helm release: install, restore an earlier revision, compare with what runs, remove.
-
-A failed revision is left as it is, so that its pods and events can be inspected; the next run continues from there. A
-revision that is still pending although its process is gone is removed first: Helm refuses to work beside it.
+"""One Helm release: install, restore an earlier revision, compare with the running objects, remove. A failed revision
+stays, so that its pods and events can be inspected; the next run continues from it. A pending revision whose process is
+gone is removed first: Helm refuses any operation while a revision is pending.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LIVE = "{{.Release.Version}} {{.Release.Info.Status}} {{.Release.Chart.Metadata
 
 HOST_LABEL = "spotladder-host"
 PROCESS_LABEL = "spotladder-process"
-"""Labels of the revisions that a rollout makes: which process on which machine does it."""
+"""Labels of the revisions that a rollout creates: the machine and the process that created them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class Release:
         return int(found["version"])
 
     def restore(self, revision: int, timeout: float) -> int:
-        """Goes back to a revision of Helm's history, and waits until it is ready. Returns the new revision."""
+        """Restores a revision of Helm's history, and waits until it is ready. Returns the new revision."""
         self.clear_pending()
         options = ["--force-conflicts"] if helm_major() >= 4 else []
         self._helm("rollback", self.name, str(revision), f"--history-max={HISTORY}", *options)

@@ -3,7 +3,7 @@
 The order matters. Karpenter's nodes are in no Terraform state, continue to bill, and keep the network from being
 deleted. Only Karpenter can terminate them, so it is uninstalled last.
 
-A cluster that was not created here belongs to its owner: NodePools and releases that no rollout installed stay.
+A cluster that spotladder has not created belongs to the user: NodePools and releases that no rollout installed stay.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OUR_NODEPOOLS = f"app.kubernetes.io/name={POOLS.chart.name}"
 ENDED = ("Succeeded", "Failed", "Suspended")
 
 Report = Callable[[str, str, str], None]
-"""Called with what is being removed, its state and details."""
+"""Called with the component that is being removed, its state and details."""
 
 
 def remove(
@@ -51,9 +51,9 @@ def remove(
     jobs_timeout: float = JOBS_TIMEOUT,
     nodes_timeout: float = NODES_TIMEOUT,
 ) -> None:
-    """Stops what runs in a cluster and uninstalls what a rollout installed. Safe to repeat and to interrupt.
+    """Stops the jobs in a cluster and uninstalls the releases of rollouts. Safe to repeat and to interrupt.
 
-    TieredJobs are suspended: they commit, and another cluster can go on with them. CRDs stay in a cluster of the user.
+    TieredJobs are suspended: they commit, and can continue in another cluster. In the user's own clusters, CRDs stay.
 
     Raises:
         EnvironmentFailure: Jobs or nodes are still there after their time limit; the message names them.
@@ -75,7 +75,7 @@ def remove(
 
 
 def _changes(report: Report) -> Report:
-    """Reports only what is not as it was reported last."""
+    """Reports a component only if its state differs from the last report."""
     last: dict[str, tuple[str, str]] = {}
 
     def changed(what: str, state: str, details: str) -> None:
@@ -87,7 +87,7 @@ def _changes(report: Report) -> Report:
 
 
 def uninstall(tools: Tools, cluster: Cluster, component: Component, report: Report) -> None:
-    """Uninstalls a release. One of a public chart that no rollout installed stays in a cluster of the user."""
+    """Uninstalls a release. In the user's own clusters, a release of a public chart that no rollout installed stays."""
     release = Release(tools, component.release, component.namespace)
     if cluster.cloud not in CREATED and component.chart.source != OWN and not release.installed_by_a_rollout():
         report(component.release, "kept", "no rollout has installed it")
@@ -137,7 +137,7 @@ def _uses(job: Object, fleet: Fleet, cluster: Cluster) -> bool:
 def release_nodes(tools: Tools, cluster: Cluster, timeout: float, report: Report) -> None:
     """Deletes NodePools and waits until Karpenter has terminated their last node.
 
-    In a cluster that was created here these are all NodePools. In a cluster of the user they are those of the fleet.
+    In a cluster that spotladder has created these are all NodePools, in the user's own clusters those of the fleet.
 
     Raises:
         EnvironmentFailure: Nodes are still there after `timeout` seconds; the message names them.

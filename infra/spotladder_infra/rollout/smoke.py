@@ -19,7 +19,7 @@ from spotladder_infra.topology.pool import PoolRole
 
 POLL_INTERVAL = 2.0
 BLOCKED_TIMEOUT = 60.0
-"""Seconds that the smoke job may be blocked because the API server refuses its pods."""
+"""Maximum seconds for which the API server may refuse the pods of the smoke job."""
 
 DELETE_TIMEOUT = "180s"
 

@@ -51,7 +51,7 @@ REMEDIES: Sequence[tuple[re.Pattern[str], str]] = (
         "check that the API server runs and that this machine reaches it: kubectl --context {context} version",
     ),
 )
-"""What to do about failures of the connection to a cluster, by the text of kubectl or helm; the first match counts."""
+"""Remedies for failures of the connection to a cluster, by the text of kubectl or helm; the first match applies."""
 
 
 class CommandFailure(EnvironmentFailure):
@@ -71,7 +71,7 @@ def require(*names: str) -> None:
 
 @cache
 def helm_major() -> int:
-    """The major version of helm: 4 applies on the server, 3 does not."""
+    """The major version of helm: 4 uses server-side apply, 3 does not."""
     text = _run(["helm", "version", "--template", "{{.Version}}"], {}, None).stdout
     return int(text.removeprefix("v").partition(".")[0] or 3)
 
@@ -94,7 +94,7 @@ class Tools:
         return _checked(command, self.target.environment(), given, self.timeout)
 
     def get(self, *arguments: str) -> Object | None:
-        """An object or a list as JSON; None when it does not exist, or its kind does not."""
+        """An object or a list as JSON; None if it or its kind does not exist."""
         try:
             text = self.kubectl("get", *arguments, "--ignore-not-found", "-o", "json")
         except CommandFailure as error:

@@ -1,7 +1,7 @@
 """The upgrade of a cluster's platform while jobs run: Karpenter removes no node meanwhile.
 
-A new Karpenter or a new node image makes nodes drift. The chart of the pools holds all of them for the time of the
-upgrade: its budgets allow no disruption. Nodes with the old image go when they are empty.
+A new Karpenter or a new node image makes nodes drift. During the upgrade the chart of the pools holds all nodes: its
+disruption budgets allow no disruption. Afterwards Karpenter removes nodes with the old image when they are empty.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ EMPTY = ": Empty/"
 
 @dataclass(frozen=True, slots=True)
 class UpgradeStage:
-    """A part of an upgrade, in order. `gate` must hold before it begins; `by` does it."""
+    """A stage of an upgrade. `gate` is the requirement for its begin, `by` the command or component that performs
+    it."""
 
     cluster: str
     stage: str
@@ -109,7 +110,7 @@ def _images_stage(platform: ClusterPlatform) -> UpgradeStage:
 
 
 def _kubernetes_gate(now: str, wanted: str, listed: Sequence[InstalledRelease]) -> str:
-    """One minor at a time, and Karpenter must support it."""
+    """Upgrade by one minor version at a time, to a version that Karpenter supports."""
     if versions.parse(wanted) < versions.parse(now):
         return f"refused: {wanted} is older than {now}"
     if versions.parse(wanted)[1] - versions.parse(now)[1] > 1:
@@ -148,7 +149,7 @@ def _refuse_skipped_minor(platform: ClusterPlatform) -> None:
 
 
 def upgrade(platform: ClusterPlatform, home: Tools, timeout: float, report: Report) -> Good:
-    """Upgrades the releases of a cluster while its nodes are held. Returns what is installed then.
+    """Upgrades the releases of a cluster while its nodes are held. Returns the installed state.
 
     Raises:
         InvalidSpec: The fleet file skips a minor version of Kubernetes. Nothing was changed.

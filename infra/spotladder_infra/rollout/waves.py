@@ -1,7 +1,7 @@
-"""Rolls a change out to the clusters of a fleet, wave after wave, and stops at the first failure.
+"""Applies a change to the clusters of a fleet in waves, and stops at the first failure.
 
 A cluster is good when its releases are ready and its smoke job has succeeded. The next wave begins when all clusters of
-the one before are good. Completed changes stay: run the same command again to continue.
+the previous wave are good. After a failure, completed changes stay: run the same command again to continue.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ class RolloutOptions:
 
 
 def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
-    """Brings the clusters to what the fleet file asks for.
+    """Installs the state in the fleet file in the clusters.
 
     Raises:
         InvalidSpec: The chosen clusters cannot be rolled out in this order.
-        EnvironmentFailure: A chart or a cluster is out of reach, or another KubeRay runs there; nothing was changed.
+        EnvironmentFailure: A chart or a cluster is unreachable, or the cluster has another KubeRay; nothing was
+            changed.
     """
     ordered = waves(place.fleet, options.targets)
     platforms = {name: ClusterPlatform(place, place.fleet.cluster(name)) for wave in ordered for name in wave}
@@ -99,7 +100,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
 
 
 def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
-    """Upgrades the clusters, wave after wave, while their nodes are held. Raises as `rollout` does."""
+    """Upgrades the clusters in waves, while their nodes are held. Raises as `rollout` does."""
     ordered = waves(place.fleet, options.targets)
     home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     lock = threading.Lock()
@@ -124,7 +125,7 @@ def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
 def run_waves(
     ordered: Sequence[Sequence[str]], concurrency: int, one: Callable[[str], ClusterResult]
 ) -> list[ClusterResult]:
-    """Calls `one` for each cluster, wave after wave; after a failure no further cluster is begun."""
+    """Calls `one` for each cluster, in waves; starts no further cluster after a failure."""
     results: dict[str, ClusterResult] = {
         name: ClusterResult(name, ClusterOutcome.UNTOUCHED) for wave in ordered for name in wave
     }
@@ -152,7 +153,7 @@ def run_waves(
 
 
 def rollback(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
-    """Takes clusters back to their last good rollout: one after the other, the home cluster last."""
+    """Restores the last good rollout of each cluster: one after the other, the home cluster last."""
     results = []
     names = [name for wave in reversed(waves(place.fleet, options.targets)) for name in reversed(wave)]
     for name in names:
@@ -198,10 +199,10 @@ def _smoke(
 
 
 def _check(platforms: Sequence[ClusterPlatform], concurrency: int) -> None:
-    """Finds what keeps the rollout from succeeding, in all clusters at the same time.
+    """Checks all clusters at the same time before the rollout.
 
     Raises:
-        EnvironmentFailure: What the first of them lacks, or Pulumi does not run.
+        EnvironmentFailure: The rollout cannot succeed in a cluster (the first one in order), or Pulumi does not run.
     """
     for platform in platforms:
         platform.desired()  # one after the other, so that a chart is downloaded once

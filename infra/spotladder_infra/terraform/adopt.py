@@ -1,8 +1,7 @@
-"""Finds what a stack is about to create and what exists already, so that Terraform takes it over instead of failing.
-
-An apply that is killed leaves resources that its state does not name; `destroy` leaves the checkpoint bucket. Both
-carry the tags of fleet and cluster. A resource with the same name and other tags belongs to something else: it is
-reported before anything is created.
+"""Finds existing resources that a stack is about to create, so that Terraform imports them instead of failing. A killed
+apply leaves resources that the state does not contain; `destroy` keeps the checkpoint bucket. Both have the tags of
+fleet and cluster. A resource with the same name and other tags belongs to another owner: it is reported before anything
+is created.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ _CLOUDS = {Cloud.AWS: existing_aws.existing, Cloud.GCP: existing_gcp.existing}
 
 
 def imports(fleet: Fleet, cluster: Cluster, folder: Path, planned: Sequence[Planned]) -> dict[str, str]:
-    """Which resources of the plan to take over: address → id for Terraform.
+    """The resources of the plan to import: address → id for Terraform.
 
     Raises:
-        EnvironmentFailure: A name belongs to something else (one line for each), or the cloud refuses.
+        EnvironmentFailure: A name belongs to another owner (one line for each), or the cloud refuses.
     """
     creates = {entry.address for entry in planned if entry.action is Action.CREATE}
     if not creates:

@@ -22,7 +22,7 @@ from spotladder_infra.topology.cluster import CREATED, Cluster
 from spotladder_infra.topology.fleet import Fleet
 
 _SYNTH = threading.Lock()
-"""cdktn writes the stacks of one run at a time; clusters of a rollout are worked on by several threads."""
+"""Held while cdktn writes the stacks: it is not thread-safe, and a rollout uses several threads."""
 
 
 def stacks_of(
@@ -33,11 +33,11 @@ def stacks_of(
     *,
     on_interrupt: Callable[[], None] | None = None,
 ) -> list[TerraformStack]:
-    """Writes the stacks of these clusters anew, in the order of the file; those that exist already have none.
+    """Writes the stacks of these clusters, in the order of the file; existing clusters have none.
 
     Args:
         out: Folder for the stacks.
-        state: Folder for what outlives a run: local state, outputs, versions of providers.
+        state: Folder for data that is kept between runs: local state, outputs, versions of providers.
         on_interrupt: Called when a running command was asked to stop.
 
     Raises:
@@ -68,7 +68,7 @@ def planned(fleet: Fleet, stack: TerraformStack) -> list[Planned]:
     The plan is kept in the stack's folder for `Stack.apply`.
 
     Raises:
-        EnvironmentFailure: Terraform fails, or a name belongs to something else.
+        EnvironmentFailure: Terraform fails, or a name belongs to another owner.
     """
     stack.init()
     stack.drop_plan()
@@ -83,7 +83,7 @@ def planned(fleet: Fleet, stack: TerraformStack) -> list[Planned]:
 def outputs(fleet: Fleet, cluster: Cluster, out: Path, state: Path) -> ClusterOutputs:
     """The outputs of a created cluster's stack for the platform layer.
 
-    Read from what `bootstrap` wrote below `state`; where that is missing, from Terraform's state.
+    Read from the file that `bootstrap` wrote below `state` or, if that is missing, from Terraform's state.
 
     Raises:
         EnvironmentFailure: The stack was never applied, its outputs have another version or are those of another
@@ -115,11 +115,11 @@ def record(stack: TerraformStack, state: Path) -> ClusterOutputs:
 
 
 def discard(cluster: str, state: Path) -> None:
-    """Removes the outputs of a cluster that is gone."""
+    """Removes the outputs of a deleted cluster."""
     with suppress(FileNotFoundError):
         path_of(cluster, state).unlink()
 
 
 def path_of(cluster: str, state: Path) -> Path:
-    """Where the outputs of a cluster are written."""
+    """The path of the file with the outputs of a cluster."""
     return state / "outputs" / f"{cluster}.json"

@@ -59,7 +59,7 @@ def concern_of(address: str) -> str:
 
 
 def by_concern(planned: Iterable[Planned]) -> list[Line]:
-    """The plan's lines in a fixed order, without concerns that stay as they are."""
+    """The plan's lines in a fixed order, without unchanged concerns."""
     counts = Counter((concern_of(entry.address), entry.action) for entry in planned)
     lines = [
         Line(
@@ -75,7 +75,7 @@ def by_concern(planned: Iterable[Planned]) -> list[Line]:
 
 
 def counted(planned: Iterable[Planned]) -> str:
-    """The plan in words: "94 to create, 1 to change"; "no change" for an empty one."""
+    """The plan as text: "94 to create, 1 to change"; "no change" for an empty one."""
     counts = Counter(Action.IMPORT if entry.taken_over else entry.action for entry in planned)
     words = {
         Action.CREATE: "create",

@@ -1,4 +1,4 @@
-"""What Terraform prints with -json, line by line, as typed events. Pure.
+"""Parses the lines that Terraform prints with -json into typed events. Pure.
 
 The format is Terraform's machine-readable UI, version 1; OpenTofu prints the same. Lines of other kinds are ignored.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Action(StrEnum):
-    """What happens to a resource."""
+    """The action on a resource."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -25,7 +25,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One resource that the plan changes. `imported`: it exists already, is taken over, and then changed."""
+    """One resource that the plan changes. `imported`: it exists already, is imported, and then changed."""
 
     address: str
     action: Action
@@ -39,7 +39,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Work on a resource has begun."""
+    """Terraform has begun to change a resource."""
 
     address: str
     action: str
@@ -47,7 +47,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Work on a resource has ended. `seconds` as Terraform counts them."""
+    """Terraform has changed a resource. `seconds` is the duration that Terraform reports."""
 
     address: str
     action: str
@@ -71,7 +71,7 @@ _ACTIONS = {str(action) for action in Action}
 
 
 def parse(line: str) -> Event | None:
-    """The event of one line, or None for a line that says nothing about a resource or a problem."""
+    """The event of one line; None for a line that is about neither a resource nor a diagnostic."""
     try:
         data = json.loads(line)
     except ValueError:

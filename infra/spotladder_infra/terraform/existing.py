@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """A resource of the plan that exists. `tags` is None where the resource has none: it belongs to one that has."""
+    """A resource of the plan that exists. `tags` is None for a resource without tags of its own: it belongs to a
+    resource with tags."""
 
     address: str
     identifier: str

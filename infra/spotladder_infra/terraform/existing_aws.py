@@ -1,4 +1,4 @@
-"""Which resources of a stack exist in an AWS account."""
+"""Finds the resources of a stack that exist in an AWS account."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"^\$\{([a-z0-9_]+)\.([A-Za-z0-9_-]+)\.[a-z_]+\}$")
 
 
 def existing(cluster: Cluster, stack: Mapping[str, Any], creates: set[str]) -> list[Existing]:
-    """The resources at `creates` that exist. Raises EnvironmentFailure.
+    """The resources at the addresses `creates` that exist. Raises EnvironmentFailure.
 
     Args:
         stack: The stack's configuration.
@@ -175,7 +175,7 @@ class _Lookup:
     def _keys(self, provider: str | None) -> Iterator[Existing]:
         """The keys of a provider's region.
 
-        Keys have no names: one is known by its alias, or by its tags and description where the alias is missing.
+        Keys have no names: a key is identified by its alias or, without one, by its tags and description.
         """
         client = self._client("kms", provider)
         found: dict[str, Existing] = {}
@@ -227,7 +227,7 @@ class _Lookup:
             if address := wanted.get(tags.get("Name", "")):
                 found.setdefault(address, []).append(Existing(address, entry[key], tags))
         for candidates in found.values():
-            if len(candidates) == 1:  # of several, none can be chosen: `destroy` lists them
+            if len(candidates) == 1:  # several candidates: none is imported, and `destroy` lists them
                 yield candidates[0]
 
     def _routes(self) -> Iterator[Existing]:

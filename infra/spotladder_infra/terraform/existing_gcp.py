@@ -1,8 +1,8 @@
-"""Which resources of a stack exist in a Google Cloud project.
+"""Finds the resources of a stack that exist in a Google Cloud project.
 
 A cluster, a bucket and a repository have labels; networks, service accounts and roles have the same in their
 description. Subnetworks and routers belong to their network, node pools to their cluster. IAM bindings are not looked
-for: Terraform creates one that exists already without an error.
+up: Terraform creates an existing binding without an error.
 """
 
 from __future__ import annotations

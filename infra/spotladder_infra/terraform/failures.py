@@ -1,4 +1,4 @@
-"""Terraform's errors as one line each: what went wrong, where, and what to do. Pure."""
+"""Formats Terraform's errors as one line each: the error, its location and the remedy. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spotladder_infra.terraform.events import Diagnostic
 
 
 class Kind(StrEnum):
-    """The kind of an error, by what the user has to do."""
+    """The kind of an error, which determines the remedy."""
 
     LOCKED = "locked"
     CREDENTIALS = "credentials"
@@ -82,7 +82,7 @@ _LOCK_FIELD = re.compile(r"^\s*(ID|Operation|Who|Created):\s*(.+?)\s*$", re.MULT
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The holder of a state's lock. A field is empty when Terraform does not print it."""
+    """The holder of a state's lock. A field is empty if Terraform does not print it."""
 
     identifier: str
     operation: str
@@ -125,7 +125,7 @@ def explain(cluster: str, diagnostics: Sequence[Diagnostic], *, unlock: str = ""
 
 
 _ONE_CAUSE = frozenset({Kind.LOCKED, Kind.CREDENTIALS, Kind.ACCOUNT, Kind.PROVIDER, Kind.PINNED, Kind.BACKEND})
-"""Kinds that are reported once: Terraform adds the cloud's message for the same cause as a second error."""
+"""Kinds that are reported once: Terraform repeats the cloud's message for the same cause as a second error."""
 
 
 def _line(cluster: str, diagnostic: Diagnostic, unlock: str, lock_file: str) -> str:

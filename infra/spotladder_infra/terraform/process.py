@@ -25,7 +25,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The result of a command. `output` has both streams where no `on_line` took the first."""
+    """The result of a command. `output` has both streams, or without standard output if `on_line` gets that."""
 
     code: int
     output: str
@@ -50,7 +50,7 @@ def run(
         environment: All of its environment.
         on_start: Gets the process id.
         on_line: Gets each line of standard output as it is printed.
-        on_interrupt: Called when the first interrupt was forwarded.
+        on_interrupt: Called after the first interrupt was forwarded.
 
     Raises:
         EnvironmentFailure: The program cannot be started.

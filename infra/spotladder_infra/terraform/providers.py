@@ -1,7 +1,6 @@
-"""The versions of Terraform's providers: those that a stack needs, and the one that earlier runs have chosen.
-
-The first run takes the newest version that fits and writes it to a lock file beside the fleet's state. Later runs use
-the same version for all stacks of the cloud, also when the fleet file comes to need a newer one.
+"""The versions of Terraform's providers: those that a stack supports, and the one that earlier runs have chosen. The
+first run chooses the newest supported version and writes it to a lock file beside the fleet's state. Later runs use the
+same version for all stacks of the cloud, even if a changed fleet file needs a newer one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ AWS = ">= 5.95.0, < 7.0.0"
 """Only arguments that all of these versions have are used; the tests apply the stack with version 5."""
 
 PROTECTED_AWS = ">= 6.9.0, < 7.0.0"
-"""Versions that can protect a cluster from deletion."""
+"""Versions that support deletion protection of clusters."""
 
 GOOGLE = ">= 7.0.0, < 8.0.0"
 
@@ -28,7 +27,7 @@ _CONDITION = re.compile(r"(>=|<)\s*([0-9.]+)")
 
 
 def required(cluster: Cluster) -> str:
-    """The versions of its cloud's provider that the stack of a cluster works with, as a constraint."""
+    """The versions of the cloud's provider that the stack of a cluster supports, as a constraint."""
     if cluster.cloud is Cloud.GCP:
         return GOOGLE
     return PROTECTED_AWS if cluster.deletion_protection else AWS

@@ -45,9 +45,11 @@ class TerraformStack:
     """A stack that was written to `folder`. Commands raise TerraformFailed and TerraformInterrupted.
 
     Args:
-        lock_file: Keeps the providers' versions beside the fleet's state, so that all stacks of a cloud use the same.
-        run_file: Stores which process holds the state's lock. A lock whose process was killed is released.
-        on_interrupt: Called when a command was asked to stop.
+        lock_file: The file with the providers' versions beside the fleet's state, so that all stacks of a cloud use the
+            same versions.
+        run_file: The file that records which process holds the state's lock. A lock whose process was killed is
+            released.
+        on_interrupt: Called when a running command was asked to stop.
     """
 
     tool: Tool
@@ -59,7 +61,7 @@ class TerraformStack:
     on_interrupt: Callable[[], None] | None = None
 
     def init(self) -> None:
-        """Installs providers and connects to the state. Repeatable."""
+        """Installs providers and connects to the state. Idempotent."""
         own = self.folder / LOCK_FILE
         if self.lock_file is not None and self.lock_file.exists() and not own.exists():
             own.write_bytes(self.lock_file.read_bytes())
@@ -69,7 +71,7 @@ class TerraformStack:
             self.lock_file.write_bytes(own.read_bytes())
 
     def plan(self, *, destroy: bool = False, targets: Sequence[str] = ()) -> list[Planned]:
-        """Compares stack and cloud, and keeps the plan for `apply`. Returns what it would do."""
+        """Compares the stack with the cloud, and stores the plan for `apply`. Returns the planned changes."""
         arguments = [f"-out={PLAN}", f"-lock-timeout={LOCK_TIMEOUT}", *(["-destroy"] if destroy else [])]
         events = self._streamed("plan", *arguments, *(f"-target={target}" for target in targets))
         return [event for event in events if isinstance(event, Planned)]
@@ -80,7 +82,7 @@ class TerraformStack:
         (self.folder / IMPORTS).write_text(json.dumps({"import": blocks}, indent=1), encoding="utf-8")
 
     def apply(self, on_event: OnEvent | None = None) -> list[Finished]:
-        """Carries out the plan that `plan` has kept; removes it afterwards. Returns what was done."""
+        """Applies the stored plan and removes it. Returns the changes."""
         try:
             events = self._streamed("apply", f"-lock-timeout={LOCK_TIMEOUT}", PLAN, on_event=on_event)
         finally:
@@ -88,12 +90,12 @@ class TerraformStack:
         return [event for event in events if isinstance(event, Finished)]
 
     def drop_plan(self) -> None:
-        """Removes the kept plan and its imports."""
+        """Removes the stored plan and its imports."""
         for name in (PLAN, IMPORTS):
             (self.folder / name).unlink(missing_ok=True)
 
     def output(self) -> object:
-        """The outputs for the layer above as Terraform has them; None before the first apply."""
+        """The outputs for the platform layer as Terraform returns them; None before the first apply."""
         found = json.loads(self._text("output", "-json", "-no-color"))
         return found[NAME]["value"] if NAME in found else None
 
@@ -108,7 +110,7 @@ class TerraformStack:
         return [address for address in listed if not address.startswith("data.") and ".data." not in address]
 
     def forget(self, addresses: Sequence[str]) -> None:
-        """Takes resources out of the state; they stay in the cloud."""
+        """Removes resources from the state; they stay in the cloud."""
         if addresses:
             self._unlocking(lambda: self._text("state", "rm", f"-lock-timeout={LOCK_TIMEOUT}", *addresses))
 

@@ -1,4 +1,4 @@
-"""Checks of the EKS add-ons: names, pinned versions, and what EKS offers."""
+"""Checks of the EKS add-ons: their names, their pinned versions, and whether EKS offers these."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OfferedAddon:
 
     @property
     def problem(self) -> str:
-        """Why the cluster cannot have it, and what to do; "" when it can."""
+        """Why the cluster cannot have this add-on, and the remedy; "" if it can."""
         if self.wanted is None and self.default is None:
             return f"EKS offers no version of add-on {self.name}: choose another Kubernetes version"
         if self.offered or self.wanted is None:

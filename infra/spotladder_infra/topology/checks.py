@@ -1,6 +1,6 @@
 """Rules between the objects of a fleet, and between the fleet and what its clouds offer.
 
-Every rule is one function that yields what it finds. An error stops; a warning names a risk or a cost.
+Every rule is one function that yields findings. An error makes the fleet invalid; a warning names a risk or a cost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spotladder_infra.topology.identity_checks import IDENTITY_CHECKS
 from spotladder_infra.topology.pool_checks import POOL_CHECKS
 
 LONGEST_NAME = {Cloud.AWS: 38, Cloud.GCP: 20}
-"""Characters of a cluster's name, so that the names of its roles and service accounts fit the cloud's limits."""
+"""Maximum length of a cluster's name, so that the names of its roles and service accounts fit the cloud's limits."""
 
 RESERVED_NAMESPACES = frozenset({"default", "spotladder-system", "kuberay-system", "jobset-system"})
 
@@ -36,7 +36,7 @@ _INTERNET = "0.0.0.0/0"
 
 
 def check(fleet: Fleet, today: date) -> list[FleetFinding]:
-    """All problems and risks. `today` decides which versions are near the end of their support."""
+    """All errors and warnings. `today` is the date by which a version is near the end of its support."""
     return [found for rule in CHECKS for found in rule(fleet, today)]
 
 
@@ -44,7 +44,7 @@ def check(fleet: Fleet, today: date) -> list[FleetFinding]:
 
 
 def unique_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Names are unique; those of pools in the whole fleet, because a CapacityTier has no namespace."""
+    """Check that names are unique; pool names in the whole fleet, because a CapacityTier has no namespace."""
     spec = fleet.spec
     for field in ("clusters", "buckets", "teams"):
         yield from _twice(
@@ -55,7 +55,7 @@ def unique_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def known_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Every reference to another object of the file names one that exists."""
+    """Check that every reference to another object of the file names an existing one."""
     spec = fleet.spec
     clusters = [entry.name for entry in spec.clusters]
     buckets = [entry.name for entry in spec.buckets]
@@ -101,7 +101,7 @@ def name_lengths(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def tags(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Tags are allowed by the clouds that get them."""
+    """Check that the tags are valid in the clouds that get them."""
     clouds = {cluster.cloud for cluster in fleet.spec.clusters}
     for key, value in fleet.spec.tags.items():
         path = ("spec", "tags", key)
@@ -116,7 +116,7 @@ def tags(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """No two ranges overlap, inside a cluster or between clusters, so that clusters can be peered."""
+    """Check that no two ranges overlap, inside a cluster or between clusters, so that clusters can be peered."""
     ranges = [
         (
             ("spec", "clusters", index, "network", field),
@@ -139,7 +139,7 @@ def network_ranges(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Nodes without a NAT gateway reach the services of AWS by other means."""
+    """Check that nodes without a NAT gateway reach the services of AWS through endpoints."""
     for index, cluster in created(fleet):
         network = cluster.network
         if cluster.cloud is Cloud.AWS and network.nat is Nat.NONE and not network.interface_endpoints:
@@ -148,7 +148,7 @@ def unreachable_endpoints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """An API server that the whole internet reaches is worth a warning; EKS refuses private ranges for its address."""
+    """Warn about an API server that the whole internet can reach; reject private ranges, which EKS does not accept."""
     for index, cluster in created(fleet):
         for place, allowed in enumerate(cluster.api.allowed):
             if allowed == _INTERNET:
@@ -165,7 +165,7 @@ def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Zones belong to the cluster's region, and those of a pool to the cluster."""
+    """Check that zones belong to the cluster's region, and those of a pool to the cluster."""
     for index, cluster in created(fleet):
         path = ("spec", "clusters", index)
         region = cluster.region or ""
@@ -195,7 +195,7 @@ def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def version_matrix(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Kubernetes, Karpenter, KubeRay and Ray fit together."""
+    """Check that the versions of Kubernetes, Karpenter, KubeRay and Ray are compatible."""
     for index, cluster in created(fleet):
         karpenter = versions.KARPENTER if cluster.cloud is Cloud.AWS else None
         for message in versions.conflicts(kubernetes=cluster.kubernetes, karpenter=karpenter):
@@ -203,7 +203,7 @@ def version_matrix(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def end_of_support(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
-    """The standard support of the Kubernetes version has not ended and does not end soon."""
+    """Check that the standard support of the Kubernetes version has not ended and does not end soon."""
     for index, cluster in created(fleet):
         ends = versions.standard_support_ends(cluster.kubernetes, cluster.cloud)
         if ends is None or ends - today > versions.END_OF_SUPPORT_NOTICE:
@@ -219,7 +219,8 @@ def end_of_support(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
 
 
 def buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """A cluster's bucket is in its cloud, and better in its region: data between regions costs money."""
+    """Check that a cluster's bucket is in its cloud; warn if it is in another region, because that data transfer costs
+    money."""
     for index, cluster in created(fleet):
         path = ("spec", "clusters", index, "bucket")
         bucket = fleet.bucket_of(cluster)
@@ -242,7 +243,7 @@ def buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def replicas(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """A bucket is replicated within AWS only: S3 has no replication to another cloud."""
+    """Check that a bucket is replicated only within AWS: S3 has no replication to another cloud."""
     for index, bucket in enumerate(fleet.spec.buckets):
         if bucket.replicate_to is not None and not regions.is_region(bucket.cloud, bucket.replicate_to):
             message = (
@@ -253,7 +254,7 @@ def replicas(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def state(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """State in local files is lost with the machine."""
+    """Warn about state in local files, which is lost with the machine."""
     if fleet.spec.state is None and any(created(fleet)):
         message = "has no state: Terraform keeps it in local files, for one person on one machine; add state.uri"
         yield FleetFinding(("spec",), message, warning=True)

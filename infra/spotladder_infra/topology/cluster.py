@@ -16,7 +16,7 @@ from spotladder_infra.topology.values import BucketName, Cidr, Email, Minor
 
 
 class Cloud(StrEnum):
-    """Where a cluster comes from."""
+    """How a cluster is provided."""
 
     AWS = "aws"
     GCP = "gcp"
@@ -29,7 +29,7 @@ CREATED = (Cloud.AWS, Cloud.GCP)
 
 
 class Autoscaler(StrEnum):
-    """Which controller makes nodes for pending pods."""
+    """The controller that creates nodes for pending pods."""
 
     KARPENTER = "karpenter"
     COMPUTE_CLASS = "compute-class"

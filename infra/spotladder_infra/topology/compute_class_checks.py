@@ -14,14 +14,14 @@ from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import Pool
 
 LONGEST_CONSOLIDATION = 86400.0
-"""Seconds that GKE leaves a node of a ComputeClass empty at most."""
+"""Maximum seconds for which GKE keeps an empty node of a ComputeClass."""
 
 _TAINT_VALUE = re.compile(r"([a-z0-9][-A-Za-z0-9_.]{1,61})?[A-Za-z0-9]")
 _RESERVED_TAINT = "kubernetes.io"
 
 
 def compute_class_taints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """GKE accepts the keys and values of taints."""
+    """Check that GKE accepts the keys and values of taints."""
     for c, p, pool in _compute_classes(fleet):
         for place, taint in enumerate(pool.taints):
             path = pool_path(c, p, "taints", place)
@@ -37,7 +37,7 @@ def compute_class_taints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def compute_class_consolidation(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """GKE removes empty nodes within a day."""
+    """Check that empty nodes are kept for no longer than GKE allows, a day."""
     for c, p, pool in _compute_classes(fleet):
         if pool.disruption.consolidate_after > LONGEST_CONSOLIDATION:
             longest = format_duration(LONGEST_CONSOLIDATION)

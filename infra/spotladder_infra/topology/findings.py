@@ -22,11 +22,11 @@ class FleetFinding:
 
 
 Check = Callable[[Fleet, date], Iterator[FleetFinding]]
-"""A rule. The date decides which versions and images are old."""
+"""A rule. The date is the one by which versions and images are old."""
 
 
 def created(fleet: Fleet) -> Iterator[tuple[int, Cluster]]:
-    """Clusters that are created in a cloud, with their places."""
+    """Clusters that spotladder creates in a cloud, with their indexes."""
     return ((index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry.cloud in CREATED)
 
 

@@ -1,4 +1,4 @@
-"""Rules for the identities of the controller and of training pods: limits of IAM, and buckets out of reach."""
+"""Rules for the identities of the controller and of training pods: limits of IAM, and buckets without access."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from spotladder_infra.topology.findings import Check, FleetFinding, created
 from spotladder_infra.topology.fleet import Bucket, Fleet
 
 LONGEST_ROLE_POLICY = 10_240
-"""Characters of the inline policies of a role, without whitespace. AWS does not raise this limit."""
+"""Maximum length of the inline policies of a role in characters, without whitespace. AWS does not raise this limit."""
 
 MOST_CONDITIONS = 20
-"""Bindings of one role to one principal with different conditions, in a policy of Google Cloud. A fixed limit."""
+"""Maximum number of bindings of one role to one principal with different conditions in a Google Cloud policy; fixed."""
 
 ANY_ACCOUNT = "1" * 12
 
 
 def role_sizes(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """The policy of the controller's role names each team in each bucket, and fits IAM's limit (AWS)."""
+    """Check that the policy of the controller's role, which names each team in each bucket, fits IAM's limit (AWS)."""
     for _index, cluster in created(fleet):
         if cluster.cloud is not Cloud.AWS:
             continue
@@ -38,7 +38,7 @@ def role_sizes(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def conditions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """The controller has one binding for each team in a bucket (Google Cloud)."""
+    """Check the number of the controller's bindings, one for each team in a bucket (Google Cloud)."""
     home = _home(fleet)
     if home is None or home.cloud is not Cloud.GCP:
         return
@@ -54,7 +54,7 @@ def conditions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def controller_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """The controller reads and writes the commit logs of all jobs, also in the bucket of another cloud."""
+    """Check that the controller has access to the commit logs of all jobs, also in the bucket of another cloud."""
     home = _home(fleet)
     if home is None or fleet.spec.platform.values.get("controller", {}).get("checkpointSecrets"):
         return
@@ -70,7 +70,8 @@ def controller_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def unused_buckets(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """A cluster that is not created here gets no identity for a bucket."""
+    """Check the buckets of existing clusters: spotladder creates no identity for a bucket in a cluster that it has not
+    created."""
     for index, cluster in enumerate(fleet.spec.clusters):
         if cluster.bucket is not None and cluster.cloud not in CREATED:
             message = (

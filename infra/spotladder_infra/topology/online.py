@@ -22,11 +22,11 @@ GCE_NAMES = {
     "nvidia-tesla-t4": "nvidia-t4",
     "nvidia-tesla-v100": "nvidia-v100",
 }
-"""Older accelerators by the name that Compute Engine gives them; the fleet file may use either."""
+"""Older accelerators by their name in Compute Engine; the fleet file may use either name."""
 
 
 def check_online(fleet: Fleet) -> list[FleetFinding]:
-    """Findings for everything that a cloud does not offer this account or project. Raises EnvironmentFailure."""
+    """Findings for each field whose value a cloud does not offer this account or project. Raises EnvironmentFailure."""
     found: list[FleetFinding] = []
     cloud: Google | None = None
     for index, cluster in enumerate(fleet.spec.clusters):
@@ -77,7 +77,7 @@ def aws_findings(client: Any, index: int, cluster: Cluster) -> Iterator[FleetFin
 
 
 def _offered(client: Any, cluster: Cluster) -> dict[str, set[str]]:
-    """The zones of each instance type that the pools name, or that belongs to a family which they name."""
+    """The zones of each instance type that the pools name directly or by its family."""
     wanted = {name for pool in cluster.pools for name in pool.instance_types}
     if families := sorted({f"{family}.*" for pool in cluster.pools for family in pool.families}):
         wanted |= {entry["InstanceType"] for entry in _paged(client, "describe_instance_types", families)}

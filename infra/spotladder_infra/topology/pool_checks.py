@@ -21,14 +21,14 @@ INSTANCE_FORM = {
     Cloud.AWS: (re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+"), "g5.xlarge"),
     Cloud.GCP: (re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+"), "g2-standard-8"),
 }
-"""The form of an instance type on each cloud, and an example."""
+"""The format of an instance type on each cloud, and an example."""
 
 SHORTEST_CONSOLIDATION = 300.0
 """Seconds. A new attempt of a job has its pods pending within this time."""
 
 
 def instance_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Instance types have the form of the cluster's cloud."""
+    """Check that instance types have the format of the cluster's cloud."""
     for c, p, cluster, pool in pools(fleet):
         if cluster.cloud not in CREATED:
             continue
@@ -40,7 +40,8 @@ def instance_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Nodes with EFA are in one zone and one placement group: the distance between nodes limits EFA."""
+    """Check that nodes with EFA are in one zone and one placement group, because EFA needs a short distance between
+    nodes."""
     for c, p, _cluster, pool in pools(fleet):
         if pool.efa and pool.placement_group is None:
             message = "without placementGroup, nodes may be far apart: name a cluster placement group"
@@ -48,7 +49,7 @@ def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def accelerators(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """The instances have the accelerator that the pool names, and the region offers them."""
+    """Check that the instances have the accelerator that the pool names, and that the region offers them."""
     for c, p, cluster, pool in pools(fleet):
         if cluster.cloud not in CREATED:
             continue
@@ -67,7 +68,7 @@ def accelerators(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def node_images(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
-    """Images of nodes on EKS are pinned to a release that is not old."""
+    """Check that node images on EKS are pinned to a release that is not old."""
     for index, cluster in enumerate(fleet.spec.clusters):
         if cluster.cloud is not Cloud.AWS:
             continue
@@ -81,7 +82,7 @@ def node_images(fleet: Fleet, today: date) -> Iterator[FleetFinding]:
 
 
 def heads(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Ray heads have nodes: the pools of workers are tainted, and so are the system nodes."""
+    """Check that there are nodes for Ray heads: worker pools and system nodes are tainted."""
     for index, cluster in created(fleet):
         if cluster.pools and all(pool.role is PoolRole.WORKERS for pool in cluster.pools):
             message = "has no pool with role heads: Ray heads find no node; add one with capacityType on-demand"
@@ -89,7 +90,7 @@ def heads(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def fallback(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """A fleet with spot workers only has no capacity during a spot shortage."""
+    """Warn about a fleet whose worker pools are all spot: it has no capacity during a spot shortage."""
     workers = [pool for _, _, _, pool in pools(fleet) if pool.role is PoolRole.WORKERS]
     if workers and all(pool.capacity_type is CapacityType.SPOT for pool in workers):
         message = (
@@ -99,7 +100,7 @@ def fallback(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def grace(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """A node's grace period covers its pods' grace period and ends with the cloud's notice."""
+    """Check that a node's grace period covers its pods' grace period and ends with the cloud's notice."""
     for c, p, cluster, pool in pools(fleet):
         path = pool_path(c, p, "disruption")
         period = pool.disruption.termination_grace_period
@@ -127,7 +128,7 @@ def grace(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
 
 
 def known_prices(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """The cost of a pool without a price is reported as unknown."""
+    """Warn about a pool without a price, whose cost is reported as unknown."""
     for c, p, cluster, pool in pools(fleet):
         fetched = cluster.cloud is Cloud.AWS and pool.capacity_type is CapacityType.SPOT
         listed = pool.capacity_type is CapacityType.ON_DEMAND and prices.dearest(pool.instance_types) is not None

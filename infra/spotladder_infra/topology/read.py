@@ -1,4 +1,4 @@
-"""Reads a fleet file and reports everything that is wrong with it, each with line and column."""
+"""Reads a fleet file and reports all of its errors, each with line and column."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class FleetFile:
 
 
 def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetFile:
-    """The fleet of a file; `online` asks the clouds about zones, instance types and versions.
+    """The fleet of a file; `online` checks zones, instance types and versions with the clouds.
 
     Raises:
         InvalidSpec: With every problem found.
-        EnvironmentFailure: A cloud cannot be asked.
+        EnvironmentFailure: A cloud does not respond.
     """
     documents = read_documents(path)
     if not documents:

@@ -1,4 +1,4 @@
-"""The kinds of value in a fleet file: each with its check, its message and its JSON schema."""
+"""Value types of the fleet file, each with its validation, its error message and its JSON schema."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 2. A Lease is late when it was not renewed for more than two of these intervals. Only Leases count that the controller
    has seen renewed, by its own clock, and only while other Leases are renewed: otherwise the API server is the cause.
 3. A late Lease is evidence, not proof. The controller then asks the node's kubelet, through the API server, for the
-   last line of a container's log. The node is suspected if the kubelet does not answer either. The question is asked
-   when the Lease will be late by the end of its timeout, and the Leases are listed once more after it.
+   last line of a container's log. The node is suspected if the kubelet does not answer either. The controller sends the
+   request early enough that the Lease is late when the request times out, and lists the Leases once more afterwards.
 4. When the other nodes of a job, or many nodes of the cluster, have stopped at the same time, the cause may be a loss
    of contact: then no node is suspected, and `core.evidence` decides when Kubernetes marks the nodes.
 5. A suspicion ends when the Lease is renewed.
@@ -58,7 +58,7 @@ LONGEST_GAP: Seconds = 15.0
 """Maximum time between two lists. After a longer one no Lease counts as late until it could have been renewed."""
 
 REFUSED_RETRY_INTERVAL: Seconds = 300.0
-"""Interval after which Leases are listed again that may not be listed, or are too many."""
+"""Interval between two tries in a cluster whose Leases may not be listed, or are too many."""
 
 _log = structlog.get_logger("spotladder")
 
@@ -82,7 +82,7 @@ class LeaseTable:
         self._listed_at: Seconds | None = None
 
     def listed(self, leases: Iterable[Object], ticks: Seconds) -> None:
-        """Take in a complete list."""
+        """Record a complete list of Leases."""
         before, gap = self._leases, self._listed_at is not None and ticks - self._listed_at > LONGEST_GAP
         self._leases, self._listed_at = {}, ticks
         for lease in leases:
@@ -135,7 +135,7 @@ class SilenceWatch:
         self._watched: dict[str, _WatchedCluster] = {}
 
     async def run(self) -> None:
-        """List the Leases of all clusters in which pods of attempts run, again and again."""
+        """List the Leases of all clusters in which pods of attempts run, at intervals."""
         while True:
             await self._clock.sleep(POLL_INTERVAL)
             await asyncio.gather(*(self._look(cluster) for cluster in self._clusters))

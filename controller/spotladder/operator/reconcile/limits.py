@@ -2,8 +2,8 @@
 
 A worker counts as a node, as for the cost, from the moment at which its attempt is persisted. The check uses only
 persisted state and existing objects, so a restarted controller gets the same result. Of two jobs with a persisted
-attempt that is not launched, the older job goes first. A standby attempt holds nodes too, and goes after the attempts
-that are to run: it is launched only where there is room beside all of these.
+attempt that is not launched, the older job has precedence. A standby attempt holds nodes too, and every planned attempt
+has precedence over it: it is launched only if there is room beside all of these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What this process keeps of each job between two reconciles. Its loss costs only repeated work."""
+"""The data of each job that this process keeps between two reconciles. If it is lost, work is repeated, and no decision
+changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of API servers that many jobs need at the same time, each read once for all of them."""
+"""Responses of API servers that many jobs need at the same time: each is requested once for all of them."""
 
 from __future__ import annotations
 

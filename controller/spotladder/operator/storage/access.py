@@ -27,7 +27,7 @@ _WHOLE: Mapping[str, tuple[frozenset[str], ...]] = {
         frozenset({"AZURE_STORAGE_ACCOUNT_NAME", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"}),
     ),
 }
-"""The sets of variables that are complete credentials, by vendor. A disk needs none."""
+"""The sets of variables that are complete credentials, by vendor. A folder on a disk needs no credentials."""
 
 _PLACE = {"s3": "AWS_ENDPOINT_URL", "az": "AZURE_STORAGE_ACCOUNT_NAME"}
 """The variable with the endpoint, by vendor."""

@@ -45,7 +45,7 @@ READ_TIMEOUT: Seconds = 20.0
 for its turn, the answers to other reads of the bucket count."""
 
 PROMPT: Seconds = 1.0
-"""Maximum time that a reconcile waits for the outcome to be written: it occupies a worker meanwhile."""
+"""Maximum time that a reconcile, which occupies a worker, waits for the outcome to be written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ PERCENT = (80, 100)
 
 
 def budget(scope: Any, cluster: Cluster, alarm: BudgetAlarm) -> None:
-    """A monthly budget over what carries the cluster's tag, by actual and by forecast cost."""
+    """A monthly budget for all resources with the cluster's tag, with alerts for actual and for forecast cost."""
     notifications = [
         web_services_budgets.AwsBudget.NotificationProperty(
             comparison_operator="GREATER_THAN",

@@ -28,7 +28,7 @@ ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """`name` depends on the cluster, so that what uses it comes after it."""
+    """`name` depends on the cluster, so that resources that use the name are created after the cluster."""
 
     name: str
     endpoint: str
@@ -88,10 +88,9 @@ def control_plane(scope: Any, cluster: Cluster, place: PolicyScope, network: Cre
 
 
 def _node_group(scope: Any, cluster: Cluster, network: CreatedNetwork) -> None:
-    """A second security group for Karpenter's nodes, found by the discovery tag, as the cluster's security group is.
-
-    EFA passes only by rules that name the group itself. They are not added to the security group that EKS creates:
-    EKS owns the rules of that group.
+    """A second security group for Karpenter's nodes. Karpenter finds it by the discovery tag, as it finds the cluster's
+    security group. EFA needs rules that name the group itself. They are not added to the security group that EKS
+    creates, because EKS owns the rules of that group.
     """
     group = vpc.AwsSecurityGroup(
         scope,

@@ -35,9 +35,8 @@ class Ranges:
 
 
 def ranges(cidr: str, zones: int) -> Ranges:
-    """Divides the VPC's range.
-
-    Each zone gets a quarter, or an eighth of it with more than three zones; the last part is for the public subnets.
+    """Divides the VPC's range. Each zone gets a quarter of it or, with more than three zones, an eighth; the last part
+    is for the public subnets.
     """
     blocks = list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=2 if zones <= _FEW_ZONES else 3))
     public = list(blocks[-1].subnets(prefixlen_diff=3))

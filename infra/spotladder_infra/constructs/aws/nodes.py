@@ -1,7 +1,7 @@
 """The system nodes, the role of Karpenter's nodes, and the add-ons.
 
-The add-on for the network and both node roles depend on nothing that is removed earlier than the nodes: nodes that are
-drained still need them, and an interface that is left behind keeps the VPC from being deleted.
+The network add-on and both node roles depend only on resources that Terraform removes after the nodes. Nodes that are
+being drained still need them, and a remaining network interface prevents the deletion of the VPC.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _system_nodes(
         "system",
         cluster_name=plane.name,
         node_group_name="system",
-        version=cluster.kubernetes,  # without it, the nodes stay behind when the control plane is upgraded
+        version=cluster.kubernetes,  # without it, an upgrade of the control plane does not upgrade the nodes
         node_role_arn=own.arn,
         subnet_ids=list(network.subnets),
         ami_type="AL2023_x86_64_STANDARD",

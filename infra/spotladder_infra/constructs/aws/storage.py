@@ -14,13 +14,14 @@ from spotladder_infra.topology.fleet import Bucket
 
 ABORT_UPLOAD_DAYS = 7
 NONCURRENT_DAYS = 30
-"""Days for which versions are kept that spotladder itself has deleted or replaced. Current objects never expire."""
+"""Days for which object versions are kept after spotladder has deleted or replaced them. Current objects never
+expire."""
 
 KEY_DELETION_DAYS = 30
 
 
 def checkpoints(scope: Any, bucket: Bucket, provider: Any | None, replica_provider: Any | None) -> None:
-    """The bucket, and its replica in another region when the file asks for one.
+    """The bucket and, if the fleet file has `replicateTo`, its replica in another region.
 
     Args:
         provider: The provider of the bucket's region; None for that of the cluster.
@@ -35,7 +36,7 @@ def checkpoints(scope: Any, bucket: Bucket, provider: Any | None, replica_provid
 
 
 def _bucket(scope: Any, key: str, name: str, provider: Any | None, *, protect: bool) -> tuple[Any, Any]:
-    """The bucket and its key. Without the key no checkpoint can be read, so both are protected alike."""
+    """The bucket and its key. Without the key no checkpoint can be read, so both have the same protection."""
     from_provider: dict[str, Any] = {"provider": provider} if provider is not None else {}
     lifecycle: dict[str, Any] = {"lifecycle": {"prevent_destroy": True}} if protect else {}
     encryption = kms.AwsKey(

@@ -17,12 +17,12 @@ from spotladder_infra.topology.defaults import zones_of
 
 LOGS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER", "CONTROLLER_MANAGER", "SCHEDULER"]
 LARGEST = {"cpu": 10_000, "memory": 100_000}
-"""Bounds of node auto-provisioning in CPUs and GiB; the limits of pools and teams are what holds."""
+"""Bounds of node auto-provisioning in CPUs and GiB, too high to apply: the limits of pools and teams apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """`name` depends on the resource `cluster`, so that what uses it comes after it."""
+    """`name` depends on the resource `cluster`, so that resources that use the name are created after the cluster."""
 
     cluster: Any
     name: str
@@ -74,7 +74,7 @@ def control_plane(scope: Any, cluster: Cluster, network: CreatedNetwork, node: A
 
 
 def _authorized_networks(cluster: Cluster) -> dict[str, Any] | None:
-    """The addresses that reach the IP endpoints; None where only the DNS endpoint is open, which ignores them."""
+    """The addresses that may connect to the IP endpoints; None if only the DNS endpoint is open, which ignores them."""
     if not cluster.api.allowed:
         return None
     return {
@@ -87,7 +87,7 @@ def _authorized_networks(cluster: Cluster) -> dict[str, Any] | None:
 
 
 def _node_config(node: Any) -> dict[str, Any]:
-    """The default pool is removed at once; until then its nodes have the identity of all others."""
+    """GKE requires a default pool; it is removed at once. Until then its nodes have the same identity as all others."""
     return {
         "service_account": node.email,
         "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
@@ -98,7 +98,7 @@ def _node_config(node: Any) -> dict[str, Any]:
 
 
 def _autoscaling(cluster: Cluster, node: Any) -> dict[str, Any]:
-    """Node auto-provisioning, which ComputeClasses need; off where Karpenter makes the nodes."""
+    """Node auto-provisioning, which ComputeClasses need; disabled if Karpenter creates the nodes."""
     if cluster.autoscaler is Autoscaler.KARPENTER:
         return {"enabled": False}
     accelerators: dict[str, int] = {}

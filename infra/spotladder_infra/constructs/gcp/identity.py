@@ -62,7 +62,7 @@ class Pods:
     number: str
 
     def principal(self, namespace: str, service_account: str) -> str:
-        """The member of IAM policies that stands for the pods of one service account."""
+        """The IAM principal of the pods of one Kubernetes service account."""
         pool = f"projects/{self.number}/locations/global/workloadIdentityPools/{self.project}.svc.id.goog"
         return f"principal://iam.googleapis.com/{pool}/subject/ns/{namespace}/sa/{service_account}"
 
@@ -99,7 +99,7 @@ def node_account(scope: Any, cluster: Cluster, owner: str) -> Any:
 
 
 def controller_access(scope: Any, cluster: Cluster, principals: Pods, after: Any) -> None:
-    """The controller finds the API servers of the project's clusters.
+    """Lets the controller read the addresses of the API servers of the project's clusters.
 
     The identity pool of a project exists as soon as its first cluster does, so every grant to pods is made `after` it.
     """
@@ -114,7 +114,7 @@ def controller_access(scope: Any, cluster: Cluster, principals: Pods, after: Any
 
 
 def karpenter(scope: Any, cluster: Cluster, node: Any, owner: str, after: Any) -> str | None:
-    """Karpenter's service account, described by `owner`; None where GKE itself makes the nodes.
+    """Karpenter's service account, described by `owner`; None if GKE itself creates the nodes.
 
     Its pods may use it `after` the cluster exists, as in `controller_access`.
     """
