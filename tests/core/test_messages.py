@@ -88,6 +88,17 @@ def test_the_message_of_a_shortened_drain_has_its_actual_length() -> None:
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop within 6 s"
 
 
+@pytest.mark.parametrize("missing", ["drain_by", "drain_since"])
+def test_a_drain_of_unknown_length_is_described_without_it(missing: str) -> None:
+    """As in states that an older version has stored."""
+    job = SteppedJob(spec(grace=20)).running()
+    job.edit(suspend=True).see(all_ready(1), after=1)
+    assert job.state.attempt is not None
+    job.state = replace(job.state, attempt=replace(job.state.attempt, **{missing: None}))
+    job.see(all_ready(1), after=20)
+    assert message(job, Reason.GRACE_EXCEEDED) == "did not stop in time"
+
+
 def test_the_message_after_the_last_tier_lists_all_tiers() -> None:
     for end, reason in ((Exhausted.FAIL, Reason.TIERS_EXHAUSTED), (Exhausted.RESTART, Reason.BEGIN_AGAIN)):
         job = SteppedJob(spec(tier("spot-a", 0), exhausted=end)).running()

@@ -203,6 +203,7 @@ def test_an_attempt_suspended_without_a_queue_waits_before_its_start_and_is_lost
     job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand", -1))).running()
     job.see(held(1, *PODS, queue=by_hand), after=5)
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.HEAD_LOST, 1)
+    assert [loss.cause for loss in job.losses] == [Cause.UNKNOWN]
 
 
 def test_a_program_that_succeeded_is_not_preempted_afterwards() -> None:

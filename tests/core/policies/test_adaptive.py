@@ -180,6 +180,31 @@ def test_a_try_to_return_to_capacity_that_is_not_known(ago: float, slack: float,
         assert choice.why.startswith("spot capacity is back with a probability of ")
 
 
+@pytest.mark.parametrize(("spare", "chosen"), [(1.0, "spot"), (-1.0, ON_DEMAND)])
+def test_a_try_to_return_needs_slack_for_its_failure(spare: float, chosen: str) -> None:
+    """A failed try takes two starts and the provisionTimeout; after it the slack must still be enough to leave
+    on-demand."""
+    now, work, failed = 13 * HOUR, 20 * HOUR, 180.0 + 240.0 + 600.0
+    seen = (Spell(False, 0.0, HOUR),)
+    leave = least_slack(shipped(), weights(shipped(), seen), (240.0, 3.0), 0.0, work).leave
+    view = TierView(
+        now=now,
+        current=ON_DEMAND,
+        tiers=(replace(zone("spot", 1.0), provision_timeout=600.0), BACKUP),
+        records=(TierRecord("spot", spells=seen), TierRecord(ON_DEMAND)),
+        open=frozenset({"spot", ON_DEMAND}),
+        available=frozenset({"spot", ON_DEMAND}),
+        live=True,
+        progress=Progress(),
+        deadline=now + work + failed + leave + spare,
+        spent_usd=0.0,
+        outlooks=(TierOutlook("spot", None, 180.0), TierOutlook(ON_DEMAND, True, 240.0)),
+        work=work,
+        remaining=work,
+    )
+    assert Adaptive(shipped()).choose(view).tier == chosen
+
+
 @pytest.mark.parametrize(("overhead", "chosen"), [(0.0, "young"), (5400.0, "old")])
 def test_a_start_prefers_capacity_that_lasts_if_it_takes_long(overhead: float, chosen: str) -> None:
     """One zone is cheaper and has just got capacity, the other has had it for long."""

@@ -135,6 +135,15 @@ def test_uniform_progress_announces_when_it_leaves_on_demand() -> None:
     assert policy.choices[3600.0].tier == SPOT
 
 
+def test_without_any_capacity_a_start_on_demand_depends_on_no_later_spot_capacity() -> None:
+    """So a simulation may skip the ticks until the job may leave on-demand again."""
+    policy = ChoiceRecorder("uniform-progress")
+    run(policy, [False] * 120, JobTimes(work=10 * HOUR, deadline=20 * HOUR, overhead=600.0))
+    begun = next(choice for choice in policy.choices.values() if choice.tier == ON_DEMAND)
+    assert begun.why == "the job is behind uniform progress and no spot capacity is available"
+    assert begun.regardless_of_spot is True
+
+
 def test_an_explanation_is_one_sentence() -> None:
     for name in POLICIES:
         done = run(registry.by_name(name), ([True] * 30 + [False] * 30) * 6, JobTimes())
