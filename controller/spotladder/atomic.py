@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Writes a file atomically: completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def write_text(path: Path, text: str, *, mode: int = 0o666, durable: bool = Fals
     """Replace the file's text in one step: a reader sees the old text or the new one. The folder must exist.
 
     `mode` are the file's permissions, less the umask. A `durable` text is on the disk before it replaces the old one,
-    so that a power cut leaves one of both. Raises OSError; the file is unchanged then.
+    so that after a power cut the file has one of the two. Raises OSError; the file is unchanged then.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:

@@ -8,7 +8,7 @@ from spotladder.exit_code import ExitCode
 
 
 class SpotladderError(Exception):
-    """Base class of spotladder's errors. The message is one line: where, what is wrong, what to do."""
+    """Base class of spotladder's errors. The message is one line: the place, the error and the remedy."""
 
     exit_code: int = 1
 
@@ -36,7 +36,8 @@ class InvalidSpec(SpotladderError):
 
 
 class EnvironmentFailure(SpotladderError):
-    """Something around the job is missing or refuses: bucket, credentials, disk, memory, a port, a package."""
+    """A part of the job's environment is missing or refuses a request: bucket, credentials, disk, memory, a port, a
+    package."""
 
     exit_code = 5
 

@@ -29,7 +29,7 @@ class PriceUnknown(SpotladderError):
 
 
 def sources() -> Mapping[PriceSource, Callable[[CapacityTierSpec], Price]]:
-    """Those that CapacityTiers may name."""
+    """The sources that CapacityTiers may name."""
     return {PriceSource.AWS: lambda spec: aws(spec, _boto3), PriceSource.GCP: table}
 
 

@@ -1,4 +1,4 @@
-"""Kubernetes resources: what each kind is called, and where the API server has it."""
+"""Kubernetes resources: the name of each kind and its path in the API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class APIResource:
-    """A kind of object and where the API server has it. `group` "" is the core group."""
+    """A kind of object and its path in the API. `group` "" is the core group."""
 
     group: str
     version: str

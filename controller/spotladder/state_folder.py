@@ -1,4 +1,4 @@
-"""Where the state of runs on this machine lies: of `spotladder run` and of scripts that run without a job."""
+"""The folder for the state of runs on this machine: of `spotladder run` and of scripts without a job."""
 
 from __future__ import annotations
 

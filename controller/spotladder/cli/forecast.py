@@ -188,7 +188,7 @@ def _proposed(found: Proposal, question: Question) -> str:
 
 
 def assumed(assumptions: Assumptions, question: Question) -> list[str]:
-    """What the forecast assumes, one sentence each."""
+    """The assumptions of the forecast, one sentence each."""
     from spotladder.planner.simulated import OUTAGE
 
     restart = format_duration(assumptions.restart)

@@ -131,7 +131,7 @@ def _installed() -> bool:
 
 
 def _remedy(runs: int) -> str:
-    """What the user must do to get simulated runs."""
+    """The remedy if simulated runs are not possible."""
     if not _installed():
         return "install 'spotladder[sim]'"
     return "give --evictions-per-node-hour" if runs else "omit --runs"

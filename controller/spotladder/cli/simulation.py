@@ -29,7 +29,7 @@ ON_DEMAND = "on-demand"
 
 @dataclass(frozen=True, slots=True)
 class ZoneTraces:
-    """What a zone replays: recorded traces, one per seed, or those of a synthetic market."""
+    """The traces of a zone: recorded ones, one per seed, or those of a synthetic market."""
 
     traces: tuple[Trace, ...] = ()
     synthetic: SyntheticMarket | None = None

@@ -1,4 +1,4 @@
-"""Checks of the files that the simulator and the planner write, before they work."""
+"""Checks, before the simulator or the planner starts, whether their output files can be written."""
 
 from __future__ import annotations
 

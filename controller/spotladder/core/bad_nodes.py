@@ -1,8 +1,8 @@
 """Nodes that an attempt avoids: those on which pods of the job fail again and again although the node lives, and those
 that are suspected.
 
-A node that is reclaimed, drained or silent is not bad, it is gone. The list of bad nodes is bounded, so a program that
-fails everywhere does not rule out a whole cluster. An attempt that no other node can take is followed by one that
+A node that is reclaimed, drained or silent counts as lost, not as bad. The list of bad nodes is bounded, so a program
+that fails everywhere does not rule out a whole cluster. An attempt that no other node can take is followed by one that
 avoids none: `Situation.avoidance_deadline`.
 """
 
@@ -37,7 +37,7 @@ def with_node_failures(state: JobState, pods: Iterable[PodSeen]) -> JobState:
 
 
 def without_node_failures(state: JobState) -> JobState:
-    """The state after the nodes that are left had no capacity: a node that may be bad is better than none."""
+    """The state after the remaining nodes had no capacity: a node that may be bad is better than none."""
     return replace(state, node_failures=())
 
 

@@ -233,9 +233,9 @@ def provision_timed_out(draft: Draft) -> None:
     end it if the nodes that wait for the rest of their gang cost more than idleBudget.
 
     provisionTimeout is suspended during every impediment that has another timer or none; recoveryTimeout is suspended
-    while only the user, or restored contact, can help. An attempt that avoids nodes says nothing about the capacity of
-    its tier: it ends earlier if no other node can take its pods, and the next attempt runs on the same tier and avoids
-    none.
+    while only the user, or restored contact, can help. An attempt that avoids nodes gives no evidence about the
+    capacity of its tier: it ends earlier if no other node can take its pods, and the next attempt runs on the same tier
+    and avoids none.
     """
     tier, seen, since = draft.here.tier, draft.here.attempt_seen, draft.state.waiting_since
     rule = rule_of(draft.here)

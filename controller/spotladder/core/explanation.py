@@ -1,5 +1,5 @@
-"""Explains to users why a job waits: the impediment in a sentence that is stable while the reason is the same, its
-start, and what follows when. Conditions, `get`, the live view and the report show only this.
+"""Explains to users why a job waits: the impediment in a sentence that does not change while the reason is the same,
+its start, and the next step with its time. Conditions, `get`, the live view and the report show only this.
 
 The sentence is written into the job's status, so it has no counts and no lists of pods: those of a large job change
 often.
@@ -19,8 +19,8 @@ from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 
 IDLE_BUDGET = "idleBudget"
-"""The `timer` of a gang that waits for more nodes until its nodes have cost the budget of their tier. It expires at
-another time whenever a node comes or goes."""
+"""The `timer` of a gang that waits for more nodes until its nodes have cost the budget of their tier. Its expiry
+changes with every node that joins or is lost."""
 
 ELASTIC_MIN = "elastic.min"
 """The `timer` of an elastic attempt whose program begins with fewer workers when it expires."""

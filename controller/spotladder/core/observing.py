@@ -81,7 +81,7 @@ def _take_in_progress(draft: Draft) -> None:
 
 def _commit_seconds(draft: Draft) -> Seconds:
     """The longest duration of a commit, this one included: as the log records it, or from the request to commit until
-    the commit was seen."""
+    the commit was observed."""
     attempt = draft.state.attempt
     since = (attempt.drain_since or attempt.handing_over_since) if attempt is not None else None
     seen = 0.0 if since is None else draft.now - since

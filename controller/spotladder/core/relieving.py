@@ -2,7 +2,7 @@
 
 1. A notice that the live attempt does not survive (its tier is exhausted by it, or the noticed pods cannot be replaced
    inside the attempt) plans the next attempt as a standby, on the tier that the policy chooses. Training continues.
-2. When the standby attempt is ready, or in the last moment for a commit, the live attempt is drained as for any notice.
+2. When the standby attempt is ready, or at the last moment for a commit, the live attempt is drained as for any notice.
 3. When the live attempt has ended, the standby attempt becomes the live one, ready or not.
 
 The notice is counted as a failure as soon as it is observed, once. Without a standby attempt the drain begins at once.

@@ -1,7 +1,7 @@
 """Replacing pods inside an attempt before their nodes go (surge), so that the loss costs one commit and one restart.
 
 1. A notice with time left starts a replacement beside each noticed pod. Training continues.
-2. When the replacements are ready, or in the last moment when they are at least placed, the program is asked to commit
+2. When the replacements are ready, or at the last moment if they are at least placed, the program is asked to commit
    and to continue without the noticed pods, which are removed.
 3. Without capacity in time, an elastic program that has enough workers left continues with fewer. It does so at once
    if there is no time for a replacement, or the tier wants none.
@@ -89,7 +89,7 @@ def replace_suspects(draft: Draft) -> None:
 
 
 def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
-    """The observation in which the suspect pods that are being replaced take part no more."""
+    """The observation in which the suspect pods that are being replaced are not ready."""
 
     def without_suspects(entry: AttemptSeen) -> AttemptSeen:
         going = {pod.uid for pod in entry.pods if pod.suspect and pod.uid in attempt.leaving}

@@ -1,7 +1,7 @@
 """What a job saves: its cost beside that of an uninterrupted run of the same steps on on-demand nodes.
 
-Steps that were repeated after a loss, and nodes that waited, are a cost of spot capacity. The same node-hours at the
-on-demand price (`JobState.on_demand_usd`) contain both, so they are no measure of savings.
+Repeated steps after a loss and waiting nodes are costs of spot capacity. The same node-hours at the on-demand price
+(`JobState.on_demand_usd`) include both, so they do not measure savings.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
 
 
 def savings(spec: JobSpec, state: JobState) -> float | None:
-    """The share of `uninterrupted_usd` that the job saves; negative when it pays more. None where that is not known."""
+    """The share of `uninterrupted_usd` that the job saves; negative when it pays more. None if that is unknown."""
     uninterrupted = uninterrupted_usd(spec, state)
     return 1 - state.spent_usd / uninterrupted if uninterrupted else None

@@ -3,8 +3,8 @@
 1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby; so does an
    eviction notice (see `relieving`). Its program is held before its first entry in the commit log. Training continues.
 2. When all of its workers are ready and its program is held, the live attempt is asked to commit and to stop.
-3. When the live attempt has ended, for whatever reason, the standby attempt becomes the live one, and its program is
-   let go. Its first log entry fences the earlier attempt.
+3. When the live attempt has ended, for whatever reason, the standby attempt becomes the live one, and its program
+   starts. Its first log entry fences the earlier attempt.
 4. A standby attempt that fails, is not ready in time, or reaches a bound of `overlap` is given up, and training
    continues. The policy's move is tried again after `STANDBY_RETRY_INTERVAL`; a changed template is applied without a
    standby then.
@@ -39,7 +39,7 @@ from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 
 STANDBY_RETRY_INTERVAL: Seconds = 300.0
-"""How long after a standby attempt was given up the next one may start."""
+"""Minimum time between the end of a standby attempt that was given up and the start of the next one."""
 
 
 @dataclass(frozen=True, slots=True)

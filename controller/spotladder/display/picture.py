@@ -211,13 +211,13 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
 
 
 def _blocked(snapshot: ViewSnapshot) -> str:
-    """Why the job is not training, where that degrades it."""
+    """Why the job is not training, if that degrades it."""
     found = classify(Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now))
     return found.message if found is not None and found.rule.degraded else ""
 
 
 def _standby_state(snapshot: ViewSnapshot, standby: Attempt) -> tuple[Tone, str]:
-    """What the standby attempt, which boots beside the live one, has so far."""
+    """The state of the standby attempt, which boots beside the live one."""
     here = Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now)
     if here.standby_ready:
         return Tone.GOOD, f"attempt {standby.number} stands by"

@@ -103,8 +103,8 @@ class DriverExited:
 
 @dataclass(frozen=True, slots=True)
 class NodeChanged:
-    """A node of the attempt was requested, became ready, got a notice or is gone. `cause` is the reason of the latter
-    two."""
+    """A node of the attempt was requested, became ready, got a notice or is gone. `cause` is the reason of a notice or
+    loss."""
 
     at: Instant
     node: str

@@ -10,7 +10,7 @@
    counts as running on its workers' nodes, so the loss of a node kills it.
 5. A standby attempt is a second cluster beside the live one, on the nodes of its own tier's pool.
 6. Each attempt's program has its own TMPDIR, which is removed with the attempt.
-7. A backend's attempts end with its process, so a new backend has none.
+7. A backend's attempts end with its process, so a new backend has no attempts.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ class LocalBackend:
             self._emit(timeline.DriverStarted(at, attempt.number))
 
     def _note_placement(self, attempt: _Attempt, now: Instant) -> None:
-        """Find out whether the program uses Ray; report once that a program without Ray ends with its nodes."""
+        """Detect whether the program uses Ray; report once that a program without Ray ends with its nodes."""
         started = attempt.program.started_at
         if attempt.without_ray is False or started is None:
             return

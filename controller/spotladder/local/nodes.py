@@ -79,7 +79,7 @@ _RAY = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",  # Several nodes on macOS: Ray's warning does not apply here.
     "DASHBOARD_METRIC_PORT": "0",
     "REPORTER_UPDATE_INTERVAL_MS": "3600000",  # The head's agent measures the machine for the dashboard, which is off.
-    # A killed node refuses connections at once: give it up after 2 s instead of 15 s. A slow node keeps the default of
+    # A killed node refuses connections at once: stop trying after 2 s instead of 15 s. A slow node keeps the default of
     # 10 s for each response.
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_failure_threshold": "4",

@@ -29,7 +29,7 @@ def end_of(log: Path, longest: int) -> str:
 
 
 class LogReader:
-    """One log, read from the end of the last read. Returns complete lines; `rest` returns an incomplete last line."""
+    """Reads one log, from the end of the last read. Returns complete lines; `rest` returns an incomplete last line."""
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self._path, self._offset, self._rest = path, offset, b""

@@ -4,7 +4,7 @@ interrupted.
 1. The state is saved to the disk before its actions are executed.
 2. The first request to stop drains (`suspend`), the second kills; both can be resumed.
 3. When a runner is killed, its attempt ends too (`reaper`). The next runner records that attempt as interrupted at the
-   time when the runner was last known to live: it counts no failure, and no cost for the time since.
+   time when the runner was last known to be alive: it counts no failure, and no cost for the time since.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Killed(SpotladderError):
 
 
 class Backend(AttemptBackend, Protocol):
-    """The methods that a runner needs beyond the port: heartbeats, and the exit code of the last program."""
+    """The methods that a runner needs in addition to the port: heartbeats, and the exit code of the last program."""
 
     last_exit: int | None
 
@@ -255,7 +255,7 @@ def end_interrupted_attempt(
 ) -> tuple[JobState, list[Move]]:
     """The state after a runner was killed with its attempt, and the transitions to it.
 
-    A standby attempt ended with it. The attempt ended at `alive_until`, when the runner was last known to live: the
+    A standby attempt ended with it. The attempt ended at `alive_until`, when the runner was last known to be alive: the
     cost of its nodes is counted until then. No failure is counted, and the next attempt starts on the same tier.
     """
     here = Situation(spec, account(state, spec, alive_until), Observation(state.revision, (), progress), alive_until)

@@ -9,8 +9,8 @@
 | NOTICED | is a member until the notice period ends | notice period ended → GONE |
 | GONE | is lost; another pod is WANTED in its place, as with KubeRay, unless it was replaced before | |
 
-A pod that is replaced before its node goes has another pod beside it. Once the program was asked to continue without
-it, it is gone when its Ray node has drained, before the notice period ends.
+A pod that is replaced before its node is reclaimed has another pod beside it. Once the program was asked to continue
+without it, it is gone when its Ray node has drained, before the notice period ends.
 
 An idle Ray node drains and exits at once after a notice. Its machine, and so its pod, exists until the notice period
 ends.
@@ -138,7 +138,7 @@ class WorkerGroup:
                 pod.node.hand_over(deadline)
 
     def remove(self, uids: Collection[str]) -> None:
-        """Remove these pods when Ray has left their nodes: until then the program may still commit there."""
+        """Remove these pods when Ray has left their nodes: until then the program may still commit on them."""
         for pod in [pod for pod in self._pods if pod.uid in uids]:
             if pod.stage is NodeStage.GONE:
                 self._pods.remove(pod)
@@ -148,7 +148,7 @@ class WorkerGroup:
 
     @property
     def lost(self) -> list[str]:
-        """The lost pods that had been ready."""
+        """The lost pods that were ready before."""
         return [pod.uid for pod in self._pods if pod.stage is NodeStage.GONE and pod.up_at and not pod.removed]
 
     def close(self, now: Instant) -> None:

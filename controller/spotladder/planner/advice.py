@@ -36,7 +36,7 @@ def best_order(question: Question) -> Order | None:
 
 
 def cheapest_orders(question: Question, number: int) -> list[tuple[TierFacts, ...]]:
-    """At most so many orders of the tiers, cheapest first by the closed formulas; the spot tiers come first."""
+    """A limited number of orders of the tiers, cheapest first by the closed formulas; the spot tiers come first."""
     return [order for _usd, order in _orders(question)[:number]]
 
 

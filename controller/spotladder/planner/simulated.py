@@ -3,12 +3,12 @@
 Each run draws the capacity of every spot tier from its statistics:
  1. Nodes are lost at the tier's rate. The time between losses has the shape of public spot traces, where a spell of
     capacity becomes less likely to end with its age, scaled to that rate.
- 2. A request for nodes is met with the probability `TierFacts.availability`, 1 if that is unknown. One that is not met
-    waits longer than provisionTimeout.
+ 2. A request for nodes succeeds with the probability `TierFacts.availability`, 1 if that is unknown. Otherwise it waits
+    for longer than provisionTimeout.
  3. On-demand and reserved nodes are always there and are never lost.
 
-A run is repeatable from its seed. Runs of two variants of a job with the same seed have the same luck, so that few runs
-show the difference between the variants.
+A run is repeatable from its seed. Runs of two variants of a job with the same seed use the same random numbers, so that
+few runs show the difference between the variants.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ MOST_LOSSES = 500
 PERCENTS = (50, 90, 99)
 
 WITHOUT_PROGRESS = frozenset({"ordered", "on-demand"})
-"""Policies that do not look at the progress of the job, so that the runs need no decision after each commit."""
+"""Policies that do not use the progress of the job, so that the runs need no decision after each commit."""
 
 FOR_DEADLINES = frozenset({"greedy", "uniform-progress", "adaptive"})
-"""Policies that look at the progress only if the job has a deadline."""
+"""Policies that use the progress only if the job has a deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """Values that the statistics of the tiers do not have, in seconds. `restart` is the time from ready workers to the
-    first step, `ready_after` the time until a node that was requested is ready."""
+    """Values that the statistics of the tiers do not include, in seconds. `restart` is the time from ready workers to
+    the first step, `ready_after` the time until a node that was requested is ready."""
 
     restart: Seconds = 180.0
     commit_time: Seconds = 10.0

@@ -108,8 +108,8 @@ class Summary:
 
 
 def frontier(summaries: Sequence[Summary]) -> list[Summary]:
-    """The policies that no other one beats, by mean finish time: none is successful at least as often, as cheap and as
-    fast, and better in one of these."""
+    """The Pareto front of the policies, by mean finish time. No other policy is at least as successful, as cheap and as
+    fast as one of these, and better in one respect."""
 
     def figures(one: Summary) -> tuple[float, float, float]:
         return -one.succeeded, one.cost, math.inf if one.hours is None else one.hours
@@ -177,8 +177,8 @@ def _spread(scenario: Scenario, runs: Sequence[Run], processes: int) -> Iterator
 
 
 def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
-    """One run. The seed selects the traces, where in them the run begins, and which nodes are reclaimed: for one seed
-    they are the same under every policy. Seed 0 begins at the start of the traces."""
+    """One run. The seed selects the traces, the position at which the run begins in them, and the nodes that are
+    reclaimed: for one seed they are the same under every policy. Seed 0 begins at the start of the traces."""
     plans, start = _plans(scenario, seed)
     market = Market.of(plans, start=start, seed=seed)
     backend = SimBackend(

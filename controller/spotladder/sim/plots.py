@@ -96,8 +96,8 @@ def _costs(axes: Any, summaries: Sequence[Summary]) -> None:
 
 
 def _ends(axes: Any, summaries: Sequence[Summary]) -> None:
-    """One point for each run; a cross is a run without success. A line connects the means of the policies that no
-    other one beats."""
+    """One point for each run; a cross is a run without success. A line connects the means of the policies on the Pareto
+    front."""
     for summary, colour in zip(summaries, _colours(summaries), strict=True):
         for succeeded, marker in ((True, "o"), (False, "x")):
             runs = [outcome for outcome in summary.outcomes if outcome.succeeded is succeeded]

@@ -25,7 +25,7 @@ TIMELINE = "Blue is spot capacity, orange on-demand. Pale: the attempt waits or 
 CURVES = "Upper chart: finished work in hours; a drop is work that was lost. Lower chart: the cost in USD."
 
 STROKES = ("var(--spot)", "var(--on-demand)", "var(--reserved)", "var(--ink)", "var(--soft)")
-"""Colours of the curves of the policies, in turn; the name stands at the end of each curve."""
+"""Colours of the curves of the policies, used in turn; the name of the policy is at the end of each curve."""
 
 CURVE = 150
 """Height of a chart of curves, in pixels."""

@@ -58,7 +58,7 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
 
 
 def for_cluster(files: Review, in_cluster: Mapping[str, CapacityTier] | None = None) -> list[Problem]:
-    """The errors of valid files on a cluster, each with its place.
+    """The errors of valid files on a cluster, each with its location in the files.
 
     `in_cluster` are the CapacityTiers of the cluster; those in the files replace them.
     """

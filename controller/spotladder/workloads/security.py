@@ -1,4 +1,4 @@
-"""Security defaults for containers without settings of their own, chosen so that no usual image breaks.
+"""Security defaults for containers without such settings, chosen so that common images still work.
 
 | setting | when |
 |---|---|

@@ -13,7 +13,7 @@ from spotladder.api.problems import Path, dotted
 from spotladder.errors import InvalidSpec
 
 Shape = Any
-"""A type; `{"field": shape}` for a mapping, in which other fields are free; `{str: shape}` for a mapping with any
+"""A type; `{"field": shape}` for a mapping, whose other fields are not checked; `{str: shape}` for a mapping with any
 fields; `[shape]` for a list. Absent or null values are always valid."""
 
 _TEXTS: Shape = {str: str}

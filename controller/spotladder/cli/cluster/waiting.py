@@ -1,4 +1,4 @@
-"""Commands that wait for a job survive an API server that is restarted or overloaded."""
+"""Lets commands that wait for a job tolerate a restart or an overload of the API server."""
 
 from __future__ import annotations
 

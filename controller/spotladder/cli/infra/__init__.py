@@ -1,4 +1,4 @@
-"""`spotladder infra`: what the make targets for infrastructure call.
+"""`spotladder infra`: the commands that the make targets for infrastructure call.
 
 The packages of a cloud are imported only by the command that needs them.
 """

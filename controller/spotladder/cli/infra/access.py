@@ -1,4 +1,4 @@
-"""`spotladder infra kubeconfig|token`: how kubectl reaches the clusters that were created."""
+"""`spotladder infra kubeconfig|token`: gives kubectl access to the created clusters."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def kubeconfig(
 ) -> None:
     """Write a kubeconfig with a context for each created cluster, named as the cluster.
 
-    It holds no credentials: kubectl asks `spotladder infra token` for them, which uses those of your shell. Neither the
-    aws nor the gcloud program is needed.
+    It contains no credentials: kubectl calls `spotladder infra token`, which uses the credentials of your shell.
+    Neither the aws nor the gcloud program is needed.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def token(
 ) -> None:
     """Print a token for a cluster's API server, as kubectl expects it of a credentials program.
 
-    The identity is that of your shell: boto3 and google-auth find it as the clouds' own programs do.
+    The identity is that of your shell: boto3 and google-auth find it like the clouds' own programs.
 
     \b
     Example:

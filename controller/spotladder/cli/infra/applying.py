@@ -81,7 +81,7 @@ class ApplyProgress:
 
 
 def say_stopping() -> None:
-    """Prints what happens after the first Ctrl-C."""
+    """Prints the effect of the first Ctrl-C."""
     typer.echo(
         "stopping: Terraform finishes the operations that it has started; press Ctrl-C again to kill it", err=True
     )
@@ -114,7 +114,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def carry_out(stack: TerraformStack, changes: list[Planned]) -> None:
-    """Applies the kept plan of a stack and prints progress."""
+    """Applies the stored plan of a stack and prints progress."""
     from spotladder_infra.terraform.events import Action
 
     silent = (Action.FORGET, Action.IMPORT)  # Terraform prints no event for these

@@ -1,4 +1,4 @@
-"""`spotladder infra plan`: what would be created, changed and deleted, and what a fleet costs."""
+"""`spotladder infra plan`: shows the planned changes of a fleet and its cost."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def plan(
 ) -> None:
     """Show what `bootstrap` would create, change and delete, and what the fleet costs.
 
-    Changes are Terraform's own plan, by concern; nothing is changed. A diagram (Mermaid) of each cluster is written
-    beside its stack. Costs are those of each cluster while it is idle, and of an hour of a node of each tier, by
-    on-demand list prices of one region of each cloud, from a table with its date; with --online, tiers on AWS have
-    current spot and on-demand prices. If Terraform cannot make its plan, the command still prints the costs, and exits
-    with code 5.
+    The changes come from Terraform's plan, grouped by concern. Nothing is changed. A diagram (Mermaid) of each cluster
+    is written beside its stack. Costs are those of each cluster while it is idle, and of an hour of a node of each
+    tier, by on-demand list prices of one region of each cloud, from a table with its date; with --online, tiers on AWS
+    have current spot and on-demand prices. If Terraform cannot create the plan, the command still prints the costs, and
+    exits with code 5.
 
     \b
     Examples:

@@ -163,7 +163,7 @@ def _refuse_while_nodes_run(cluster: Cluster) -> None:
 
 
 def _require_rollout() -> None:
-    """Raises EnvironmentFailure when a program or a package that uninstalls a rollout is missing."""
+    """Raises EnvironmentFailure if a program or package that uninstalling a rollout needs is missing."""
     from spotladder.errors import EnvironmentFailure
     from spotladder_infra.packages import require_packages
     from spotladder_infra.rollout.tools import require

@@ -1,4 +1,4 @@
-"""`spotladder infra doctor`: whether this machine and the accounts have what a fleet needs."""
+"""`spotladder infra doctor`: checks whether this machine and the accounts meet the requirements of a fleet."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def doctor(
 ) -> None:
     """Check programs, credentials, quotas and names before bootstrap. Changes nothing.
 
-    Each line says what was found and what to do. A check that cannot be done is skipped, with the reason. Exit code 5
-    when a check fails, 2 when the fleet file is wrong.
+    Each line has the result of a check and the remedy. A check that is not possible is skipped, with the reason. Exit
+    code 5 if a check fails, 2 if the fleet file is invalid.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ def validate(
 ) -> None:
     """Check a fleet file, offline unless --online is given.
 
-    Every problem is printed with file, line, column, field and remedy; warnings name risks and costs. Exit code 2 when
+    Every problem is printed with file, line, column, field and remedy; warnings name risks and costs. Exit code 2 if
     there is any problem.
 
     \b

@@ -30,7 +30,7 @@ STATE = Path(".spotladder")
 
 
 def read(path: Path, *, warn: bool, online: bool = False) -> FleetFile:
-    """The fleet file, checked. Warnings go to stderr where `warn` is set.
+    """The fleet file, checked. With `warn`, warnings are printed to stderr.
 
     Raises:
         InvalidDocument: The file has problems.
@@ -54,7 +54,7 @@ def chosen(fleet: Fleet, cluster: str | None, cloud: str | None = None) -> list[
 
 
 def targets_of(fleet: Fleet, names: Sequence[str] | None, cloud: str | None) -> list[str]:
-    """The names of the clusters that a rollout works on; empty when it works on all.
+    """The names of the clusters of a rollout; empty for all clusters.
 
     Raises:
         InvalidSpec: As `chosen`.

@@ -44,8 +44,8 @@ def rollout(
     """Install or upgrade Karpenter, the pools, KubeRay and the controller, cluster after cluster.
 
     The canaries go first. The other clusters follow when all releases of the canaries are ready and the smoke job has
-    succeeded there. The first failure stops the rollout; run the same command again to continue. Manual changes
-    of what it installed are undone.
+    succeeded there. The first failure stops the rollout; run the same command again to continue. Manual changes of the
+    installed objects are undone.
 
     \b
     Examples:
@@ -109,7 +109,7 @@ def status(
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Show the version of each component in each cluster, and whether it is ready. Exit code 5 when a cluster cannot be
+    """Show the version of each component in each cluster, and whether it is ready. Exit code 5 if a cluster cannot be
     read; the others are shown.
 
     \b
@@ -132,7 +132,7 @@ def drift(
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Find manual changes in the clusters. Exit code 1 when something differs; a rollout undoes it.
+    """Find manual changes in the clusters. Exit code 1 if there is a difference; a rollout undoes it.
 
     \b
     Examples:
@@ -154,7 +154,7 @@ def rollback(
     charts: ChartsOption = None,
     state: StateOption = STATE,
 ) -> None:
-    """Take clusters back to their last good rollout: versions and values. CustomResourceDefinitions stay.
+    """Restore the last good rollout of clusters: its versions and values. CustomResourceDefinitions stay.
 
     A cluster whose last rollout was good returns to the one before. The fleet file is not changed: correct it before
     the next rollout.
@@ -186,7 +186,7 @@ def upgrade(
     online: Annotated[bool, typer.Option("--online", help="With --images: ask AWS for the newest image.")] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Show the stages of an upgrade and what each waits for; with --apply, upgrade the releases.
+    """Show the stages of an upgrade and the requirement of each; with --apply, upgrade the releases.
 
     Meanwhile Karpenter removes no nodes, so no job loses a node because of the upgrade. Kubernetes itself is
     upgraded by Terraform afterwards, and nodes get a new image when they are empty.

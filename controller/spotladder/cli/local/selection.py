@@ -65,7 +65,7 @@ def run_of(name: str, target: ClusterTarget, state_dir: Path | None) -> LocalRun
 
 def refuse_run(command: str, name: str, target: ClusterTarget, instead: str) -> None:
     """Raise Refused if no cluster is configured and the job is a run on this machine, to which a command for clusters
-    does not apply. `instead` says what does."""
+    does not apply. `instead` names the command to use."""
     from spotladder.clusters.connection import configured
     from spotladder.local.local_run import local_run
 

@@ -10,8 +10,8 @@ class AgeCounts:
     """Availability spells of one kind, counted by age. The entries are those of the age classes `ages.AGES`, youngest
     first; () counts nothing.
 
-    `survived`: ticks of `ages.TICK` seconds after which a spell of this age went on. `ended`: spells that ended at this
-    age.
+    `survived`: ticks of `ages.TICK` seconds after which a spell of this age continued. `ended`: spells that ended at
+    this age.
     """
 
     survived: tuple[int, ...] = ()

@@ -58,8 +58,8 @@ def still_waits_until(
     needed: Seconds,
 ) -> Instant:
     """Until when a job with this slack, of which waiting needs `needed` now, waits if the newest spell, which is one
-    without capacity, goes on: the slack shrinks with time, and the needed slack and the trust in the model change with
-    the age of the spell. At most until this age has doubled, because an older spell is expected to last longer.
+    without capacity, continues: the slack shrinks with time, and the needed slack and the trust in the model change
+    with the age of the spell. At most until this age has doubled, because an older spell is expected to last longer.
     """
     newest, closed, logs = spells[-1], _closed(model, spells[:-1]), _prior(model, spells, fleet)
     now, best, place, first = newest.until, max(logs), -1, ticks_of(newest)

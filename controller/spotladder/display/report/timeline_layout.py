@@ -1,5 +1,5 @@
-"""What the timeline of a run shows, for every drawing of it: a lane for each tier with the bars of its attempts, the
-times without capacity and the marks of events, and below them the step over time.
+"""The content of the timeline of a run, for every drawing of it: a lane for each tier with the bars of its attempts,
+the times without capacity and the marks of events, and below them the step over time.
 
 Places are times in seconds of the run, and lanes counted from the top. A drawing adds its own sizes and colours.
 """
@@ -24,7 +24,7 @@ NUMBER_WIDTH = 18
 """Minimum width of an attempt with its number, in units of the drawing."""
 
 NUMBERED_BAR_WIDTH = 16
-"""Minimum width of the bar on which the number stands, in units of the drawing."""
+"""Minimum width of the bar with the number, in units of the drawing."""
 
 POINTS = 500
 """Maximum number of points of a curve; more are not visible."""
@@ -54,8 +54,8 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class AttemptBars:
-    """The bars of one attempt, a later one over an earlier one. `number_at` is where its number stands; None where it
-    has no room."""
+    """The bars of one attempt, a later one over an earlier one. `number_at` is the position of its number; None if
+    there is no room for it."""
 
     number: int
     capacity_type: CapacityType

@@ -67,7 +67,10 @@ class Metrics:
             "spotladder_saved_usd", "USD that the same nodes would cost in addition on demand.", registry=self.registry
         )
         self.passes = Histogram(
-            "spotladder_reconcile_seconds", "One pass over one job.", buckets=_PASS, registry=self.registry
+            "spotladder_reconcile_seconds",
+            "Duration of one reconcile of a TieredJob in seconds.",
+            buckets=_PASS,
+            registry=self.registry,
         )
         self.failed_passes = Counter(
             "spotladder_reconcile_errors", "Passes that failed.", ["error"], registry=self.registry

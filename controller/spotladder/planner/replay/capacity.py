@@ -3,10 +3,10 @@
 1. While an attempt is on a tier, its capacity is known: all workers from the start of the attempt that became ready,
    one node less from each loss on, none while an attempt waits without success. An elastic attempt has the nodes with
    which its program trains.
-2. Between attempts only pools that report their own changes (local runs), and the tiers' availability spells, tell
-   more.
-3. The rest is unknown (None). A replay assumes once that unknown capacity is what it was last known to be, or none,
-   and once that it is complete: the truth lies between.
+2. Between attempts the only sources are pools that report their own changes (local runs) and the tiers' availability
+   spells.
+3. The rest is unknown (None). A replay runs with two assumptions: unknown capacity is the last known one, or none; or
+   it is complete. The true result lies between.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from spotladder.display.timeline import Lost, Moved, PoolChanged, Record, Resize
 CAPACITY_LOSSES = frozenset(
     {Cause.INTERRUPTION, Cause.PREEMPTED, Cause.CONSOLIDATED, Cause.NODE_LOST, Cause.DELETED, Cause.UNKNOWN}
 )
-"""Causes for which the tier has a node less."""
+"""Causes after which the tier has one node less."""
 
 LOSS_REASONS = frozenset({Reason.EVICTION_NOTICE, Reason.RECOVERY_TIMEOUT, Reason.MAX_FAILURES_EXCEEDED})
-"""Ends of attempts that tell of a lost node if the record has no loss for the attempt."""
+"""End reasons of attempts that prove a lost node if the record has no loss for the attempt."""
 
 WAITED_REASONS = frozenset(
     {Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED, Reason.LIMIT_REACHED, Reason.QUEUE_TIMEOUT}

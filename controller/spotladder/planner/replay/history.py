@@ -44,8 +44,8 @@ class RecordedResult:
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
     """A recorded run. `low` and `high` are the scenarios without and with the capacity that the run did not observe, on
-    the tiers `uncertain`. `assumptions` are sentences about what the replay takes from the record. `policies` are the
-    names of the job's policy and, if it has one, of its shadow policy."""
+    the tiers `uncertain`. `assumptions` are sentences about the values that the replay takes from the record.
+    `policies` are the names of the job's policy and, if it has one, of its shadow policy."""
 
     job: str
     result: RecordedResult
@@ -70,7 +70,7 @@ class RecordedRun:
 
 def history(records: Sequence[Record], state: JobState, hours: float | None = None) -> RecordedRun:
     """The history of a recorded job. `hours` is the work without interruptions; by default it follows from the measured
-    duration of the steps. Raises InvalidSpec for a record that does not tell enough."""
+    duration of the steps. Raises InvalidSpec if the record lacks information."""
     opening = [record for record in records if isinstance(record, Began)]
     if not opening:
         raise InvalidSpec("has no recorded run: run it first, or name another job")
@@ -234,7 +234,7 @@ def _result(records: Sequence[Record], state: JobState, began: Instant) -> Recor
 
 
 def _assumptions(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain: Sequence[str]) -> tuple[str, ...]:
-    """What the replay assumes, one sentence each."""
+    """The assumptions of the replay, one sentence each."""
     restart, interval = format_duration(round(program.restart)), format_duration(round(program.commit_interval))
     work = f"the work takes {format_duration(round(program.work))} without interruptions"
     ready = [f"{format_duration(round(one.ready_after))} on {one.name}" for one in tiers]

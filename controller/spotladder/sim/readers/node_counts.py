@@ -16,8 +16,8 @@ _FORMAT = "2021-12-11, 11:11:30, 55"
 
 
 def read(path: Path, *, sort: bool = False) -> Trace:
-    """The number of nodes over time. `sort`: the lines may be in any order; of equal times the last line counts. The
-    trace ends at the last line. Raises InvalidSpec with the line."""
+    """The number of nodes over time. `sort`: the lines may be in any order; of several lines with the same time, the
+    last one applies. The trace ends at the last line. Raises InvalidSpec with the line."""
     counts: dict[float, int] = {}
     before = 0.0
     for line, fields in rows(path):

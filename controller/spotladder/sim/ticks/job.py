@@ -35,8 +35,8 @@ class TickTier:
 class TickJob:
     """A job of `work` seconds on `workers` nodes that is to end `deadline` seconds after its start.
 
-    `overhead` is spent after each start. All times are whole seconds: one step of the job is one second of work.
-    Raises InvalidSpec for a job that cannot be simulated.
+    Each start takes `overhead` seconds without progress. All times are whole seconds: one step of the job is one second
+    of work. Raises InvalidSpec for a job that cannot be simulated.
     """
 
     tiers: tuple[TickTier, ...]

@@ -30,7 +30,7 @@ class MarketNode:
 
 @dataclass
 class Market:
-    """Gives nodes, announces their end and takes them back. `now` is in seconds since the start of the run."""
+    """Provides nodes, announces their end and reclaims them. `now` is in seconds since the start of the run."""
 
     zones: dict[str, Zone]
     random: Random
@@ -71,13 +71,13 @@ class Market:
             self._held.remove(node)
 
     def next_event(self, watched: Collection[str]) -> Seconds:
-        """When nodes go or one of these zones changes next; infinity: never."""
+        """The next time at which nodes are lost or one of these zones changes; infinity: never."""
         ends = (node.gone_at for node in self._held if node.gone_at is not None)
         changes = (self.zones[name].next_change(self.now) for name in watched)
         return min((*ends, *changes), default=math.inf)
 
     def advance(self, now: Seconds) -> None:
-        """Let the time be `now`: nodes beyond what a zone can hold get their notice."""
+        """Set the time to `now`: nodes beyond the capacity of a zone get their notice."""
         self.now = now
         for zone in self.zones.values():
             staying = [node for node in self._held if node.zone is zone and node.gone_at is None]

@@ -19,11 +19,11 @@ class ZonePlan:
     """The properties of a zone.
 
     With `trace` None it always has capacity. `provision_delay` is how long a node takes to join once there is capacity
-    for it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end a node is announced to
-    go. All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that apply.
-    `quota` is the number of nodes over time that the zone's admission queue allows a job; None: there is no queue.
-    `reports_shortage`: an attempt learns at once that the zone has no capacity for it, as from Karpenter; otherwise its
-    pods only wait, as in a cluster without a provisioner, and provisionTimeout tells.
+    for it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end the loss of a node is
+    announced. All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that
+    apply. `quota` is the number of nodes over time that the zone's admission queue allows a job; None: there is no
+    queue. `reports_shortage`: an attempt learns at once that the zone has no capacity for it, as from Karpenter;
+    otherwise its pods only wait, as in a cluster without a provisioner, until provisionTimeout expires.
     """
 
     name: str

@@ -1,5 +1,5 @@
-"""Another number of workers in a RayCluster than in its RayJob: replacements for pods whose nodes will be reclaimed,
-and fewer workers until the program of an elastic job has begun.
+"""Changes the number of workers of a RayCluster, independently of its RayJob: adds replacements for pods whose nodes
+will be reclaimed, and leaves out workers until the program of an elastic job has begun.
 
 KubeRay copies a RayJob's cluster spec once, so the RayCluster itself is changed: `replicas` of the pod's worker group,
 and `scaleStrategy.workersToDelete` when the pod is handed over, or left out because it has no node.
