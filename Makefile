@@ -155,7 +155,7 @@ preview: ## What a rollout would change
 rollout: ## Install or upgrade Karpenter, pools, KubeRay and the controller, in waves (ROLLOUT='--no-smoke')
 status: ## Versions and readiness of the components in each cluster
 drift: ## Manual changes in the clusters
-rollback: ## Take clusters back to their last good rollout
+rollback: ## Restore the last good rollout of the clusters
 upgrade: ## Upgrade Karpenter and KubeRay while Karpenter removes no node (ROLLOUT=--apply)
 
 kind-up: setup-infra ## A kind cluster with KubeRay and the controller (needs docker, kind, kubectl, helm, pulumi)

@@ -41,7 +41,7 @@ def aws(spec: CapacityTierSpec, connect: Connect) -> Price:
     if not spec.region or not spec.instance_types:
         raise PriceUnknown("price.source aws needs spec.region and spec.instanceTypes")
     if spec.capacity_type is CapacityType.RESERVED:
-        raise PriceUnknown("what reserved capacity costs is in your contract: give price.perNodeHour")
+        raise PriceUnknown("the price of reserved capacity is in your contract: set price.perNodeHour")
     try:
         on_demand = fmean(_aws_on_demand(connect("pricing", PRICE_LIST_REGION), spec.region, spec.instance_types))
         if spec.capacity_type is CapacityType.ON_DEMAND:

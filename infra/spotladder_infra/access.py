@@ -26,7 +26,7 @@ def target(fleet: Fleet, cluster: Cluster, state: Path) -> KubeContext:
     The kubeconfig that is written holds an address and the cloud's own program for tokens, and no credentials.
 
     Raises:
-        EnvironmentFailure: The cloud does not know the cluster, or cannot be asked.
+        EnvironmentFailure: The cloud does not know the cluster, or does not respond.
     """
     if cluster.cloud in (Cloud.EXISTING, Cloud.KIND):
         return KubeContext(_users_kubeconfig(), cluster.context or f"kind-{cluster.name}")
@@ -108,7 +108,7 @@ def merged(clusters: Sequence[Cluster]) -> dict[str, Any]:
     """One kubeconfig for several created clusters; the first one is the current context.
 
     Raises:
-        EnvironmentFailure: A cloud does not know a cluster, or cannot be asked.
+        EnvironmentFailure: A cloud does not know a cluster, or does not respond.
     """
     found = [_eks(cluster) if cluster.cloud is Cloud.AWS else _gke(cluster) for cluster in clusters]
     lists = {name: [entry for one in found for entry in one[name]] for name in ("clusters", "users", "contexts")}

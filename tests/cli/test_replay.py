@@ -42,7 +42,7 @@ def test_a_table_with_the_recorded_run_and_the_replays(capsys: Capture, states: 
     assert [line.split()[0] for line in lines[3:5]] == ["ordered", "on-demand"]
     assert "  3m 28s  " in lines[2]
     assert "assumed: the work takes 32s without" in answer.out
-    assert "assumed: the run did not observe all of the time what capacity spot-a, spot-c had" in answer.out
+    assert "assumed: the run did not observe the capacity of spot-a, spot-c at all times" in answer.out
 
 
 def test_the_policy_of_the_job_and_its_shadow_policy_are_the_default(capsys: Capture, states: Path) -> None:

@@ -91,7 +91,7 @@ async def test_missing_aws_credentials_are_reported(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     with pytest.raises(EnvironmentFailure, match="Unable to locate credentials"):
         await Eks("training", "us-west-2", clock=SteppedClock()).connection()
-    with pytest.raises(EnvironmentFailure, match="no AWS credentials to take on the role"):
+    with pytest.raises(EnvironmentFailure, match="no AWS credentials to assume the role"):
         Eks("training", "us-west-2", role="arn", clock=SteppedClock())
 
 

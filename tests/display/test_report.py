@@ -25,7 +25,7 @@ from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join
 from spotladder.display.report.page import page
-from spotladder.display.report.prediction import measured, yardsticks
+from spotladder.display.report.prediction import compared_costs, measured
 from spotladder.display.report.table import print_report, sentences
 from spotladder.display.timeline import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
 from spotladder.errors import EnvironmentFailure
@@ -121,7 +121,7 @@ def test_an_uninterrupted_run_has_one_attempt_and_recomputes_no_step() -> None:
     assert symbols is not None
     assert symbols.scenario.spot_fraction == 1
     assert symbols.scenario.max_failures == 0
-    assert yardsticks(facts).cost("blended") == pytest.approx(facts.spent), "without failures the formula is exact"
+    assert compared_costs(facts).cost("blended") == pytest.approx(facts.spent), "without failures the formula is exact"
 
 
 def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
@@ -136,7 +136,7 @@ def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
     assert scenario.spot_fraction == pytest.approx((25 + 18) / 80)
     assert scenario.spot_discount == pytest.approx(1 - 0.42 / 1.41)
     assert symbols.price == pytest.approx(2 * 1.41)
-    amounts = {each.key: each.cost for each in yardsticks(facts)}
+    amounts = {each.key: each.cost for each in compared_costs(facts)}
     assert amounts["blended"] == pytest.approx(estimate(scenario).cost * 2.82)
     assert amounts["on-demand-uninterrupted"] == pytest.approx(83 / 3600 * 2.82, rel=0.02)
     assert amounts["paid"] == facts.spent
@@ -156,7 +156,7 @@ def test_the_report_has_the_savings_that_the_live_view_and_status_show(world: Cl
 def test_no_savings_are_reported_without_prices() -> None:
     free = tuple(replace(tier, price=Price()) for tier in SPEC.tiers)
     facts = facts_of(PlayedRun(replace(SPEC, tiers=free)).play())
-    assert not yardsticks(facts)
+    assert not compared_costs(facts)
     assert as_data(facts)["cost"]["predicted"] is None
     assert "formula" not in page(facts)
     check_page(page(facts))

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
-from spotladder.display.report.prediction import ON_DEMAND, yardsticks
+from spotladder.display.report.prediction import ON_DEMAND, compared_costs
 from spotladder.display.timeline import Beat, Moved, Resized
 from tests.examples.demo import EXAMPLES, Demo, accuracy
 from tests.frameworks.test_same_weights import newest, run, weights
@@ -53,7 +53,7 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
         takes_over_inside_the_first_attempt(demo)
     facts = demo.facts()
     assert facts.recomputed, "the kill without notice must lose steps"
-    uninterrupted = yardsticks(facts).cost(ON_DEMAND)
+    uninterrupted = compared_costs(facts).cost(ON_DEMAND)
     assert uninterrupted is not None
     assert facts.spent < uninterrupted, "the demo must be cheaper than an uninterrupted run"
 

@@ -209,7 +209,7 @@ REFUSED = {
     ),
     "private range for the API server": (
         ("    network: {cidr: 10.0.0.0/16}", "    api: {allowed: [192.168.0.0/16]}"),
-        "allowed[0]: 192.168.0.0/16 is private: EKS takes public ranges only",
+        "allowed[0]: 192.168.0.0/16 is private: EKS accepts public ranges only",
     ),
     "instance type of another cloud": (
         ("instanceTypes: [g5.xlarge]", "instanceTypes: [g2-standard-8]"),
@@ -235,7 +235,7 @@ REFUSED = {
         ("{name: l4-on-demand,", "{name: l4-on-demand, taints: [{key: node.kubernetes.io/own, value: x}],"),
         'spec.clusters[1].pools[2].taints[0].key: "node.kubernetes.io/own" has a part that GKE reserves',
     ),
-    "taint value that a ComputeClass has not": (
+    "taint value that a ComputeClass does not accept": (
         ("{name: l4-on-demand,", '{name: l4-on-demand, taints: [{key: own, value: "no"}],'),
         'taints[0].value: "no" is no value of a taint of a ComputeClass (expected one character, or three to 63',
     ),

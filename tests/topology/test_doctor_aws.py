@@ -164,8 +164,8 @@ def test_names_that_are_taken(amazon: Amazon, tmp_path: Path) -> None:
     iam = boto3.client("iam", region_name="us-east-1")
     iam.create_role(RoleName="east-node", AssumeRolePolicyDocument="{}")
     assert failed(examined(amazon, fleet)) == {
-        "names": "IAM role east-node exists and is not of fleet training",
-        "checkpoint bucket": "s3://acme-east exists and is not of fleet training",
+        "names": "IAM role east-node exists and does not belong to fleet training",
+        "checkpoint bucket": "s3://acme-east exists and does not belong to fleet training",
     }
     ours = [{"Key": "spotladder-fleet", "Value": "training"}]
     iam.tag_role(RoleName="east-node", Tags=ours)
@@ -178,7 +178,7 @@ def test_a_cluster_of_another_fleet(amazon: Amazon, tmp_path: Path) -> None:
     eks = boto3.client("eks", region_name="us-east-1")
     eks.create_cluster(name="east", roleArn="arn:aws:iam::123456789012:role/x", resourcesVpcConfig=network)
     assert failed(examined(amazon, fleet_of(tmp_path))) == {
-        "names": "EKS cluster east exists and is not of fleet training"
+        "names": "EKS cluster east exists and does not belong to fleet training"
     }
 
 
@@ -211,7 +211,7 @@ def test_a_check_without_permission_is_skipped(amazon: Amazon, tmp_path: Path) -
     amazon.refused = {"GetServiceQuota", "DescribeClusterVersions"}
     results = examined(amazon, fleet_of(tmp_path))
     skipped = {name: found.fix for name, found in results.items() if found.status is Status.SKIPPED}
-    allow = "allow this identity to ask for it"
+    allow = "grant this identity the permission"
     assert skipped == {"vCPU quotas": allow, "network quotas": allow, "Kubernetes version": allow}
     assert failed(results) == {}
 

@@ -55,7 +55,7 @@ def test_a_project_that_has_everything(fleet: Fleet) -> None:
     results = examined(fleet)
     assert {found.status for found in results.values()} == {Status.OK}, results
     assert results["gcp us-central1: CPUS"].found == "200"
-    assert results["west: names"].found == "free, or of this fleet"
+    assert results["west: names"].found == "available, or owned by this fleet"
 
 
 def test_quotas_beside_the_pools(cloud: GoogleCloud, tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_names_that_are_taken(cloud: GoogleCloud, fleet: Fleet) -> None:
     cloud.container[cluster] = {"name": "west", "resourceLabels": {}}
     cloud.buckets["acme-central"] = {"name": "acme-central", "labels": {"spotladder-fleet": "other"}}
     results = [found.found for found in Project().examine(fleet, [(1, fleet.cluster("west"))])]
-    assert "GKE cluster west exists and is not of fleet training" in results
-    assert "gs://acme-central exists and is not of fleet training" in results
+    assert "GKE cluster west exists and does not belong to fleet training" in results
+    assert "gs://acme-central exists and does not belong to fleet training" in results
     cloud.container[cluster] = {"name": "west", "resourceLabels": {"spotladder-fleet": "training"}}
     cloud.buckets["acme-central"]["labels"] = {"spotladder-fleet": "training"}
     assert failed(examined(fleet)) == {}

@@ -95,7 +95,7 @@ PINNED = ("{name: g5-on-demand,", f"{{name: g5-on-demand, image: {OLD},")
         (OLD, [], "1.35.7-20260701", "–"),
         (OLD, [], "1.35.7-20261117", "set image: al2023@v20261117 on pool g5-on-demand in the fleet file"),
         ("al2023@v20260701", [], None, "spotladder infra upgrade --apply"),
-        (OLD, ["True", "False"], None, "wait: 1 nodes with another image go when they are empty"),
+        (OLD, ["True", "False"], None, "wait: 1 nodes with another image are replaced when they are empty"),
     ],
 )
 def test_what_to_do_about_the_image_of_a_pool(

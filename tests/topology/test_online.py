@@ -77,7 +77,7 @@ def test_without_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(EnvironmentFailure, match="cluster east: AWS cannot be asked"):
+    with pytest.raises(EnvironmentFailure, match="cluster east: AWS cannot be queried"):
         ask(tmp_path)
 
 

@@ -63,7 +63,7 @@ def test_without_steps_the_program_runs_once() -> None:
 
 
 def test_a_step_that_the_program_never_reaches_is_an_error() -> None:
-    with pytest.raises(AssertionError, match="without asking should_commit"):
+    with pytest.raises(AssertionError, match="without a call of should_commit"):
         interrupt_at(program, step=31)
 
 

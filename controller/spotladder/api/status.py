@@ -153,7 +153,7 @@ class TieredJobStatus(StatusRecord):
 class AgeOutcomes(StatusRecord):
     """Availability spells of a tier from one age to the next, over all jobs."""
 
-    age: str = Field(description="Least age of the spells, such as 1h30m.")
+    age: str = Field(description="Minimum age of the spells, such as 1h30m.")
     survived: int = Field(
         default=0, ge=0, description="Number of times that a spell of this age lasted ten minutes longer."
     )

@@ -307,7 +307,7 @@ class TieredJobSpec(Record):
     elastic: Elastic | None = Field(
         default=None,
         description="Numbers of workers with which the job may train. After a loss the program restarts with the "
-        "workers that are left, inside the attempt, and with more when their nodes come. Needs Ray Train with "
+        "remaining workers, inside the attempt, and with more when nodes are available again. Needs Ray Train with "
         "train.ray_scaling_config. Default: the job trains with all workers or waits.",
     )
     suspend: Switch = Field(

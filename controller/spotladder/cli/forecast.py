@@ -197,7 +197,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     sentences = [
         f"the program restarts in {restart}; it commits every {interval}, and {takes}",
         "losses come at the tier's rate, and less often on older capacity, as in public spot traces",
-        f"a request that is not met waits {format_duration(OUTAGE)} beyond provisionTimeout on average",
+        f"a request that fails waits {format_duration(OUTAGE)} beyond provisionTimeout on average",
         _chosen_by(question.policy),
     ]
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
@@ -206,7 +206,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
         sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
     unknown = [facts.tier.name for facts in question.tiers if facts.spot and facts.availability is None]
     if unknown:
-        sentences.append(f"requests for nodes on {', '.join(unknown)} are always met: their capacity is unknown")
+        sentences.append(f"requests for nodes on {', '.join(unknown)} always succeed: their capacity is unknown")
     return sentences
 
 

@@ -104,7 +104,7 @@ QuotaOption = Annotated[
 ]
 
 AtomicOption = Annotated[
-    bool, typer.Option("--atomic", help="Nodes come all together or not at all; a partial gang is never held.")
+    bool, typer.Option("--atomic", help="A gang gets all of its nodes at once or none: it never holds a part of them.")
 ]
 
 SurgeOption = Annotated[
@@ -117,7 +117,7 @@ SurgeOption = Annotated[
 ]
 
 ProbedOption = Annotated[
-    bool, typer.Option("--probed", help="Policies know at all times which zones have capacity, without asking.")
+    bool, typer.Option("--probed", help="Policies always know which zones have capacity, without an attempt there.")
 ]
 
 PolarityOption = Annotated[

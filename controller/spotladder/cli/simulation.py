@@ -104,8 +104,8 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
     zones, tiers = [], []
     for name, found in traces.items():
         given = (trace.on_demand_price for trace in found.traces if trace.on_demand_price)
-        yardstick = next(given, options.on_demand_price)
-        price = Price(options.spot_price, yardstick)
+        on_demand = next(given, options.on_demand_price)
+        price = Price(options.spot_price, on_demand)
         notice = seconds("--notice", options.notice)
         zones.append(_zone(name, found, price, notice, options))
         tiers.append(Tier(name, FOR_EVER, 600.0, CapacityType.SPOT, price, notice=notice, surge=options.surge))

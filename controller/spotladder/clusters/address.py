@@ -42,7 +42,7 @@ class EksAddress(_AddressPart):
 
     name: str = Field(min_length=1, description="The cluster's name.")
     region: str = Field(min_length=1, description="Its region, such as us-west-2.")
-    role_arn: str | None = Field(default=None, description="A role to take on first, for a cluster of another account.")
+    role_arn: str | None = Field(default=None, description="A role to assume first, for a cluster of another account.")
 
 
 class GkeAddress(_AddressPart):

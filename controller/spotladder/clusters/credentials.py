@@ -101,7 +101,7 @@ class TokenProgram:
         except TimeoutError:
             process.kill()
             await process.wait()
-            raise EnvironmentFailure(f"the credentials program {name} gave no answer in {EXEC_TIMEOUT:g} s") from None
+            raise EnvironmentFailure(f"the credentials program {name} did not answer in {EXEC_TIMEOUT:g} s") from None
         if process.returncode:
             last = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
             raise EnvironmentFailure(f"the credentials program {name} failed ({process.returncode}): {last[0]}")

@@ -123,7 +123,7 @@ def _session(region: str, role: str) -> Any:
     own, taken = get_session(), get_session()
     own.set_config_variable("region", region)
     if (source := own.get_credentials()) is None:
-        raise EnvironmentFailure(f"no AWS credentials to take on the role {role} with: give the controller an identity")
+        raise EnvironmentFailure(f"no AWS credentials to assume the role {role}: give the controller an identity")
     fetcher = AssumeRoleCredentialFetcher(own.create_client, source, role, extra_args={"RoleSessionName": "spotladder"})
     taken._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001
     return boto3.session.Session(botocore_session=taken, region_name=region)

@@ -68,7 +68,9 @@ class Election:
         """The number of seconds for which writes are still allowed. Raises NotLeading if they are not."""
         left = self._leading_until - self._clock.ticks()
         if left <= 0:
-            raise NotLeading(f"the lease {self._namespace}/{self._name} was not renewed in time: another may lead now")
+            raise NotLeading(
+                f"the lease {self._namespace}/{self._name} was not renewed in time: another controller may lead now"
+            )
         return left
 
     async def lead(self) -> None:

@@ -82,7 +82,9 @@ class KubeconfigSecret:
         except NotFound:
             raise EnvironmentFailure(f"{self._where} does not exist: create it with the cluster's kubeconfig") from None
         except Forbidden:
-            message = f"{self._where} may not be read: list the cluster in the chart's values, which give the right"
+            message = (
+                f"{self._where} may not be read: list the cluster in the chart's values, which grant the permission"
+            )
             raise EnvironmentFailure(message) from None
         data = secret.get("data") or {}
         if self._key not in data:

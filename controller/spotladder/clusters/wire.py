@@ -60,7 +60,7 @@ class typed:  # noqa: N801 – reads as a statement
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, TimeoutError | asyncio.TimeoutError):
-            raise ClusterUnreachable(f"{self._where}: the API server gave no answer in time") from None
+            raise ClusterUnreachable(f"{self._where}: the API server did not answer in time") from None
         if isinstance(error, aiohttp.ClientError | OSError | ValueError):
             text = " ".join(str(error).split()) or type(error).__name__
             raise ClusterUnreachable(f"{self._where}: {text}") from None

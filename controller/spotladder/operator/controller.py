@@ -99,7 +99,9 @@ class Controller:
                     try:
                         working.result()
                     except* NotLeading as lost:
-                        self._log.warning("a write came after the lease was lost", error=str(lost.exceptions[0]))
+                        self._log.warning(
+                            "a write was attempted after the lease was lost", error=str(lost.exceptions[0])
+                        )
             finally:
                 self._leader = None
                 for task in (working, keeping):

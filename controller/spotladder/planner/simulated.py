@@ -32,7 +32,7 @@ from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
 
 OUTAGE: Seconds = 3600.0
-"""Mean time for which a request that is not met waits beyond provisionTimeout."""
+"""Mean time for which a request that fails waits beyond provisionTimeout."""
 
 REPLACED: Seconds = 1.0
 """How long a lost node is missing if the request for another one is met at once."""

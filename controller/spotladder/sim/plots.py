@@ -105,7 +105,7 @@ def _ends(axes: Any, summaries: Sequence[Summary]) -> None:
             axes.plot(hours, costs, marker, color=colour, alpha=0.7, markersize=5)
     best = frontier(summaries)
     means = [one.hours for one in best], [one.cost for one in best]
-    axes.plot(*means, "D-", color="black", linewidth=0.8, markersize=4, label="means that no other policy beats")
+    axes.plot(*means, "D-", color="black", linewidth=0.8, markersize=4, label="Pareto front of the means")
     axes.legend(fontsize="small")
     axes.set(xlabel="ends after (h)", ylabel="cost (USD)", title="Cost and finish time (× without success)")
     axes.grid(visible=True, alpha=0.3)

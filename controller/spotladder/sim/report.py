@@ -19,7 +19,7 @@ WIDTH, LEFT, ROW = 900, 150, 34
 """Width and height of the charts, in pixels."""
 
 COSTS = "A hollow dot is a run without success. The line is the work on demand without interruptions."
-ENDS = "One dot for each successful run. The line connects the means of the policies that no other one beats."
+ENDS = "One dot for each successful run. The line connects the means of the policies on the Pareto front."
 TIMELINE = "Blue is spot capacity, orange on-demand. Pale: the attempt waits or starts, and nothing trains."
 
 CURVES = "Upper chart: finished work in hours; a drop is work that was lost. Lower chart: the cost in USD."

@@ -62,7 +62,7 @@ def _run(program: Callable[[], Result], steps: list[int], notice: bool, interval
                 program()
             except (Interrupted, MachineLost):
                 continue
-            raise AssertionError(f"the program ended without asking should_commit({step}) or any later step")
+            raise AssertionError(f"the program ended without a call of should_commit({step}) or any later step")
     with _attempt(len(steps) + 1, interval, folder) as member:
         session.adopt(session.Job(member))
         return program()

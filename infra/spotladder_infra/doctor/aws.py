@@ -89,7 +89,7 @@ class Account:
         try:
             yield from look()
         except (BotoCoreError, ClientError, EnvironmentFailure) as error:
-            fix = "allow this identity to ask for it" if "AccessDenied" in str(error) else ""
+            fix = "grant this identity the permission" if "AccessDenied" in str(error) else ""
             yield CheckResult(scope, check, Status.SKIPPED, f"AWS does not answer: {' '.join(str(error).split())}", fix)
 
     def _identity(self, region: str) -> CheckResult:
@@ -235,7 +235,7 @@ class Account:
             (f"IAM role {node_role(cluster)}", self._tags_of_role(cluster)),
         ):
             if tags is not None and tags.get("spotladder-fleet") != ours:
-                taken.append(f"{what} exists and is not of fleet {ours}")
+                taken.append(f"{what} exists and does not belong to fleet {ours}")
         for message in taken:
             yield CheckResult(cluster.name, "names", Status.FAILED, message, "rename the cluster")
         bucket = fleet.bucket_of(cluster)
@@ -244,7 +244,7 @@ class Account:
         if problem is not None:
             yield problem
         if not taken and problem is None:
-            yield CheckResult(cluster.name, "names", Status.OK, "free, or of this fleet")
+            yield CheckResult(cluster.name, "names", Status.OK, "available, or owned by this fleet")
 
     def _bucket(self, bucket: Bucket, fleet: str) -> CheckResult | None:
         """The problems of a bucket that the stack will create."""
@@ -264,7 +264,7 @@ class Account:
             tags = {}
         if tags.get("spotladder-fleet") == fleet:
             return None
-        message = f"s3://{bucket.name} exists and is not of fleet {fleet}"
+        message = f"s3://{bucket.name} exists and does not belong to fleet {fleet}"
         return CheckResult(
             "aws", "checkpoint bucket", Status.FAILED, message, "rename it, or set create: false to use it"
         )

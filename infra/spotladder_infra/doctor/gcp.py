@@ -143,7 +143,7 @@ def _names(cloud: Google, fleet: Fleet, cluster: Cluster) -> Iterator[CheckResul
     taken = []
     labels = cloud.cluster_labels(cluster.project or "", cluster.region or "", cluster.name)
     if labels is not None and labels.get("spotladder-fleet") != ours:
-        taken.append((f"GKE cluster {cluster.name} exists and is not of fleet {ours}", "rename the cluster"))
+        taken.append((f"GKE cluster {cluster.name} exists and does not belong to fleet {ours}", "rename the cluster"))
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and fleet.owner_of(bucket) == cluster:
         try:
@@ -155,11 +155,11 @@ def _names(cloud: Google, fleet: Fleet, cluster: Cluster) -> Iterator[CheckResul
         else:
             if found is not None and found.get("labels", {}).get("spotladder-fleet") != ours:
                 fix = "rename it, or set create: false to use it"
-                taken.append((f"gs://{bucket.name} exists and is not of fleet {ours}", fix))
+                taken.append((f"gs://{bucket.name} exists and does not belong to fleet {ours}", fix))
     for message, fix in taken:
         yield CheckResult(cluster.name, "names", Status.FAILED, message, fix)
     if not taken:
-        yield CheckResult(cluster.name, "names", Status.OK, "free, or of this fleet")
+        yield CheckResult(cluster.name, "names", Status.OK, "available, or owned by this fleet")
 
 
 def _demands(cloud: Google, cluster: Cluster) -> dict[str, Demand]:

@@ -72,7 +72,7 @@ def _advice(pool: str, pinned: str, installed: str, latest: str | None, old_node
         return f"set image: {latest} on pool {pool} in the fleet file"
     if installed != pinned:
         return "spotladder infra upgrade --apply"
-    return f"wait: {old_nodes} nodes with another image go when they are empty" if old_nodes else ABSENT
+    return f"wait: {old_nodes} nodes with another image are replaced when they are empty" if old_nodes else ABSENT
 
 
 def _release(alias: str) -> tuple[int, ...]:

@@ -105,8 +105,8 @@ def _images_stage(platform: ClusterPlatform) -> UpgradeStage:
     new = [entry for entry in images if entry.installed not in (ABSENT, entry.pinned)]
     changes = "; ".join(f"{entry.pool}: {entry.installed} → {entry.pinned}" for entry in new)
     by = "upgrade --apply, then Karpenter" if new else "Karpenter"
-    gate = "nodes change when they are empty"
-    return UpgradeStage(platform.cluster.name, "node images", changes or "as the pools say", gate, by)
+    gate = "nodes are replaced when they are empty"
+    return UpgradeStage(platform.cluster.name, "node images", changes or "as pinned by the pools", gate, by)
 
 
 def _kubernetes_gate(now: str, wanted: str, listed: Sequence[InstalledRelease]) -> str:

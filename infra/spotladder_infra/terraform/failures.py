@@ -153,7 +153,7 @@ _TODO = {
     "version (provider_installation in its CLI configuration)",
     Kind.BACKEND: "create the state bucket with spotladder infra state, or correct spec.state",
     Kind.QUOTA: "raise the quota with the cloud, or make the fleet smaller, and run the command again",
-    Kind.COLLISION: "it was created by something else: delete or rename it, or rename the cluster",
+    Kind.COLLISION: "it does not belong to this stack: delete or rename it, or rename the cluster",
     Kind.PROTECTED: "it is protected: see docs/destroy.md",
     Kind.NOT_EMPTY: "the bucket holds objects, which no command deletes: empty it first, or keep it",
     Kind.IN_USE: "a resource outside of the state still uses it: delete the resources listed "

@@ -51,7 +51,7 @@ def unique_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             ((("spec", field, index, "name"), entry.name) for index, entry in enumerate(getattr(spec, field))), ""
         )
     named = ((pool_path(c, p, "name"), pool.name) for c, p, _, pool in pools(fleet))
-    yield from _twice(named, ": the CapacityTiers of all clusters live in the home cluster")
+    yield from _twice(named, ": the CapacityTiers of all clusters are in the home cluster")
 
 
 def known_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
@@ -157,7 +157,9 @@ def api_access(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             elif cluster.cloud is Cloud.AWS and any(
                 ipaddress.IPv4Network(allowed).subnet_of(part) for part in _PRIVATE
             ):
-                message = f"{allowed} is private: EKS takes public ranges only, the network itself always has access"
+                message = (
+                    f"{allowed} is private: EKS accepts public ranges only; the cluster's network always has access"
+                )
                 yield FleetFinding(("spec", "clusters", index, "api", "allowed", place), f"{message}; remove it")
 
 

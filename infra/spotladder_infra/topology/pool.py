@@ -113,7 +113,7 @@ class PoolPrice(Record):
 
     per_node_hour: Usd = Field(description="USD per node and hour.")
     on_demand_per_node_hour: Usd | None = Field(
-        default=None, description="USD per hour for the same node on demand: the yardstick for savings."
+        default=None, description="USD per hour for the same node on demand: the basis of savings."
     )
 
 

@@ -93,9 +93,7 @@ def fallback(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Warn about a fleet whose worker pools are all spot: it has no capacity during a spot shortage."""
     workers = [pool for _, _, _, pool in pools(fleet) if pool.role is PoolRole.WORKERS]
     if workers and all(pool.capacity_type is CapacityType.SPOT for pool in workers):
-        message = (
-            "has only spot capacity for workers: jobs wait while spot is dry; add an on-demand pool to fall back to"
-        )
+        message = "has only spot capacity for workers: jobs wait during a spot shortage; add an on-demand pool"
         yield FleetFinding(("spec", "clusters"), message, warning=True)
 
 

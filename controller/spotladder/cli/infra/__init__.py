@@ -42,7 +42,7 @@ for _command, _listed in (
     (rollout.preview, "Show what a rollout would change."),
     (rollout.status, "Show the version and state of each component."),
     (rollout.drift, "Find manual changes in the clusters."),
-    (rollout.rollback, "Take clusters back to their last good rollout."),
+    (rollout.rollback, "Restore the last good rollout of the clusters."),
     (rollout.upgrade, "Show or apply the stages of an upgrade."),
     (fleet.render, "Print the values of the chart spotladder-pools."),
     (fleet.schema, "Print the JSON schema of a fleet file."),

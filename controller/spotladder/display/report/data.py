@@ -8,7 +8,7 @@ from typing import Any
 from spotladder.display.figures import saved
 from spotladder.display.report.attempts import AttemptFacts, Span
 from spotladder.display.report.facts import Facts, Mark
-from spotladder.display.report.prediction import ON_DEMAND, measured, yardsticks
+from spotladder.display.report.prediction import ON_DEMAND, compared_costs, measured
 
 FORMAT = "spotladder.report/v1"
 """Version of the document. Fields are only added within one version."""
@@ -22,8 +22,8 @@ def as_json(facts: Facts) -> str:
 def as_data(facts: Facts) -> dict[str, Any]:
     """The document as plain data. Times are in seconds of the run, money in USD."""
     run = measured(facts)
-    sticks = yardsticks(facts)
-    uninterrupted = sticks.cost(ON_DEMAND)
+    costs = compared_costs(facts)
+    uninterrupted = costs.cost(ON_DEMAND)
     return {
         "format": FORMAT,
         "job": facts.job,
@@ -65,9 +65,9 @@ def as_data(facts: Facts) -> dict[str, Any]:
                 "overheadHours": run.scenario.overhead,
                 "spotDiscount": run.scenario.spot_discount,
                 "onDemandPerHour": run.price,
-                "blended": sticks.cost("blended"),
-                "conservative": sticks.cost("conservative"),
-                "atSpotPrice": sticks.cost("at-spot-price"),
+                "blended": costs.cost("blended"),
+                "conservative": costs.cost("conservative"),
+                "atSpotPrice": costs.cost("at-spot-price"),
             },
         },
         "failures": {

@@ -12,7 +12,7 @@ from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join, trusted
-from spotladder.display.report.prediction import ON_DEMAND, Yardstick, yardsticks
+from spotladder.display.report.prediction import ON_DEMAND, ComparedCost, compared_costs
 
 WIDE, NARROW = 940, 360
 """Widths of each chart in pixels. The style sheet shows the widest one that fits, so that text keeps its size."""
@@ -75,7 +75,7 @@ def _figures(facts: Facts) -> list[tuple[Markup, Markup]]:
     def figure(name: str, value: str, note: str) -> tuple[Markup, Markup]:
         return element("dt", name), element("dd", value, element("small", note))
 
-    uninterrupted = yardsticks(facts).cost(ON_DEMAND)
+    uninterrupted = compared_costs(facts).cost(ON_DEMAND)
     share = facts.saved if uninterrupted is None else saved(facts.spent, uninterrupted)
     against = "the same nodes on demand" if uninterrupted is None else "on-demand, uninterrupted"
     done = f"of {count(facts.total)}, " if facts.total else ""
@@ -171,15 +171,15 @@ def _loss(facts: Facts) -> Markup | None:
 
 
 def _cost(facts: Facts) -> Markup | None:
-    sticks = yardsticks(facts)
-    if not sticks:
+    costs = compared_costs(facts)
+    if not costs:
         return None
-    dearest = max(each.cost for each in sticks) or 1.0
+    dearest = max(each.cost for each in costs) or 1.0
     return element(
         "section",
         element("h2", "Cost"),
-        element("div", *(_bar(each, dearest) for each in sticks), class_="bars"),
-        element("p", sticks.note, class_="note") if sticks.note else None,
+        element("div", *(_bar(each, dearest) for each in costs), class_="bars"),
+        element("p", costs.note, class_="note") if costs.note else None,
         _drawn(facts, charts.cost),
         element("ul", _line("paid", "paid"), _line("yardstick", "the same nodes on demand"), class_="key"),
     )
@@ -190,7 +190,7 @@ def _line(kind: str, text: str) -> Markup:
     return element("li", element("svg", stroke, viewBox="0 0 24 12", class_="long", aria_hidden="true"), text)
 
 
-def _bar(stick: Yardstick, dearest: float) -> Markup:
+def _bar(stick: ComparedCost, dearest: float) -> Markup:
     name = element("b", stick.name) if stick.key == "paid" else stick.name
     bar = element("div", class_=f"bar {stick.key}", style=f"width:{stick.cost / dearest * 100:.2f}%")
     return element(

@@ -37,7 +37,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Yardstick:
+class ComparedCost:
     """One amount in USD to compare. `key` is its name for programs, `name` its label for users."""
 
     key: str
@@ -46,13 +46,13 @@ class Yardstick:
 
 
 @dataclass(frozen=True, slots=True)
-class Yardsticks:
+class ComparedCosts:
     """All amounts to compare, the paid cost first, and a sentence with the formulas' arguments."""
 
-    amounts: tuple[Yardstick, ...] = ()
+    amounts: tuple[ComparedCost, ...] = ()
     note: str = ""
 
-    def __iter__(self) -> Iterator[Yardstick]:
+    def __iter__(self) -> Iterator[ComparedCost]:
         return iter(self.amounts)
 
     def __bool__(self) -> bool:
@@ -106,27 +106,27 @@ def _first_wait(facts: Facts) -> Seconds:
     return facts.attempts[0].all_ready[0].start if facts.attempts[0].all_ready else 0.0
 
 
-def yardsticks(facts: Facts) -> Yardsticks:
+def compared_costs(facts: Facts) -> ComparedCosts:
     """All amounts; empty without prices."""
     if facts.on_demand <= 0 or facts.unpriced:
-        return Yardsticks()
-    paid = Yardstick("paid", "paid", facts.spent)
-    same_nodes = Yardstick("on-demand-same-nodes", "the same nodes on demand", facts.on_demand)
+        return ComparedCosts()
+    paid = ComparedCost("paid", "paid", facts.spent)
+    same_nodes = ComparedCost("on-demand-same-nodes", "the same nodes on demand", facts.on_demand)
     run = measured(facts)
     if run is None:
-        return Yardsticks((paid, same_nodes))
+        return ComparedCosts((paid, same_nodes))
     scenario = run.scenario
     formulas = [
-        Yardstick(accounting.value, name, estimate(scenario, accounting).cost * run.price)
+        ComparedCost(accounting.value, name, estimate(scenario, accounting).cost * run.price)
         for accounting, name in _READINGS.items()
     ]
     by_commits = uninterrupted_usd(facts.spec, facts.state)  # The figure of status, the live view and the controller.
     cost = scenario.hours * run.price if by_commits is None else by_commits
-    uninterrupted = Yardstick(ON_DEMAND, "on-demand, uninterrupted", cost)
+    uninterrupted = ComparedCost(ON_DEMAND, "on-demand, uninterrupted", cost)
     note = (
         f"The closed formulas use the measured values of this run: T = {span(scenario.hours * HOUR)}, "
         f"α = {percent(scenario.spot_fraction)}, M = {scenario.max_failures}, Δt = {span(scenario.overhead * HOUR)}, "
         f"spot at {percent(1 - scenario.spot_discount)} of the on-demand price. They charge every hour of the run; "
         "the paid cost includes only the hours in which nodes were held."
     )
-    return Yardsticks((paid, *formulas, uninterrupted, same_nodes), note)
+    return ComparedCosts((paid, *formulas, uninterrupted, same_nodes), note)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spotladder.display.figures import count, money, percent, saved, span
 from spotladder.display.report.facts import Facts
-from spotladder.display.report.prediction import ON_DEMAND, yardsticks
+from spotladder.display.report.prediction import ON_DEMAND, compared_costs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +47,7 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
         rows.append(("restarts", f"{len(restarts)}, {span(sum(restarts) / len(restarts))}{each}"))
     if facts.on_demand > 0:
         rows.append(("paid", money(facts.spent)))
-        uninterrupted = yardsticks(facts).cost(ON_DEMAND)
+        uninterrupted = compared_costs(facts).cost(ON_DEMAND)
         if uninterrupted is not None:
             share = percent(saved(facts.spent, uninterrupted))
             rows.append(("saved", f"{share} against {money(uninterrupted)} on-demand, uninterrupted"))

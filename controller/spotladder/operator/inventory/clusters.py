@@ -161,7 +161,8 @@ class Clusters:
                 if self._identity_error != str(error):
                     self._identity_error = str(error)
                     self._log.warning(
-                        "the home cluster cannot be identified; no other is used", error=self._identity_error
+                        "the home cluster cannot be identified; member clusters are not used",
+                        error=self._identity_error,
                     )
                     for name in self._sources:
                         self._changed(name)

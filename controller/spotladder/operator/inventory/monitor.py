@@ -155,7 +155,7 @@ class ClusterMonitor:
                 raise
             if self.doubt != str(error):
                 self.doubt = str(error)
-                self._log.warning("connection not understood; the one before is kept", error=self.doubt)
+                self._log.warning("invalid connection; the previous one is used", error=self.doubt)
                 self._changed()
             return self._connection
         if self.doubt:

@@ -220,7 +220,7 @@ async def _leases(cluster: WorkloadCluster) -> list[Object] | None:
 
 
 async def _answers(cluster: WorkloadCluster, node: str) -> bool:
-    """Whether the kubelet of this node answers; True where it cannot be asked."""
+    """Whether the kubelet of this node answers; True if it cannot be queried."""
     pod = next(_running_on(cluster.inventory, node), None)
     if pod is None:
         return True

@@ -85,7 +85,7 @@ class Metrics:
             "spotladder_cluster_outages", "Times that a cluster went down.", ["cluster"], registry=self.registry
         )
         self.lists = Counter(
-            "spotladder_cache_lists", "Full listings made by caches.", ["resource"], registry=self.registry
+            "spotladder_cache_lists", "Full lists by the caches.", ["resource"], registry=self.registry
         )
         self.leading = Gauge("spotladder_leading", "1 while this controller leads.", registry=self.registry)
         self.registry.register(self)
@@ -169,10 +169,12 @@ class Metrics:
         now = self._clock.now()
         labels = ["namespace", "job"]
         phases = GaugeMetricFamily("spotladder_job_phase", "1 for the phase a job is in.", labels=[*labels, "phase"])
-        ratios = GaugeMetricFamily("spotladder_job_progress_ratio", "Steps committed of all steps.", labels=labels)
+        ratios = GaugeMetricFamily(
+            "spotladder_job_progress_ratio", "Committed share of all steps, 0 to 1.", labels=labels
+        )
         ages = GaugeMetricFamily(
             "spotladder_commit_age_seconds",
-            "Since the newest commit or, without one, since the job first had all its workers.",
+            "Seconds since the newest commit or, without one, since all workers were first ready.",
             labels=labels,
         )
         for (namespace, name), job in list(self._jobs.items()):
@@ -181,7 +183,7 @@ class Metrics:
             if job.uncommitted_since is not None and job.phase in (Phase.RUNNING, Phase.DRAINING, Phase.PENDING):
                 ages.add_metric([namespace, name], max(0.0, now - job.uncommitted_since))
         yield from (phases, ratios, ages)
-        yield GaugeMetricFamily("spotladder_queue_depth", "Jobs that wait for a pass.", value=self._queue_depth())
+        yield GaugeMetricFamily("spotladder_queue_depth", "Jobs that wait for a reconcile.", value=self._queue_depth())
 
 
 def _uncommitted_since(state: JobState) -> Instant | None:

@@ -248,7 +248,7 @@ def _assumptions(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain:
         )
     if uncertain:
         found.append(
-            f"the run did not observe all of the time what capacity {', '.join(uncertain)} had: the first figure of a "
-            "range assumes none beyond what was last seen, the second one that it was complete"
+            f"the run did not observe the capacity of {', '.join(uncertain)} at all times: the first value of a range "
+            "assumes the last observed capacity, the second one capacity for all workers"
         )
     return tuple(found)
