@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from tests.checkpoints.builders import a_log
 
 

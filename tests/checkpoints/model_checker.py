@@ -21,7 +21,7 @@ from typing import Any
 from spotladder.checkpoints.entries import Commit, Entry, FileEntry, Start
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore, file_entry
+from spotladder.checkpoints.memory_store import MemoryStore, file_entry
 from spotladder.checkpoints.store import ObjectMeta, ObjectMissing
 from spotladder.errors import Fenced, StoreUnavailable
 

@@ -8,7 +8,7 @@ from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from tests.checkpoints.builders import a_log, committed

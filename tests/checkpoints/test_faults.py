@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from spotladder.checkpoints import garbage
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import ObjectMeta
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.checkpoints.writer import Writer

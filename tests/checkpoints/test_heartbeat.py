@@ -7,7 +7,7 @@ import pytest
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.removal import remove
 
 

@@ -11,7 +11,7 @@ from spotladder.checkpoints import entry_log as log_module
 from spotladder.checkpoints.entries import FileEntry, Snapshot, encode
 from spotladder.checkpoints.entry_log import TRIES, ForeignLog
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.progress import Follower, progress
 from spotladder.core.model import Progress
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable

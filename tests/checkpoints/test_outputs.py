@@ -6,7 +6,7 @@ import pytest
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
 from spotladder.checkpoints.removal import remove
 from spotladder.checkpoints.store import folder_of

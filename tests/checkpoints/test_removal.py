@@ -9,7 +9,7 @@ import pytest
 
 from spotladder.checkpoints.entries import NewerLog
 from spotladder.checkpoints.entry_log import ForeignLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.removal import remove
 from spotladder.errors import LogCorrupt, StoreUnavailable
 from tests.checkpoints.builders import a_log, committed

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import commit_folder, upload_folder
 from spotladder.checkpoints.writer import Writer

@@ -15,7 +15,7 @@ from obstore.exceptions import GenericError, PermissionDeniedError, Unauthentica
 
 from spotladder.checkpoints import disk
 from spotladder.checkpoints.bucket import BucketStore
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import (
     ObjectMissing,

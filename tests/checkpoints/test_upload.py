@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.checkpoints.upload import commit_folder, upload_folder
 from spotladder.errors import InvalidSpec, StoreUnavailable

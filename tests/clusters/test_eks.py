@@ -11,9 +11,9 @@ from urllib.request import Request, urlopen
 import certifi
 import pytest
 
-from spotladder.clusters.address import ClusterAddress, EksAddress
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.cluster_address import ClusterAddress, EksAddress
 from spotladder.clusters.eks import EARLY, HEADER, LASTS, PREFIX, Eks, EksToken
 from spotladder.clusters.registry import source_of
 from spotladder.errors import EnvironmentFailure

@@ -34,7 +34,7 @@ from spotladder.core.model import (
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reading import Reading
-from spotladder.operator.reconcile.memory import JobMemory
+from spotladder.operator.reconcile.known_jobs import KnownJob
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
 from spotladder.operator.storage.logs import LogAddress
@@ -106,16 +106,16 @@ class KubernetesBackend:
         reconciler = self._session.reconcile
         record = self._session.jobs.get(JOB, NAMESPACE)
         assert record is not None
-        job, memory = reconciler._specs.of(record), JobMemory()
+        job, known = reconciler._specs.of(record), KnownJob()
         return reconciler._load(
             record,
             job,
             held=TieredJobStatus(),
             before=JobState(),
             state=JobState(),
-            tiers=reconciler._tiers(record, job, JobState(), memory),
+            tiers=reconciler._tiers(record, job, JobState(), known),
             reading=Reading(known=True, progress=Progress()),
-            memory=memory,
+            known=known,
         )
 
     async def _do(self, action: Action) -> None:

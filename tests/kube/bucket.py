@@ -8,7 +8,7 @@ from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.standby import is_held

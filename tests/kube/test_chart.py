@@ -12,9 +12,9 @@ import aiohttp
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.clusters.address import ClusterAddress, KubeconfigAddress
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import SystemClock
+from spotladder.clusters.cluster_address import ClusterAddress, KubeconfigAddress
 from spotladder.clusters.connection import connect
 from spotladder.clusters.credentials import Fixed
 from spotladder.clusters.election import Election

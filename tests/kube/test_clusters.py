@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.clusters.address import ClusterAddress, KubeconfigAddress
+from spotladder.clusters.cluster_address import ClusterAddress, KubeconfigAddress
 from spotladder.clusters.errors import NotFound
 from spotladder.clusters.registry import sources
 from spotladder.custom_resources import FORCE_DELETE

@@ -11,7 +11,7 @@ import pytest
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.checkpoints.upload import commit_folder

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.sim.readers import egress
+from spotladder.sim.readers import egress_prices
 from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
 from spotladder.sim.trace import UNLIMITED, Trace
 from tests.api.builders import written
@@ -164,7 +164,7 @@ NOON = ("2026-01-01T12:00:00+00:00", "0.4")
 
 def test_egress_prices_are_read(tmp_path: Path) -> None:
     file = written(tmp_path, "egress.csv", "from_region,to_region,price_usd_per_gb\na,b,0.02\nb,a,0.05\n")
-    assert egress.read(file) == {("a", "b"): 0.02, ("b", "a"): 0.05}
+    assert egress_prices.read(file) == {("a", "b"): 0.02, ("b", "a"): 0.05}
 
 
 @pytest.mark.parametrize(
@@ -246,5 +246,5 @@ def test_an_invalid_trace_is_rejected_in_one_line(tmp_path: Path, name: str, tex
 )
 def test_an_invalid_egress_table_is_rejected(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
-        egress.read(written(tmp_path, "egress.csv", text))
+        egress_prices.read(written(tmp_path, "egress.csv", text))
     assert said in str(caught.value)

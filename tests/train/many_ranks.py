@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.train.agreement import Agreement
 from spotladder.train.commits import Commits
 from spotladder.train.framing import allow_connections, proof_of

@@ -13,7 +13,7 @@ import pytest
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import ObjectMeta, RightsRefused
 from spotladder.errors import StoreUnavailable
 from spotladder.train import membership

@@ -10,7 +10,7 @@ import pytest
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.train.stored_heartbeat import HeartbeatWriter

@@ -63,7 +63,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     from spotladder.errors import EnvironmentFailure, InvalidSpec
 
     try:
-        from spotladder.clusters.address import parse_flag
+        from spotladder.clusters.cluster_address import parse_flag
         from spotladder.operator.controller import Controller
         from spotladder.operator.reporting.logging import set_up
         from spotladder.operator.settings import read_settings

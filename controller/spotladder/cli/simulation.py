@@ -14,9 +14,9 @@ from spotladder.cli.output import on_terminal
 from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource, check_budget, installed
-from spotladder.sim.readers import egress as egress_file
+from spotladder.sim.readers import egress_prices as egress_file
 from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
-from spotladder.sim.readers.egress import Egress
+from spotladder.sim.readers.egress_prices import Egress
 from spotladder.sim.synthetic import SyntheticMarket, fit
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan

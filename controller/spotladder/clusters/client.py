@@ -17,8 +17,8 @@ import aiohttp
 from pydantic_core import from_json
 
 from spotladder.clusters.errors import ClusterUnreachable, api_error
+from spotladder.clusters.responses import lines, refused, typed
 from spotladder.clusters.transport import TIMEOUT, Object, Transport, path_of, resource_of
-from spotladder.clusters.wire import lines, refused, typed
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.resources import PODS, APIResource

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from spotladder.clusters.address import ClusterAddress, EksAddress, GkeAddress
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
+from spotladder.clusters.cluster_address import ClusterAddress, EksAddress, GkeAddress
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.kubeconfig import KubeconfigFile, KubeconfigSecret
 from spotladder.errors import EnvironmentFailure

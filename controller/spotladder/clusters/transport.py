@@ -21,9 +21,9 @@ from pydantic_core import from_json, to_json
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.errors import ClusterUnreachable, Throttled
+from spotladder.clusters.responses import refused, retry_after, typed, watched_socket
 from spotladder.clusters.skew import ahead
 from spotladder.clusters.throttle import Throttle
-from spotladder.clusters.wire import refused, retry_after, typed, watched_socket
 from spotladder.core.model import Seconds
 from spotladder.resources import APIResource
 

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from spotladder.api.address import Endpoint, StoreAddress
 from spotladder.api.fields import Name
-from spotladder.clusters.address import ClusterAddress
+from spotladder.clusters.cluster_address import ClusterAddress
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec

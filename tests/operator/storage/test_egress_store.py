@@ -11,7 +11,7 @@ import pytest
 from spotladder.api.address import Endpoint
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.store import Store
-from spotladder.operator.storage.egress import Egress, Permit
+from spotladder.operator.storage.egress_proxy import Egress, Permit
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.servers import moto, new_bucket
 

@@ -12,7 +12,7 @@ import pytest
 from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
-from spotladder.checkpoints.memory import MemoryStore
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.outputs import Output, kept, read
 from spotladder.checkpoints.store import StoreRefused, folder_of
 from spotladder.clusters.clock import SteppedClock

@@ -26,7 +26,7 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.limits import Limits
+from spotladder.operator.reconcile.node_limits import Limits
 from spotladder.operator.storage.access import AccessDenied
 from spotladder.operator.storage.credentials import CredentialsMissing
 from spotladder.operator.storage.logs import LogAddress, Logs

@@ -46,9 +46,9 @@ from spotladder.operator.reconcile import conditions, load, status
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.execute import Executor
-from spotladder.operator.reconcile.limits import Limits
+from spotladder.operator.reconcile.known_jobs import KnownJob, KnownJobs
 from spotladder.operator.reconcile.log_reads import time_until_log_read
-from spotladder.operator.reconcile.memory import JobMemory, Memories
+from spotladder.operator.reconcile.node_limits import Limits
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
@@ -111,16 +111,16 @@ class Reconciler:
         self._heartbeats = Heartbeats(clock)
         self._specs = Specs()
         self._policies: dict[str, Policy] = {}
-        self._memories = Memories(self._specs)
+        self._known_jobs = KnownJobs(self._specs)
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
         limits = Limits(
             jobs,
-            size=self._memories.nodes,
-            standby_size=self._memories.standby_nodes,
+            size=self._known_jobs.nodes,
+            standby_size=self._known_jobs.standby_nodes,
             launched=clusters.has_anything,
-            standby_launched=self._memories.has_launched_standby,
+            standby_launched=self._known_jobs.has_launched_standby,
         )
-        self._room = Room(limits, self._memories)
+        self._room = Room(limits, self._known_jobs)
         self._executor = Executor(applier, remover, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
@@ -144,10 +144,10 @@ class Reconciler:
     # --- load → decide → apply --------------------------------------------------------------------------------------
 
     async def _pass(self, record: JobRecord) -> Seconds | None:
-        memory = self._memories.of(record.key)
+        known = self._known_jobs.of(record.key)
         held = status_of(record)
         try:
-            before, state = memory.states(held)
+            before, state = known.states(held)
         except InvalidSpec as error:
             return await self._hold(record, held, Diagnosis(ConditionReason.STATE_UNREADABLE, str(error)))
         if not record.finalized:
@@ -159,12 +159,12 @@ class Reconciler:
             return await self._hold(
                 record, held, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
             )
-        tiers = self._tiers(record, job, state, memory)
+        tiers = self._tiers(record, job, state, known)
         if load.awaits_sync(self._clusters, tiers, state):
             return SYNC_RETRY_INTERVAL  # Objects that are being listed there must not count as lost.
         reading = (await self._readings.of(record, job, state)).after(state.progress)
         if problem := self._preconditions.to_begin(
-            record, job, state, tiers=tiers, reading=reading, known=memory.capacity
+            record, job, state, tiers=tiers, reading=reading, known=known.capacity
         ):
             return await self._hold(record, held, problem, valid=problem.reason in UNBLAMED)
         if problem := self._preconditions.to_see(record, job):
@@ -172,16 +172,16 @@ class Reconciler:
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
             return None  # The first read of the log is in progress and requeues this job.
         loaded = self._load(
-            record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
+            record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
         )
         if await self._contact_changed(loaded):
             loaded = self._load(
-                record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, memory=memory
+                record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
             )
         reach(Point.AFTER_LOAD)
         if waits := time_until_log_read(loaded, self._logs, self._clock.now()):
             return waits
-        return await self._decide_and_apply(loaded, policy, memory)
+        return await self._decide_and_apply(loaded, policy, known)
 
     async def _contact_changed(self, loaded: Loaded) -> bool:
         """Whether there is new information about the live attempt's nodes, one of which is silent."""
@@ -191,7 +191,7 @@ class Reconciler:
             return False
         return await self._heartbeats.refresh(located.cluster, loaded.seen.attempt(live.number))
 
-    async def _decide_and_apply(self, loaded: Loaded, policy: Policy, memory: JobMemory) -> Seconds | None:
+    async def _decide_and_apply(self, loaded: Loaded, policy: Policy, known: KnownJob) -> Seconds | None:
         """Decide, execute, persist."""
         record, job, reading = loaded.record, loaded.job, loaded.reading
         self._outputs.collect(loaded, lambda: self._readings.address(record, job))
@@ -199,22 +199,22 @@ class Reconciler:
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
-            memory.blocked = None
+            known.blocked = None
         problem = self._preconditions.to_launch(decision.state, reading)
         if problem or not reading.known:  # The first read of the log requeues this job.
             others = tuple(action for action in decision.actions if not isinstance(action, Launch))
             if problem and others != decision.actions:
-                memory.blocked = problem
+                known.blocked = problem
             decision = replace(decision, actions=others)
         result = await self._executor.execute(
             loaded,
             decision,
-            admits=lambda launch: self._room.admits(launch, record, job, loaded.state, memory),
+            admits=lambda launch: self._room.admits(launch, record, job, loaded.state, known),
             address=lambda: self._readings.address(record, job),
         )
         if result.tried:
-            memory.blocked = result.blocked
-        problems = self._preconditions.of_started_job(loaded, memory.blocked)
+            known.blocked = result.blocked
+        problems = self._preconditions.of_started_job(loaded, known.blocked)
         for error in (result.failed, result.cleanup_error):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
                 problems.append(Diagnosis(ConditionReason.BLOCKED, str(error)))
@@ -223,7 +223,7 @@ class Reconciler:
         updates = {**result.updates, **self._preflight_updates(loaded), **shadow}
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
         before = loaded.before if persisted is loaded.status else decision.state
-        memory.persisted, memory.before, memory.state = persisted.state, before, decision.state
+        known.persisted, known.before, known.state = persisted.state, before, decision.state
         self._observer.observe(record.key, decision.state)
         if result.failed is not None:
             raise result.failed
@@ -242,12 +242,12 @@ class Reconciler:
             self._policies[name] = by_name(name)
         return self._policies[name]
 
-    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, memory: JobMemory) -> Tiers:
+    def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, known: KnownJob) -> Tiers:
         for tier in job.spec.tiers:
             if named := self._capacity.get(tier.capacity_tier):
-                memory.capacity[tier.capacity_tier] = named
-        found = load.resolve(job, self._capacity.get, memory.capacity.get, self._clusters.names, self._prices.of)
-        return replace(found, full=self._room.full(record, job, state, memory))
+                known.capacity[tier.capacity_tier] = named
+        found = load.resolve(job, self._capacity.get, known.capacity.get, self._clusters.names, self._prices.of)
+        return replace(found, full=self._room.full(record, job, state, known))
 
     def _load(
         self,
@@ -259,7 +259,7 @@ class Reconciler:
         state: JobState,
         tiers: Tiers,
         reading: Reading,
-        memory: JobMemory,
+        known: KnownJob,
     ) -> Loaded:
         workload = workload_of(job)
         seen, found = load.observe(
@@ -269,10 +269,10 @@ class Reconciler:
             clusters=self._clusters,
             tiers=tiers,
             reading=reading,
-            blocked=memory.blocked,
+            blocked=known.blocked,
             heartbeats=self._heartbeats,
             outage=lambda number: self._outages.of(record.key, number, reading.progress),
-            surge_room=self._room.surge(record, job, state, memory),
+            surge_room=self._room.surge(record, job, state, known),
             now=self._clock.now(),
         )
         return Loaded(
@@ -280,7 +280,7 @@ class Reconciler:
             job=job,
             workload=workload,
             tiers=tiers,
-            capacity=MappingProxyType(dict(memory.capacity)),
+            capacity=MappingProxyType(dict(known.capacity)),
             reading=reading,
             spec=load.spec_of(
                 record,
@@ -289,7 +289,7 @@ class Reconciler:
                 tiers=tiers,
                 reading=reading,
                 attribution_window=self._attribution_window,
-                limited=self._room.without_standby(record, job, state, memory),
+                limited=self._room.without_standby(record, job, state, known),
             ),
             status=held,
             before=before,
@@ -363,7 +363,7 @@ class Reconciler:
         self._forget(record.key)
 
     def _forget(self, key: JobKey) -> None:
-        self._memories.forget(key)
+        self._known_jobs.forget(key)
         self._preconditions.forget(key)
         self._logs.unfollow(key)
         self._outages.forget(key)

@@ -33,7 +33,7 @@ from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, des
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.access import AccessDenied, Grant
-from spotladder.operator.storage.egress import Egress
+from spotladder.operator.storage.egress_proxy import Egress
 
 T = TypeVar("T")
 _log = structlog.get_logger("spotladder")

@@ -20,11 +20,12 @@ from spotladder.workloads.kinds import workload_of
 
 
 @dataclass(slots=True)
-class JobMemory:
-    """One job. `before` is the state in the status, whose text is `persisted`; `state` is newer by nothing but time.
+class KnownJob:
+    """The kept data of one job. `before` is the state in the status, whose text is `persisted`; `state` is newer by
+    nothing but time.
 
-    `blocked` is why the last launch did not succeed. `capacity` are the CapacityTiers as last seen. `workers` is the
-    number of workers in the spec of the version `sized` (uid and generation).
+    `blocked` is why the last launch did not succeed. `capacity` are the CapacityTiers as last observed. `workers` is
+    the number of workers in the spec of the version `sized` (uid and generation).
     """
 
     persisted: str = ""
@@ -45,51 +46,52 @@ class JobMemory:
         return found, found
 
 
-class Memories:
-    """The memory of every job, and the nodes that each job needs."""
+class KnownJobs:
+    """The kept data of every job, and the nodes that each job needs."""
 
     def __init__(self, specs: Specs) -> None:
         self._specs = specs
-        self._memories: dict[JobKey, JobMemory] = {}
+        self._jobs: dict[JobKey, KnownJob] = {}
 
-    def of(self, key: JobKey) -> JobMemory:
-        """The job's memory; empty at first."""
-        return self._memories.setdefault(key, JobMemory())
+    def of(self, key: JobKey) -> KnownJob:
+        """The kept data of the job; empty at first."""
+        return self._jobs.setdefault(key, KnownJob())
 
     def forget(self, key: JobKey) -> None:
-        """The job is gone."""
-        self._memories.pop(key, None)
+        """Drop the data of a job that is gone."""
+        self._jobs.pop(key, None)
 
     def nodes(self, record: JobRecord, capacity: CapacityRecord) -> int:
         """The number of nodes of that CapacityTier that the job holds by its live attempt, else needs by its spec; 0
         for an invalid spec."""
-        memory, state = self._known(record)
+        known, state = self._known(record)
         attempt = state.attempt if state is not None else None
         launched = None if attempt is None or attempt.workers is None else attempt.workers + len(attempt.leaving)
-        return _nodes(memory.workers if launched is None else launched, capacity)
+        return _nodes(known.workers if launched is None else launched, capacity)
 
     def standby_nodes(self, record: JobRecord, capacity: CapacityRecord) -> int:
         """The number of nodes of that CapacityTier that the job's standby attempt holds, else needs by the job's spec;
         0 for an invalid spec."""
-        memory, state = self._known(record)
+        known, state = self._known(record)
         standby = state.standby if state is not None else None
-        return _nodes(memory.workers if standby is None or standby.workers is None else standby.workers, capacity)
+        return _nodes(known.workers if standby is None or standby.workers is None else standby.workers, capacity)
 
     def has_launched_standby(self, record: JobRecord) -> bool:
         """Whether objects of the job's standby attempt have been observed."""
-        _memory, state = self._known(record)
+        _, state = self._known(record)
         return state is not None and state.standby is not None and state.standby.seen
 
-    def _known(self, record: JobRecord) -> tuple[JobMemory, JobState | None]:
-        """The job's memory with the number of workers of its spec, and its state; None for an invalid status."""
-        memory, version = self.of(record.key), (record.uid, record.generation)
-        if memory.sized != version:
-            memory.sized, memory.workers = version, self._workers(record)
-        if memory.state is None:  # not reconciled yet by this process
+    def _known(self, record: JobRecord) -> tuple[KnownJob, JobState | None]:
+        """The kept data of the job with the number of workers of its spec, and its state; None for an invalid
+        status."""
+        known, version = self.of(record.key), (record.uid, record.generation)
+        if known.sized != version:
+            known.sized, known.workers = version, self._workers(record)
+        if known.state is None:  # not reconciled yet by this process
             with suppress(InvalidSpec):
                 held = status_of(record)
-                memory.persisted, (memory.before, memory.state) = held.state, memory.states(held)
-        return memory, memory.state
+                known.persisted, (known.before, known.state) = held.state, known.states(held)
+        return known, known.state
 
     def _workers(self, record: JobRecord) -> int | None:
         try:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.clusters.address import ClusterAddress, parse_flag
+from spotladder.clusters.cluster_address import ClusterAddress, parse_flag
 from spotladder.errors import InvalidSpec
 from spotladder.operator.settings import read_settings
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.operator.reconcile.limits import Limits
+from spotladder.operator.reconcile.node_limits import Limits
 from tests.workloads.builders import capacity
 
 POOL = CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": 4}))

@@ -21,7 +21,7 @@ from spotladder.api.address import Endpoint
 from spotladder.checkpoints.open_store import open_store
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.storage.access import AccessDenied, Grant, grant
-from spotladder.operator.storage.egress import Egress, refusal
+from spotladder.operator.storage.egress_proxy import Egress, refusal
 from spotladder.operator.storage.logs import BucketLog, LogAddress
 
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_REGION": "r"}
