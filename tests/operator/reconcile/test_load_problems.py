@@ -1,0 +1,246 @@
+"""What degrades a started job, and what its prices and CapacityTiers lack: the reason and the message of each."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    JobSpec,
+    JobState,
+    Observation,
+    Overlap,
+    PodPhase,
+    PodSeen,
+    Price,
+    Stage,
+    Tier,
+    TierRecord,
+)
+from spotladder.core.reasons import Reason
+from spotladder.custom_resources import CapacityRecord
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
+from spotladder.operator.inventory.clusters import Clusters
+from spotladder.operator.loaded import Tiers
+from spotladder.operator.reading import Reading
+from spotladder.operator.reconcile import load
+from spotladder.workloads.tiers import price_of
+from tests.workloads.builders import capacity, job, ray_template
+
+RUNNING = JobState(stage=Stage.RUNNING, tier="spot-a", attempt=Attempt(1, "spot-a", 0.0), last_number=1)
+LIVE = Observation(1, (AttemptSeen(1),))
+NOT_THERE = Observation(1)
+READ = Reading(True)
+NO_ROUTE = "s3://bucket/x: no route"
+
+
+class OneMemberCluster:
+    """The member cluster `east`; `doubt` is the problem of its new connection, `skew` that of its clock."""
+
+    def __init__(self, doubt: str = "", skew: str = "") -> None:
+        self._doubt, self._skew = doubt, skew
+
+    def doubt(self, name: str) -> str:
+        return self._doubt if name == "east" else ""
+
+    def of(self, name: str) -> Any:
+        return SimpleNamespace(skew=self._skew) if name == "east" else None
+
+
+def problems(
+    reading: Reading = READ,
+    state: JobState = RUNNING,
+    seen: Observation = LIVE,
+    *,
+    clusters: OneMemberCluster | None = None,
+    full: dict[str, str] | None = None,
+    missing: dict[str, Diagnosis] | None = None,
+) -> list[tuple[str, str]]:
+    tiers = Tiers({"spot-a": cast("Any", SimpleNamespace(cluster="east"))}, missing or {}, full or {})
+    loaded: Any = SimpleNamespace(state=state, seen=seen, reading=reading, tiers=tiers)
+    found = load.problems_of(loaded, cast("Clusters", clusters or OneMemberCluster()))
+    return [(problem.reason, problem.message) for problem in found]
+
+
+@pytest.mark.parametrize(
+    ("reading", "found"),
+    [
+        (READ, []),
+        (Reading(True, foreign="another job"), [(ConditionReason.CHECKPOINTS_IN_USE, "another job")]),
+        (Reading(True, corrupt="entry 3"), [(ConditionReason.CHECKPOINTS_CORRUPT, "entry 3")]),
+        (Reading(True, gone="step 40"), [(ConditionReason.CHECKPOINTS_GONE, "step 40")]),
+        (Reading(True, unreadable=NO_ROUTE), [(ConditionReason.CHECKPOINTS_UNREADABLE, NO_ROUTE)]),
+        (
+            Reading(True, unreadable="s3://x", denied=True),
+            [(ConditionReason.CHECKPOINTS_NOT_ALLOWED, "s3://x")],
+        ),
+    ],
+)
+def test_the_commit_log_degrades_a_job(reading: Reading, found: list[tuple[str, str]]) -> None:
+    assert problems(reading) == found
+
+
+def test_an_outage_that_the_attempt_shows_is_reported_by_its_impediment() -> None:
+    away = Reading(True, unreadable=NO_ROUTE, away_since=10.0)
+    out = Observation(1, (AttemptSeen(1, store_unavailable_since=10.0),))
+    unreadable = [(ConditionReason.CHECKPOINTS_UNREADABLE, NO_ROUTE)]
+    assert problems(away, seen=out) == []
+    assert problems(away, seen=LIVE) == unreadable
+    assert problems(away, seen=NOT_THERE) == unreadable
+    assert problems(Reading(True, unreadable=NO_ROUTE), seen=out) == unreadable
+
+
+def test_an_ended_job_is_not_degraded_by_a_log_that_cannot_be_read() -> None:
+    assert problems(Reading(True, unreadable=NO_ROUTE), JobState(stage=Stage.SUCCEEDED), NOT_THERE) == []
+
+
+def test_missing_checkpoints_degrade_only_a_job_with_an_attempt() -> None:
+    """Without one they are the reason why none is launched."""
+    assert problems(Reading(True, gone="step 40"), seen=NOT_THERE) == []
+
+
+@pytest.mark.parametrize(("stage", "shown"), [(Stage.IDLE, True), (Stage.STARTING, True), (Stage.ENDING, False)])
+def test_a_full_tier_degrades_a_job_that_waits_for_its_first_attempt(stage: Stage, shown: bool) -> None:
+    full = {"spot-a": "spec.limits.nodes: 4 of 4 nodes are used"}
+    found = [(ConditionReason.LIMIT_REACHED, full["spot-a"])] if shown else []
+    assert problems(state=JobState(stage=stage), seen=NOT_THERE, full=full) == found
+
+
+def test_a_full_tier_does_not_degrade_a_job_with_an_attempt() -> None:
+    starting = JobState(stage=Stage.STARTING, tier="spot-a", attempt=Attempt(1, "spot-a", 0.0))
+    assert problems(state=starting, full={"spot-a": "4 of 4"}) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        (ConditionReason.UNKNOWN_CAPACITY_TIER, ConditionReason.CAPACITY_TIER_GONE),
+        (ConditionReason.UNKNOWN_CLUSTER, ConditionReason.UNKNOWN_CLUSTER),
+    ],
+)
+def test_a_capacitytier_that_is_gone_degrades_a_started_job(reason: ConditionReason, shown: ConditionReason) -> None:
+    assert problems(missing={"spot-b": Diagnosis(reason, "why")}) == [(shown, "why")]
+
+
+def test_an_unreachable_cluster_degrades_the_jobs_that_may_use_it() -> None:
+    away = Observation(1, (AttemptSeen(1),), unavailable={"spot-a": "cluster east cannot be used: no answer"})
+    found = [(ConditionReason.CLUSTER_UNREACHABLE, "cluster east cannot be used: no answer")]
+    assert problems(seen=away) == found
+    exhausted = JobState(tiers=(TierRecord("spot-a", exhausted_by=Reason.MAX_FAILURES_EXCEEDED),))
+    assert problems(state=exhausted, seen=away) == []
+    assert problems(seen=away, full={"spot-a": "cluster east cannot be used: no answer"}) == []
+    gone = Diagnosis(ConditionReason.UNKNOWN_CLUSTER, "why")
+    assert problems(seen=away, missing={"spot-a": gone}) == [(ConditionReason.UNKNOWN_CLUSTER, "why")]
+
+
+def test_a_cluster_with_a_new_connection_that_fails_or_a_wrong_clock_degrades_its_jobs() -> None:
+    east = OneMemberCluster("exec: no such file", "3 minutes ahead of the controller's")
+    assert problems(clusters=east) == [
+        (
+            ConditionReason.CLUSTER_MISCONFIGURED,
+            "cluster east is used with its previous connection: exec: no such file",
+        ),
+        (
+            ConditionReason.CLOCK_SKEWED,
+            "the clock of cluster east is 3 minutes ahead of the controller's; notices are converted: set it",
+        ),
+    ]
+
+
+PRICED, FREE = Tier("priced", price=Price(1.0)), Tier("free", price=Price(known=False))
+
+
+def spec(*tiers: Tier, **more: Any) -> JobSpec:
+    return JobSpec(tiers, **more)
+
+
+def test_a_budget_names_the_tiers_whose_cost_is_not_counted() -> None:
+    other = Tier("other", price=Price(known=False))
+    assert load.unpriced(spec(PRICED, FREE, other, budget=5.0)) == Diagnosis(
+        ConditionReason.PRICE_UNKNOWN, "spec.budget: no price is known for tier free, other: its cost is not counted"
+    )
+    assert load.unpriced(spec(PRICED, FREE)) is None
+    assert load.unpriced(spec(PRICED, budget=5.0)) is None
+
+
+def test_an_overlap_names_the_tiers_whose_cost_nothing_bounds() -> None:
+    assert load.unbounded_overlap(spec(PRICED, FREE, overlap=Overlap())) == Diagnosis(
+        ConditionReason.PRICE_UNKNOWN,
+        "spec.overlap: no price is known for tier free, so nothing bounds the cost of a standby attempt and none "
+        "starts: set maxDuration",
+    )
+    hedging = Overlap(max_duration=60.0, hedge_after=30.0)
+    assert load.unbounded_overlap(spec(PRICED, FREE, overlap=hedging)) == Diagnosis(
+        ConditionReason.PRICE_UNKNOWN,
+        "spec.overlap.hedgeAfter: no price is known for tier free: it is not started early",
+    )
+    assert load.unbounded_overlap(spec(FREE, PRICED, overlap=hedging)) is None, "the first tier is never a hedge"
+    assert load.unbounded_overlap(spec(PRICED, FREE, overlap=Overlap(max_duration=60.0))) is None
+    assert load.unbounded_overlap(spec(PRICED, FREE)) is None
+    assert load.unbounded_overlap(spec(PRICED, overlap=Overlap())) is None
+
+
+JOB = job(ray_template())
+FIRST = JOB.spec.tiers[0]
+
+
+@pytest.mark.parametrize(
+    ("record", "reason", "problem", "usable"),
+    [
+        (None, ConditionReason.UNKNOWN_CAPACITY_TIER, "does not exist", False),
+        (
+            CapacityRecord(name="c", uid="u", deleting=True, model=capacity()),
+            ConditionReason.UNKNOWN_CAPACITY_TIER,
+            "is being deleted",
+            True,
+        ),
+        (
+            CapacityRecord(name="c", uid="u", problem="spec.price: no"),
+            ConditionReason.UNKNOWN_CAPACITY_TIER,
+            "is not valid: spec.price: no",
+            False,
+        ),
+        (
+            CapacityRecord(name="c", uid="u", model=capacity(cluster="west")),
+            ConditionReason.UNKNOWN_CLUSTER,
+            'is in cluster "west"; known: east, home',
+            True,
+        ),
+        (CapacityRecord(name="c", uid="u", model=capacity()), None, "", True),
+    ],
+    ids=["none", "being deleted", "not valid", "of an unknown cluster", "valid"],
+)
+def test_a_tier_without_usable_capacity_has_a_reason(
+    record: CapacityRecord | None, reason: ConditionReason | None, problem: str, usable: bool
+) -> None:
+    found = load.resolve(JOB, lambda _: record, lambda _: None, frozenset({"home", "east"}), price_of)
+    assert (FIRST.name in found.resolved) == usable
+    if reason is None:
+        assert found.missing == {}
+        return
+    message = f'spec.tiers[0].capacityTier: CapacityTier "{FIRST.capacity_tier}" {problem}'
+    assert found.missing[FIRST.name] == Diagnosis(reason, message)
+
+
+def test_a_capacitytier_that_was_deleted_while_in_use_keeps_its_last_price() -> None:
+    known = CapacityRecord(name="c", uid="u", model=capacity(price={"perNodeHour": "2"}))
+    found = load.resolve(JOB, lambda _: None, lambda _: known, frozenset({"home"}), price_of)
+    assert found.resolved[FIRST.name].price.per_node_hour == 2.0
+    assert found.missing[FIRST.name].message.endswith("does not exist")
+
+
+def test_pods_of_an_attempt_that_cannot_be_observed_may_still_run() -> None:
+    pods = (PodSeen("w-0"), PodSeen("w-1", phase=PodPhase.LOST))
+    assert load._unobservable(AttemptSeen(2, pods)) == AttemptSeen(2, pods[:1], reachable=False)
+
+
+def test_a_notice_is_converted_to_the_clock_of_the_controller() -> None:
+    seen = AttemptSeen(1, (PodSeen("w-0", noticed=True, noticed_at=100.0, notice_ends_at=220.0), PodSeen("w-1")))
+    noticed, other = load._by_controller_clock(seen, 60.0).pods
+    assert (noticed.noticed_at, noticed.notice_ends_at) == (40.0, 160.0)
+    assert (other.noticed_at, other.notice_ends_at) == (None, None)
+    assert load._by_controller_clock(seen, 0.0) is seen
