@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from spotladder.clusters.errors import Forbidden, NotFound
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
     Delete,
+    Handover,
     Impeded,
     Impediment,
     JobSpec,
@@ -20,15 +22,29 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.reasons import Reason
-from spotladder.operator.inventory.clusters import JobObjects, Located
+from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.attempt_removal import SHORT_GRACE, AttemptRemover
 from spotladder.resources import DISRUPTION_BUDGETS, PODS, APIResource
+from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
-from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, RayClusterRecord, RayJobRecord
 from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
 from tests.workloads.builders import job, node, ray_template
+
+
+@dataclass
+class LabelledClient(AcceptingClient):
+    """A fake client that records deletions by label; the kind `absent` is not installed."""
+
+    absent: APIResource | None = None
+    deleted: list[Any] = field(default_factory=list)
+
+    async def delete_all(self, kind: APIResource, namespace: str, *, labels: str) -> None:
+        if kind == self.absent:
+            raise NotFound(404, "NotFound", "no such kind")
+        self.deleted.append((kind, namespace, labels))
 
 
 @pytest.mark.parametrize("kind", [RAYJOBS, JOBSETS], ids=["RayJob", "JobSet"])
@@ -110,3 +126,106 @@ async def test_a_replaced_pod_on_a_silent_node_is_force_deleted_when_kuberay_has
         loaded, JobState(attempt=Attempt(1, "spot-a", 0.0, leaving=("p1",)))
     )
     assert bool(client.removed) is removed
+
+
+OF_IT: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
+
+
+def located(home: Any, *, problem: str = "", **objects: Any) -> Located:
+    """Objects of an attempt, in the home cluster or, with a problem, in a member cluster."""
+    if problem:
+        home = WorkloadCluster("east", home.client, home.inventory, most=1)
+        home.monitor = cast("Any", SimpleNamespace(problem=problem))
+    return Located(home, AttemptObjects(**objects))
+
+
+async def test_copies_of_an_attempt_in_other_clusters_are_removed_where_the_cluster_answers() -> None:
+    client = AcceptingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    stray = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
+    for problem, removed in (("no answer", []), ("", [DISRUPTION_BUDGETS, RAYJOBS])):
+        loaded.found = JobObjects({}, ((1, located(home, problem=problem, top=stray)),))
+        await AttemptRemover(clusters).delete_strays(loaded)
+        assert [kind for kind, *_ in client.removed] == removed
+
+
+async def test_objects_whose_owner_is_gone_are_removed_once() -> None:
+    client = AcceptingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    left = RayClusterRecord(name="digits-a001-x", uid="c", **OF_IT)
+    ending = RayClusterRecord(name="digits-a001-y", uid="d", deleted_at=9.0, **OF_IT)
+    loaded.found = JobObjects({1: located(home, derived=(left, ending))}, ())
+    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
+    assert client.removed == [(RAYCLUSTERS, "digits-a001-x", "c", None)]
+
+
+async def test_a_preempted_attempt_keeps_the_grace_period_of_its_pods() -> None:
+    client = AcceptingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    pods = (PodRecord(name="w-0", uid="p1", **OF_IT),)
+    loaded.found = JobObjects({1: located(home, pods=pods)}, ())
+    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.PREEMPTED))
+    assert client.removed == []
+
+
+async def test_an_attempt_in_an_unreachable_cluster_is_removed_later() -> None:
+    client = AcceptingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    top = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
+    loaded.found = JobObjects({1: located(home, problem="no answer", top=top)}, ())
+    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
+    assert client.removed == []
+
+
+async def test_a_refused_deletion_of_a_pod_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = AcceptingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    pods = (PodRecord(name="w-0", uid="p1", **OF_IT), PodRecord(name="w-1", uid="p2", **OF_IT))
+    loaded.found = JobObjects({1: located(home, pods=pods)}, ())
+
+    async def delete(_kind: object, name: str, *_: object, **__: object) -> None:
+        raise NotFound(404, "NotFound", "gone") if name == "w-0" else Forbidden(403, "Forbidden", "no")
+
+    monkeypatch.setattr(client, "delete", delete)
+    with pytest.raises(Forbidden):
+        await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
+
+
+async def test_objects_of_an_unseen_attempt_are_deleted_by_label() -> None:
+    client = LabelledClient()
+    loaded, clusters, _home = loaded_job(job(ray_template()), client)
+    await AttemptRemover(clusters).delete(loaded, Delete(3, Reason.FELL_BACK))
+    where = f"{clusters.home.selector},{names.JOB}=digits,{names.ATTEMPT}=3"
+    assert client.deleted == [(RAYJOBS, "team-a", where), (DISRUPTION_BUDGETS, "team-a", where)]
+
+
+async def test_all_objects_of_an_invalid_job_are_deleted_by_label_whatever_their_kind() -> None:
+    client = LabelledClient(absent=JOBSETS)
+    loaded, clusters, _home = loaded_job(job(ray_template()), client)
+    await AttemptRemover(clusters).remove_all(loaded.record)
+    assert {kind for kind, *_ in client.deleted} == {RAYJOBS, DISRUPTION_BUDGETS}, "JobSet is not installed"
+    assert {(namespace, labels) for _, namespace, labels in client.deleted} == {
+        ("team-a", f"{clusters.home.selector},{names.JOB}=digits")
+    }
+
+
+async def test_objects_of_a_deleted_job_with_the_same_name_are_swept_from_member_clusters() -> None:
+    client = AcceptingClient()
+    _loaded, clusters, home = loaded_job(job(ray_template()), client)
+    top = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
+    abandoned = {(("team-a", "digits"), "uid"): [(1, located(home, top=top))]}
+    fake: Any = SimpleNamespace(abandoned=lambda key, uid: abandoned[key, uid])
+    assert await AttemptRemover(fake).sweep(("team-a", "digits"), "uid") is True
+    assert [kind for kind, *_ in client.removed] == [DISRUPTION_BUDGETS, RAYJOBS]
+    assert await AttemptRemover(clusters).sweep(("team-a", "digits"), "uid") is False
+
+
+async def test_pods_on_silent_nodes_are_kept_if_the_next_attempt_waits_until_they_are_gone() -> None:
+    client = AcceptingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    pods = (PodRecord(name="w-0", uid="p1", node="node-1", phase="Running", **OF_IT),)
+    loaded.found = JobObjects({1: located(home, pods=pods)}, ())
+    loaded.spec = JobSpec((Tier("spot-a"),), handover=Handover.WHEN_GONE)
+    home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
+    await AttemptRemover(clusters).remove_silent_pods(loaded, JobState())
+    assert client.removed == []

@@ -7,15 +7,19 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pytest
+
 from spotladder.clusters.client import Page
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.errors import NotFound
+from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Phase
 from spotladder.custom_resources import JobRecord
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.reconcile.copies import RESYNC_INTERVAL, Copies
 from spotladder.resources import CONFIG_MAPS, SECRETS, APIResource
+from spotladder.workloads import names
 from spotladder.workloads.references import Reference
 
 
@@ -26,9 +30,10 @@ class CopyApi:
         self.objects: dict[tuple[APIResource, str, str], Object] = {}
         self.gate = asyncio.Event()
         self.gate.set()
+        self.version = "1"
 
     async def get(self, kind: APIResource, name: str, namespace: str) -> Object:
-        return {"metadata": {"name": name, "namespace": namespace, "uid": f"u-{name}", "resourceVersion": "1"}}
+        return {"metadata": {"name": name, "namespace": namespace, "uid": f"u-{name}", "resourceVersion": self.version}}
 
     async def metadata(self, kind: APIResource, name: str, namespace: str) -> Object:
         await self.gate.wait()
@@ -81,12 +86,110 @@ def job(name: str, *copies: Reference) -> JobRecord:
     return JobRecord(name=name, namespace="team-a", uid=f"u-{name}", copies=copies, phase=Phase.RUNNING)
 
 
-def keeping(jobs: CopyingJobs, far: Far, clock: SteppedClock) -> Copies:
+def keeping(jobs: CopyingJobs, far: Far, clock: SteppedClock, *, home: CopyApi | None = None) -> Copies:
     class FakeClusters:
-        home = Far(CopyApi())
         others = (far,)
 
+    FakeClusters.home = Far(home or CopyApi())  # type: ignore[attr-defined]
+
     return Copies(cast("Clusters", FakeClusters()), cast("Any", jobs), namespaces=(), clock=clock)
+
+
+BUCKET = Reference(SECRETS, "bucket")
+SECRET = (SECRETS, "team-a", "bucket")
+
+
+@dataclass
+class RefusingCopyApi(CopyApi):
+    """Refuses the named calls."""
+
+    refused: dict[str, Exception] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    async def get(self, kind: APIResource, name: str, namespace: str) -> Object:
+        if error := self.refused.get("get"):
+            raise error
+        return await super().get(kind, name, namespace)
+
+    async def metadata(self, kind: APIResource, name: str, namespace: str) -> Object:
+        if error := self.refused.get("metadata"):
+            raise error
+        return await super().metadata(kind, name, namespace)
+
+    async def apply(self, kind: APIResource, body: Object) -> Object:
+        if error := self.refused.get("apply"):
+            raise error
+        return await super().apply(kind, body)
+
+
+NO = Forbidden(403, "Forbidden", "no rights")
+
+
+@pytest.mark.parametrize(
+    ("home", "member", "reason", "message"),
+    [
+        (
+            {"get": NotFound(404, "NotFound", "")},
+            {},
+            ConditionReason.REFERENCES_MISSING,
+            "spec.copies: Secret team-a/bucket does not exist in the home cluster: create it",
+        ),
+        ({"get": NO}, {}, ConditionReason.COPY_REFUSED, "spec.copies: Secret team-a/bucket may not be read: no rights"),
+        (
+            {},
+            {"metadata": NO},
+            ConditionReason.COPY_REFUSED,
+            "spec.copies: Secret team-a/bucket in cluster east: no rights",
+        ),
+        *(
+            ({}, {"apply": error}, ConditionReason.COPY_REFUSED, "spec.copies: Secret team-a/bucket in cluster east: x")
+            for error in (
+                Conflict(409, "Conflict", "x"),
+                Forbidden(403, "Forbidden", "x"),
+                Invalid(422, "Invalid", "x"),
+                NotFound(404, "NotFound", "x"),
+            )
+        ),
+    ],
+)
+async def test_a_copy_that_cannot_be_made_is_a_problem_with_its_place(
+    home: dict[str, Exception], member: dict[str, Exception], reason: ConditionReason, message: str
+) -> None:
+    far = Far(RefusingCopyApi(refused=member))
+    copies = keeping(CopyingJobs([]), far, SteppedClock(), home=RefusingCopyApi(refused=home))
+    assert await copies.bring(cast("WorkloadCluster", far), "team-a", [BUCKET]) == Diagnosis(reason, message)
+    assert far.client.objects == {}
+
+
+async def test_a_copy_is_written_when_its_source_has_changed() -> None:
+    far, home = Far(), CopyApi()
+    copies = keeping(CopyingJobs([]), far, SteppedClock(), home=home)
+    assert await copies.bring(cast("WorkloadCluster", far), "team-a", [BUCKET]) is None
+    copied = far.client.objects[SECRET]
+    assert copied["metadata"]["labels"][names.HOME] == "home"
+    assert copied["metadata"]["annotations"] == {names.COPY_OF: "u-bucket/1"}
+    assert await copies.bring(cast("WorkloadCluster", far), "team-a", [BUCKET]) is None
+    assert far.client.objects[SECRET] is copied, "unchanged"
+    home.version = "2"
+    assert await copies.bring(cast("WorkloadCluster", far), "team-a", [BUCKET]) is None
+    assert far.client.objects[SECRET]["metadata"]["annotations"] == {names.COPY_OF: "u-bucket/2"}
+
+
+@pytest.mark.parametrize("labels", [None, {names.HOME: "another", names.COPY: "true"}, {names.HOME: "home"}])
+async def test_an_object_that_is_no_copy_of_this_controller_is_not_overwritten(labels: dict[str, str] | None) -> None:
+    far = Far()
+    users = far.client.objects[SECRET] = {"metadata": {"labels": labels, "annotations": {names.COPY_OF: "u-bucket/1"}}}
+    problem = await keeping(CopyingJobs([]), far, SteppedClock()).bring(
+        cast("WorkloadCluster", far), "team-a", [BUCKET]
+    )
+    message = (
+        "spec.copies: Secret team-a/bucket in cluster east is not a copy of this controller: remove it there, or "
+        "remove it from the list"
+    )
+    assert problem == Diagnosis(ConditionReason.NAME_TAKEN, message)
+    assert far.client.objects[SECRET] is users
 
 
 async def test_a_job_that_starts_during_the_cleanup_of_copies_keeps_its_copies() -> None:

@@ -1,0 +1,252 @@
+"""Why an attempt cannot be created: the reason and the message of each refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.clusters.cache import Scoped
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
+from spotladder.core.model import Launch
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
+from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
+from spotladder.operator.reconcile.apply import Applier
+from spotladder.operator.reconcile.attempt_removal import AttemptRemover
+from spotladder.operator.reconcile.copies import Copies
+from spotladder.operator.reconcile.preflight import Preflight
+from spotladder.resources import DISRUPTION_BUDGETS, NAMESPACES, SECRETS
+from spotladder.workloads import names
+from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
+from spotladder.workloads.references import Reference
+from spotladder.workloads.workload import AttemptObjects
+from tests.operator.reconcile.builders import AcceptingClient, loaded_job
+from tests.workloads.builders import job, ray_template
+
+INSTALL = "this cluster has no RayJobs"
+
+
+@dataclass
+class RefusingServer(AcceptingClient):
+    """A fake client that refuses RayJobs with this error, and lacks objects of the kinds in `lacks`."""
+
+    error: Exception | None = None
+    lacks: tuple[Any, ...] = ()
+
+    async def apply(self, kind: object, body: Any) -> Any:
+        if kind == RAYJOBS and self.error is not None:
+            raise self.error
+        return await super().apply(kind, body)
+
+    async def metadata(self, *named: object) -> Any:
+        if named[0] in self.lacks:
+            raise NotFound(404, "NotFound", "not found")
+        return {}
+
+    async def exists(self, _kind: object) -> bool:
+        return True
+
+
+class LaunchRig:
+    """The job `digits`, and one cluster: the home cluster or, with `member`, the member cluster east."""
+
+    def __init__(self, client: AcceptingClient, *, member: bool = False, template: Any = None) -> None:
+        self.loaded, self.clusters, self.cluster = loaded_job(job(template or ray_template()), client)
+        self.inventory = SimpleNamespace(
+            unreadable=lambda *_: [], written=lambda *_: None, attempts=lambda *_: {}, of_others=lambda *_: {}
+        )
+        self.cluster.inventory = cast("Any", self.inventory)
+        if member:
+            home = self.cluster
+            self.cluster = WorkloadCluster("east", home.client, home.inventory, most=1, home="home-uid")
+            self.cluster.monitor = cast("Any", SimpleNamespace(problem=""))
+            self.clusters = cast("Any", TwoClusters(home, self.cluster))
+            tier = replace(self.loaded.tiers.resolved["spot-a"], cluster="east")
+            self.loaded.tiers.resolved["spot-a"] = tier
+        clock = SteppedClock()
+        self.applier = Applier(
+            self.clusters,
+            remover=AttemptRemover(self.clusters),
+            preflight=Preflight(self.clusters, clock=clock, changed=lambda _key: None),
+            copies=Copies(self.clusters, Scoped([]), namespaces=(), clock=clock),
+            environment={},
+        )
+
+    async def launch(self, tier: str = "spot-a") -> Diagnosis | None:
+        return await self.applier.launch(self.loaded, Launch(1, tier))
+
+    def has(self, record: RayJobRecord) -> None:
+        """The attempt exists."""
+        objects = AttemptObjects(top=record)
+        self.loaded.found = JobObjects({1: Located(self.cluster, objects)}, ())
+
+
+@dataclass
+class TwoClusters:
+    home: WorkloadCluster
+    east: WorkloadCluster
+
+    def of(self, name: str) -> WorkloadCluster | None:
+        return {"home": self.home, "east": self.east}.get(name)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "message"),
+    [
+        (
+            NotFound(404, "NotFound", "no", about="namespaces"),
+            ConditionReason.NAMESPACE_MISSING,
+            "namespace team-a does not exist: create it",
+        ),
+        (
+            NotFound(404, "NotFound", "no"),
+            ConditionReason.NOT_INSTALLED,
+            "RayJob team-a/digits-a001 cannot be created: ",
+        ),
+        (
+            Conflict(409, "Conflict", "owned by kubectl"),
+            ConditionReason.NAME_TAKEN,
+            "RayJob team-a/digits-a001 exists and is not this job's: remove or rename it (owned by kubectl)",
+        ),
+        (
+            Forbidden(403, "Forbidden", "exceeded quota: gpu"),
+            ConditionReason.LAUNCH_REFUSED,
+            "RayJob team-a/digits-a001 is refused: exceeded quota: gpu",
+        ),
+        (
+            Invalid(422, "Invalid", "spec.x: unknown"),
+            ConditionReason.LAUNCH_REFUSED,
+            "RayJob team-a/digits-a001 is refused: spec.x: unknown",
+        ),
+    ],
+)
+async def test_a_refused_object_is_a_problem_with_its_name(error: ApiError, reason: str, message: str) -> None:
+    problem = await LaunchRig(RefusingServer(error=error)).launch()
+    assert problem is not None
+    assert (problem.reason, problem.message[: len(message)]) == (reason, message)
+
+
+async def test_a_server_that_does_not_answer_is_retried_with_advice() -> None:
+    rig = LaunchRig(RefusingServer(error=ClusterUnreachable("PATCH rayjobs: 500 webhook failed")), member=True)
+    with pytest.raises(ClusterUnreachable) as raised:
+        await rig.launch()
+    assert str(raised.value) == (
+        "RayJob team-a/digits-a001 cannot be created in cluster east: 500 webhook failed; check that the API server "
+        "and its admission webhooks answer (JobSet's controller has one)"
+    )
+
+
+async def test_an_object_whose_fields_its_operator_owns_now_is_the_attempts_own() -> None:
+    rig = LaunchRig(RefusingServer(error=Conflict(409, "Conflict", "owned by kuberay")))
+    own = AttemptObjects(top=RayJobRecord(name="digits-a001", namespace="team-a", uid="r", job="digits"))
+    rig.inventory.attempts = lambda *_: {1: own}
+    assert await rig.launch() is None
+    rig.inventory.attempts = lambda *_: {2: own}
+    problem = await rig.launch()
+    assert problem is not None
+    assert problem.reason is ConditionReason.NAME_TAKEN
+
+
+async def test_nothing_is_created_on_a_tier_without_a_cluster() -> None:
+    client = AcceptingClient()
+    rig = LaunchRig(client)
+    assert await rig.launch("unknown") is None
+    rig.loaded.tiers.resolved["spot-a"] = replace(rig.loaded.tiers.resolved["spot-a"], cluster="unknown")
+    assert await rig.launch() is None
+    assert client.made == []
+
+
+@pytest.mark.parametrize(
+    ("absent", "kind", "refused"), [(True, RAYJOBS, True), (False, RAYJOBS, False), (True, SECRETS, False)]
+)
+async def test_a_kind_that_is_not_installed_is_known_before_the_first_call(
+    absent: bool, kind: Any, refused: bool
+) -> None:
+    client = AcceptingClient()
+    rig = LaunchRig(client, member=True)
+    rig.inventory.unreadable = lambda *_: [SimpleNamespace(absent=absent, kind=kind)]
+    problem = await rig.launch()
+    if not refused:
+        assert problem is None
+        return
+    assert client.made == []
+    assert problem is not None
+    assert problem.reason is ConditionReason.NOT_INSTALLED
+    assert problem.message == rig.loaded.workload.install.format(cluster="cluster east")
+
+
+async def test_a_template_that_the_tier_cannot_run_names_the_field() -> None:
+    template = ray_template()
+    template["spec"]["deletionStrategy"] = {"deletionRules": []}
+    rig = LaunchRig(AcceptingClient(), template=template)
+    rig.loaded.tiers.resolved["spot-a"] = replace(rig.loaded.tiers.resolved["spot-a"], queue="team")
+    problem = await rig.launch()
+    assert problem is not None
+    assert problem.reason is ConditionReason.INVALID_SPEC
+    assert "spec.deletionStrategy: cannot be used in a queue" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("digest", "deleting", "removed"), [("old", False, True), ("old", True, False), ("", False, False)]
+)
+async def test_an_attempt_that_its_operator_rejects_is_removed_once_the_job_was_corrected(
+    monkeypatch: pytest.MonkeyPatch, digest: str, deleting: bool, removed: bool
+) -> None:
+    client = AcceptingClient()
+    rig = LaunchRig(client)
+    monkeypatch.setattr(type(rig.loaded.workload), "refusal", staticmethod(lambda _objects: "two heads"))
+    if not digest:
+        first = AcceptingClient()
+        assert await LaunchRig(first).launch() is None
+        digest = first.made[-1]["metadata"]["annotations"][names.DIGEST]
+    ends = 1.0 if deleting else None
+    of_it: dict[str, Any] = {"namespace": "team-a", "uid": "r", "job": "digits", "deleted_at": ends, "digest": digest}
+    rig.has(RayJobRecord(name="digits-a001", **of_it))
+    assert await rig.launch() == Diagnosis(ConditionReason.BLOCKED, "RayJob digits-a001 is not valid: two heads")
+    found = [(DISRUPTION_BUDGETS, "digits-a001", "", None), (RAYJOBS, "digits-a001", "r", None)]
+    assert client.removed == (found if removed else [])
+    assert client.made == []
+
+
+async def test_a_name_that_a_deleted_job_still_uses_in_a_member_cluster_is_taken() -> None:
+    client = AcceptingClient()
+    rig = LaunchRig(client, member=True)
+    rig.inventory.of_others = lambda *_: {1: object()}
+    problem = await rig.launch()
+    assert problem == Diagnosis(
+        ConditionReason.NAME_TAKEN,
+        "digits-a001 of an earlier TieredJob of this name is being removed in cluster east",
+    )
+    rig.inventory.of_others = lambda *_: {2: object()}
+    assert await rig.launch() is None
+    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "RayJob"]
+    assert "ownerReferences" not in client.made[-1]["metadata"], "its owner is in another cluster"
+
+
+async def test_a_member_cluster_needs_the_namespace_and_the_copies_of_the_job() -> None:
+    rig = LaunchRig(client := RefusingServer(lacks=(NAMESPACES,)), member=True)
+    message = "namespace team-a does not exist in cluster east: create it"
+    assert await rig.launch() == Diagnosis(ConditionReason.NAMESPACE_MISSING, message)
+
+    async def absent(*_: object) -> Any:
+        raise NotFound(404, "NotFound", "no")
+
+    client.get = absent  # type: ignore[attr-defined]
+    rig = LaunchRig(client, member=True)
+    client.lacks = ()
+    rig.loaded.record = replace(rig.loaded.record, copies=(Reference(SECRETS, "bucket"),))
+    message = "spec.copies: Secret team-a/bucket does not exist in the home cluster: create it"
+    assert await rig.launch() == Diagnosis(ConditionReason.REFERENCES_MISSING, message)
+    assert client.made == []
+
+
+async def test_an_object_that_the_pods_need_must_exist() -> None:
+    template = ray_template()
+    head = template["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    head["containers"][0]["envFrom"] = [{"secretRef": {"name": "keys"}}]
+    problem = await LaunchRig(RefusingServer(lacks=(SECRETS,)), template=template).launch()
+    message = "namespace team-a lacks Secret keys: create it there"
+    assert problem == Diagnosis(ConditionReason.REFERENCES_MISSING, message)
