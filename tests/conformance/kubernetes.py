@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from spotladder.api.status import TieredJobStatus
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
-from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.core.model import (
     Action,
     AttemptSeen,
@@ -42,10 +41,11 @@ from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.placement import HOSTNAME
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
-from tests.kube.world import WORKERS, KubeWorld
+from tests.kube.world import WORKERS
+from tests.operator.memory_world import NAMESPACE, world_in_memory
 
 T = TypeVar("T")
-NAMESPACE, JOB = "team-a", "digits"
+JOB = "digits"
 MOST = 200
 """Maximum number of polls for an expected change."""
 
@@ -140,10 +140,8 @@ class KubernetesRig:
         self._loop = asyncio.new_event_loop()
         self._stack = AsyncExitStack()
         self._started: set[str] = set()
-        clock = SteppedClock()
-        self._here = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
-        self._here.clock = clock
-        self._session = self._loop.run_until_complete(self._enter(clock))
+        self._here = world_in_memory()
+        self._session = self._loop.run_until_complete(self._enter(self._here.clock))
         self.backend = KubernetesBackend(self._session, self._run)
 
     def workload(self) -> dict[str, Any]:

@@ -9,26 +9,19 @@ import pytest
 from spotladder.checkpoints import heartbeat
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
-from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.core.codec import load_state
 from spotladder.core.contract import Variable
 from spotladder.core.model import JobState
 from tests.kube.test_standby import variables
 from tests.kube.world import KubeWorld, eventually
+from tests.operator.memory_world import filled_world
 
 HUNG = "no step for 70 s (a step takes 1 s); the stacks of its ranks are in their output"
 
 
 @pytest.fixture
 async def here() -> AsyncIterator[KubeWorld]:
-    clock = SteppedClock()
-    found = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, "team-a")  # type: ignore[arg-type]
-    found.clock = clock
-    await found.make_namespace()
-    for tier in ("spot-a", "spot-b", "on-demand"):
-        await found.capacity(tier, capacityType="on-demand")
-    async with found.operator():
+    async with filled_world() as found, found.operator():
         yield found
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.core.codec import load_state
@@ -21,21 +20,13 @@ from spotladder.resources import DISRUPTION_BUDGETS, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.world import KubeWorld, eventually
-
-NAMESPACE = "team-a"
+from tests.operator.memory_world import NAMESPACE, filled_world, world_in_memory
 
 
 @asynccontextmanager
 async def memory() -> AsyncIterator[KubeWorld]:
-    """A namespace with CapacityTiers on a fake API server in memory. Only the operator runs; the test does the rest."""
-    clock = SteppedClock()
-    client = FakeClient(FakeApiServer(clock), clock)
-    here = KubeWorld(client, None, NAMESPACE)  # type: ignore[arg-type]  # the server is for subprocesses
-    here.clock = clock
-    await here.make_namespace()
-    for tier in ("spot-a", "spot-b", "on-demand"):
-        await here.capacity(tier)
-    async with here.operator():
+    """A namespace on an API server in memory. Only the operator runs; the test does the rest."""
+    async with filled_world() as here, here.operator():
         yield here
 
 
@@ -258,9 +249,7 @@ def variables_of(rayjob: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["one controller", "a new controller at every step"])
 async def test_a_worker_with_a_notice_is_replaced_within_the_attempt(restarts: bool) -> None:
-    clock = SteppedClock()
-    here = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
-    here.clock = clock
+    here = world_in_memory()
     await here.make_namespace()
     for tier in ("spot-a", "spot-b", "on-demand"):
         await here.capacity(tier, notice="60s")
@@ -279,7 +268,7 @@ async def test_a_worker_with_a_notice_is_replaced_within_the_attempt(restarts: b
         assert await replicas(3), "a pod that is being deleted would not receive the notice"
 
     async def remove() -> None:
-        await clock.advance(REMOVAL_DELAY)
+        await here.clock.advance(REMOVAL_DELAY)
         await eventually(lambda: replicas(2))
         assert (await here.worker_group(1))["scaleStrategy"]["workersToDelete"] == [going["name"]]
 

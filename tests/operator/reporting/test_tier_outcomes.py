@@ -13,7 +13,8 @@ from spotladder.custom_resources.tier_outcomes import entries_of, outcomes_in
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.world import KubeWorld, eventually
-from tests.operator.reconcile.test_reconciler import NAMESPACE, memory
+from tests.operator.memory_world import NAMESPACE
+from tests.operator.reconcile.test_reconciler import memory
 
 HALF_AN_HOUR = 1800.0
 

@@ -13,18 +13,17 @@ from pydantic import ValidationError
 
 from spotladder.api.crds import crds
 from spotladder.api.workload import Workload
-from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
-from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
 from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from tests.kube.world import KubeWorld
+from tests.operator.memory_world import NAMESPACE, world_in_memory
 from tests.workloads.batch_job.kind import JOBS
 
-NAMESPACE, JOB, WORKERS = "team-a", "digits", 2
+JOB, WORKERS = "digits", 2
 TEMPLATE = {
     "spec": {
         "parallelism": WORKERS,
@@ -80,9 +79,7 @@ class BatchJobRig:
 
 @asynccontextmanager
 async def rig() -> AsyncIterator[BatchJobRig]:
-    clock = SteppedClock()
-    here = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
-    here.clock = clock
+    here = world_in_memory()
     await here.make_namespace()
     for tier in ("spot-a", "spot-b"):
         await here.capacity(tier)
@@ -95,8 +92,8 @@ async def rig() -> AsyncIterator[BatchJobRig]:
         client=here.client,
         sources={},
         settings=Settings(namespaces=(NAMESPACE,), checkpoint_access=[{"namespaces": ["*"], "uris": ["s3://*"]}]),
-        metrics=Metrics(clock),
-        clock=clock,
+        metrics=Metrics(here.clock),
+        clock=here.clock,
         identity="operator-under-test",
         open_log=here.bucket.open,
     )

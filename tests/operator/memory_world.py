@@ -1,0 +1,32 @@
+"""A namespace on an API server in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.fake import FakeApiServer, FakeClient
+from tests.kube.world import KubeWorld
+
+NAMESPACE = "team-a"
+
+
+def world_in_memory() -> KubeWorld:
+    """The namespace, which does not exist yet. Its clock is also that of the API server."""
+    clock = SteppedClock()
+    here = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
+    here.clock = clock
+    return here
+
+
+@asynccontextmanager
+async def filled_world(
+    _server: None = None, *, tiers: Sequence[str] = ("spot-a", "spot-b", "on-demand")
+) -> AsyncIterator[KubeWorld]:
+    """The namespace with CapacityTiers, as `tests.kube.world.world` makes it on a real API server."""
+    here = world_in_memory()
+    await here.make_namespace()
+    for tier in tiers:
+        await here.capacity(tier, capacityType="on-demand" if tier == "on-demand" else "spot")
+    yield here

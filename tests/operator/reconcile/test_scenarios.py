@@ -1,0 +1,87 @@
+"""Scenarios of tests/kube that need nothing but the API that the server in memory has: `make test` runs the reconciler
+through them in seconds, without a real API server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.kube import (
+    test_bad_input,
+    test_blocked,
+    test_capacity,
+    test_checkpoint_access,
+    test_ends,
+    test_faults,
+    test_impediments,
+    test_operators,
+    test_preflight,
+    test_standby,
+    test_walk,
+)
+from tests.operator.memory_world import filled_world
+
+SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
+    test_bad_input.test_a_capacity_tier_deleted_while_in_use,
+    test_bad_input.test_a_contradiction_with_a_later_tier_is_reported_early,
+    test_bad_input.test_a_local_path_as_checkpoints_uri,
+    test_bad_input.test_an_unknown_capacity_tier_holds_the_job_until_it_exists,
+    test_bad_input.test_an_unknown_cluster_makes_a_job_invalid,
+    test_bad_input.test_an_unknown_policy_makes_a_job_invalid,
+    test_bad_input.test_the_message_of_an_invalid_spec_names_the_field,
+    test_blocked.test_a_rejected_rayjob_is_deleted_when_its_job_is_suspended,
+    test_blocked.test_a_rejected_rayjob_is_recreated_with_its_number_once_the_job_is_corrected,
+    test_capacity.test_a_price_is_looked_up_while_the_job_starts,
+    test_capacity.test_a_tier_at_its_node_limit_is_skipped,
+    test_capacity.test_conditions_of_an_invalid_tier_and_of_one_without_a_price,
+    test_capacity.test_events_about_other_objects_are_ignored,
+    test_checkpoint_access.test_the_controllers_identity_is_used_only_for_listed_addresses,
+    test_checkpoint_access.test_the_first_attempt_waits_until_the_owner_of_the_log_is_known,
+    test_checkpoint_access.test_with_a_damaged_log_no_attempt_starts,
+    test_ends.test_a_deleted_job_reports_why_it_waits_and_can_be_forced,
+    test_ends.test_a_deleted_rayjob_is_a_failure_and_the_job_continues,
+    test_ends.test_a_job_can_be_deleted_before_its_first_pod,
+    test_ends.test_a_job_whose_checkpoints_are_gone_does_not_start_at_step_0,
+    test_ends.test_a_pod_of_a_job_on_a_silent_node_is_marked_failed,
+    test_ends.test_a_recreated_job_does_not_adopt_the_attempt_of_the_first,
+    test_ends.test_delete_drains_the_attempt_and_then_removes_the_finalizer,
+    test_ends.test_delete_of_an_invalid_job_removes_its_attempt,
+    test_ends.test_pods_of_a_node_in_graceful_shutdown_keep_their_grace_period,
+    test_ends.test_refused_credentials_are_not_a_failure,
+    test_ends.test_suspend_drains_and_resume_starts_the_next_attempt,
+    test_ends.test_the_final_status_has_the_last_commit,
+    test_ends.test_the_outcome_is_appended_after_an_outage,
+    test_ends.test_the_outcome_is_appended_to_the_log_once,
+    test_ends.test_the_program_gets_the_notice_of_its_node,
+    test_faults.test_a_job_continues_after_a_restore_of_etcd,
+    test_faults.test_status_writes_survive_conflicts_with_another_writer,
+    test_impediments.test_a_crashing_head_exhausts_no_tier_and_fails_the_job_after_the_crash_limit,
+    test_impediments.test_a_node_that_is_lost_during_a_start_counts_and_has_an_event,
+    test_impediments.test_a_short_silence_of_all_nodes_counts_no_failure,
+    test_impediments.test_a_slow_start_of_ray_is_not_a_lack_of_capacity,
+    test_impediments.test_nodes_that_stay_silent_count_after_contact_timeout,
+    test_operators.test_a_deleted_raycluster_is_one_failure,
+    test_operators.test_a_worker_on_a_cordoned_node_is_replaced_inside_the_attempt,
+    test_operators.test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_failure,
+    test_preflight.test_incompatible_versions_are_a_warning,
+    test_standby.test_a_change_right_after_the_start_waits_until_the_start_entry_is_read,
+    test_standby.test_a_changed_image_starts_the_next_attempt_beside_the_running_one,
+    test_standby.test_a_new_controller_lets_the_next_tier_run_that_is_ready_first,
+    test_standby.test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it,
+    test_standby.test_a_standby_attempt_needs_room_within_the_limits_of_its_tier,
+    test_standby.test_a_standby_without_capacity_costs_no_training,
+    test_standby.test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job,
+    test_standby.test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier,
+    test_standby.test_without_room_the_running_attempt_stops_first,
+    test_walk.test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__.removeprefix("test_"))
+async def test_a_scenario_of_the_controller_in_memory(
+    scenario: Callable[..., Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[scenario.__module__], "world", filled_world)
+    await scenario(None)  # The tests use the API server only through `world`.
