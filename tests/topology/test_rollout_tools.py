@@ -57,6 +57,14 @@ def test_a_cluster_out_of_reach(stderr: str, expected: str, tmp_path: Path, monk
     assert ("context lab" in str(failure.value)) == ("context lab" in expected)
 
 
+def test_a_comparison_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = 'error: unable to recognize "STDIN": Get "https://127.0.0.1:1/api": dial tcp: connect: connection refused'
+    program(tmp_path, "kubectl", f"cat >/dev/null; echo '{said}' >&2; exit 2")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(CommandFailure, match=r"kubectl diff: .* \(context lab\): check that the API server runs"):
+        Tools(KubeContext("", "lab")).changes("kind: Pod\nmetadata:\n  name: a\n", "default")
+
+
 def test_helm_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = 'Error: Kubernetes cluster unreachable: Get "https://127.0.0.1:6443/version": connection refused'
     program(tmp_path, "helm", f"echo '{said}' >&2; exit 1")

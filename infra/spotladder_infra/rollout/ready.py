@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from ruamel.yaml import YAML
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout import manifest
-from spotladder_infra.rollout.tools import CommandFailure, Object, Tools
+from spotladder_infra.rollout.tools import Object, Tools
 
 WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 POLL_INTERVAL = 1.0
 FAST_POLL_INTERVAL = 0.25
 FAST_POLL_PERIOD = 10.0
-"""Seconds during which a workload is polled more often: most are ready by then."""
+"""Seconds during which a condition is polled more often: most are met by then."""
 
 IMAGE_GRACE_PERIOD = 20.0
 """Seconds for which a pod may lack its image before the release fails: a registry may recover."""
@@ -103,10 +102,11 @@ def wait(
     Raises:
         EnvironmentFailure: A pod cannot start, or `timeout` seconds have passed.
     """
-    begun = clock()
-    remaining, why, stuck_since = list(wanted), "", None
-    while remaining:
-        waiting = []
+    remaining, stuck_since = list(wanted), None
+
+    def unmet() -> str:
+        nonlocal remaining, stuck_since
+        waiting, why = [], ""
         for workload in remaining:
             found = tools.get(workload.kind.lower(), workload.name, "--namespace", workload.namespace)
             reason = f"{workload.kind} {workload.name} does not exist" if found is None else unready(found)
@@ -120,10 +120,18 @@ def wait(
             if final or (stuck_since is not None and clock() - stuck_since >= IMAGE_GRACE_PERIOD):
                 raise EnvironmentFailure(why)
         remaining = waiting
-        if remaining and clock() - begun >= timeout:
-            raise EnvironmentFailure(f"not ready after {timeout:g} s: {why}")
-        if remaining:
-            sleep(FAST_POLL_INTERVAL if clock() - begun < FAST_POLL_PERIOD else POLL_INTERVAL)
+        return why
+
+    if why := _poll(unmet, timeout, clock, sleep):
+        raise EnvironmentFailure(f"not ready after {timeout:g} s: {why}")
+
+
+def _poll(unmet: Callable[[], str], timeout: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> str:
+    """Calls `unmet` until it returns "", or `timeout` seconds have passed. Returns what it returned last."""
+    begun = clock()
+    while (why := unmet()) and clock() - begun < timeout:
+        sleep(FAST_POLL_INTERVAL if clock() - begun < FAST_POLL_PERIOD else POLL_INTERVAL)
+    return why
 
 
 def _pods(tools: Tools, workload: Object, namespace: str) -> list[Object]:
@@ -158,35 +166,22 @@ def established(
     Raises:
         EnvironmentFailure: Some are not served after `timeout` seconds.
     """
-    begun = clock()
     missing = set(names)
-    while True:
+
+    def unmet() -> str:
         for group in sorted({name.partition(".")[2] for name in missing}):
-            missing -= {f"{resource}.{group}" for resource in _served(tools, group)}
-        if not missing:
-            return
-        if clock() - begun >= timeout:
-            first = min(missing)
-            raise EnvironmentFailure(
-                f"CustomResourceDefinitions are not established after {timeout:g} s: {', '.join(sorted(missing))}: "
-                f"kubectl describe crd {first} shows why"
-            )
-        sleep(FAST_POLL_INTERVAL)
+            missing.difference_update(f"{resource}.{group}" for resource in _served(tools, group))
+        return ", ".join(sorted(missing))
+
+    if named := _poll(unmet, timeout, clock, sleep):
+        raise EnvironmentFailure(
+            f"CustomResourceDefinitions are not established after {timeout:g} s: {named}: "
+            f"kubectl describe crd {min(missing)} shows why"
+        )
 
 
 def _served(tools: Tools, group: str) -> set[str]:
     """The names of the resources that the API server serves in this API group, in any version."""
-    versions = [version["groupVersion"] for version in _raw(tools, f"/apis/{group}").get("versions", [])]
-    lists = [_raw(tools, f"/apis/{version}").get("resources", []) for version in versions]
+    versions = [version["groupVersion"] for version in tools.raw(f"/apis/{group}").get("versions", [])]
+    lists = [tools.raw(f"/apis/{version}").get("resources", []) for version in versions]
     return {resource["name"] for listed in lists for resource in listed}
-
-
-def _raw(tools: Tools, path: str) -> Object:
-    """The API server's response to a GET of this path; {} if it does not know the path."""
-    try:
-        found: Object = json.loads(tools.kubectl("get", "--raw", path))
-    except CommandFailure as failure:
-        if "NotFound" in str(failure):
-            return {}
-        raise
-    return found

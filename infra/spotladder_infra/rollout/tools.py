@@ -110,6 +110,16 @@ class Tools:
         items: list[Object] = found.get("items", [])
         return items
 
+    def raw(self, path: str) -> Object:
+        """The API server's response to a GET of this path; {} if it does not know the path."""
+        try:
+            found: Object = json.loads(self.kubectl("get", "--raw", path))
+        except CommandFailure as failure:
+            if "NotFound" in str(failure):
+                return {}
+            raise
+        return found
+
     def changes(self, rendered: str, namespace: str) -> list[str]:
         """The objects, as KIND/NAME, whose fields differ from a manifest. Raises CommandFailure.
 
@@ -130,7 +140,8 @@ class Tools:
         environment = {**self.target.environment(), "KUBECTL_EXTERNAL_DIFF": "diff -N -q"}
         done = _run(command, environment, manifest.joined(texts), self.timeout)
         if done.returncode > 1:
-            raise CommandFailure(f"kubectl diff: {_last_line(done.stderr)}")
+            message = _last_line(done.stderr)
+            raise CommandFailure(f"kubectl diff: {message}", _remedy(message, self.target.context))
         return [_object(line) for line in done.stdout.splitlines() if line.startswith("Files ")]
 
 
