@@ -138,6 +138,8 @@ def _kubectl(arguments: list[str]) -> int:
     objects = cluster.state["objects"]
     if "diff" in rest:
         given = sys.stdin.read()
+        cluster.state["calls"].append(["kubectl", "diff", *sorted(kind for kind, _ in manifest.split(given))])
+        cluster.save()
         found = [name for name in cluster.state["drift"] if f"{{name: {name}}}" in given]
         for name in found:
             print(f"Files /tmp/LIVE-1/apps.v1.Deployment.{namespace}.{name} and /tmp/MERGED-1/x differ")
@@ -148,7 +150,8 @@ def _kubectl(arguments: list[str]) -> int:
         _apply(cluster, sys.stdin.read(), namespace)
     elif rest[0] == "delete":
         kind, _, name = rest[1].partition("/")
-        objects.pop(f"{kind}/{namespace}/{name or rest[2]}", None)
+        for one in [name] if name else [part for part in rest[2:] if not part.startswith("-")]:
+            objects.pop(f"{kind}/{namespace}/{one}", None)
     elif rest[0] == "patch":
         for job in cluster.state["jobs"]:
             if job["metadata"]["name"] == rest[2]:
@@ -226,6 +229,13 @@ def _get(cluster: FakeCluster, rest: list[str], namespace: str) -> int:
 
 def _raw(cluster: FakeCluster, path: str) -> int:
     group, _, version = path.partition("/")
+    if group == "apiextensions.k8s.io":
+        name = path.rpartition("/")[2]
+        if name in cluster.state["crds"]:
+            print(
+                json.dumps({"metadata": {"name": name, "uid": "1", "generation": cluster.state.get("generation", 1)}})
+            )
+            return 0
     names = [name.partition(".")[0] for name in cluster.state["crds"] if name.partition(".")[2] == group]
     if not names:
         print("Error from server (NotFound): the server could not find the requested resource", file=sys.stderr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 from spotladder_infra.rollout import charts, manifest, ready
@@ -30,6 +32,21 @@ def apply(tools: Tools, crds: list[str]) -> list[str]:
         )  # fmt: skip
         ready.established(tools, names, ESTABLISHED_TIMEOUT)
     return names
+
+
+def fingerprint(tools: Tools, crds: list[str]) -> str:
+    """A hash of the CRDs of a chart, and of what changes in the cluster with each field of them that a chart can set.
+
+    The API server increases the generation of a CRD with each change of its spec. Reading KubeRay's CRDs takes half a
+    second, their comparison by `drift` five.
+    """
+    digest = hashlib.sha256()
+    for text in crds:
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{manifest.crd_name(text)}"
+        live = tools.raw(path).get("metadata", {})
+        identity = {field: live.get(field) for field in ("uid", "generation", "labels", "annotations")}
+        digest.update(f"{text}\0{json.dumps(identity, sort_keys=True)}\0".encode())
+    return digest.hexdigest()
 
 
 def drift(tools: Tools, crds: list[str]) -> list[str]:

@@ -125,13 +125,16 @@ class CrdsProvider(ResourceProvider):
         return {"names": json.dumps(names), "drift": "[]"}
 
     def read(self, id_: str, props: Properties) -> ReadResult:
-        """The live CRDs."""
+        """The live CRDs. They are compared with the chart unless nothing has changed since they were equal to it."""
         context = _context()
         if context.restore is not None or props["chart"] not in context.charts:
             return ReadResult(id_, props)
         with _one_line():
-            found = crds.drift(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
-        return ReadResult(id_, {**props, "drift": json.dumps(found)})
+            wanted = crds.of_chart(context.tools, _chart(context, props["chart"]))
+            # Taken before the comparison, so that a change during it counts next time.
+            fingerprint = crds.fingerprint(context.tools, wanted)
+            found = [] if fingerprint == props.get("equal") else crds.drift(context.tools, wanted)
+        return ReadResult(id_, {**props, "drift": json.dumps(found), "equal": None if found else fingerprint})
 
     def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
         """A changed version or digest, or drift."""
@@ -174,8 +177,8 @@ class HelmRelease(Resource):
 
 
 class Crds(Resource):
-    """The CRDs of a chart in a stack."""
+    """The CRDs of a chart in a stack. `equal` is the fingerprint with which they were last found equal to the chart."""
 
     def __init__(self, name: str, *, chart: str, version: str, digest: str, opts: ResourceOptions) -> None:
-        properties = {"chart": chart, "version": version, "digest": digest, "names": None, "drift": None}
+        properties = {"chart": chart, "version": version, "digest": digest, "names": None, "drift": None, "equal": None}
         super().__init__(CrdsProvider(), name, properties, opts)
