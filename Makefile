@@ -122,12 +122,12 @@ endif
 test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
 	$(BIN)/python -m pytest tests/day -v -s
 
-# --- Infrastructure: FLEET=fleet.yaml, CLUSTER=name or CLOUD=aws|gcp|existing|kind (all clusters when empty) ---
+# --- Infrastructure: FLEET=fleet.yaml, CLUSTER=name (or several) or CLOUD=aws|gcp|existing|kind (all clusters when empty) ---
 FLEET   ?= fleet.yaml
 CLUSTER ?=
 CLOUD   ?=
 INFRA   := $(BIN)/spotladder infra
-CHOSEN  = --fleet $(FLEET) $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(CLOUD),--cloud $(CLOUD))
+CHOSEN  = --fleet $(FLEET) $(CLUSTER:%=--cluster %) $(if $(CLOUD),--cloud $(CLOUD))
 ANSWER  = $(if $(filter yes,$(YES)),--yes)
 
 doctor: setup-infra ## Check programs, credentials, quotas and names before bootstrap

@@ -76,13 +76,15 @@ def test_an_unknown_cluster_is_rejected(capsys: Capture, fleet: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
+        (["--target", "west", "--target", "east"], ["east", "west"]),
+        (["--cluster", "alpha", "--cluster", "east", "--cluster", "west", "--cloud", "gcp"], ["west", "alpha"]),
         (["--cloud", "gcp"], ["west", "alpha"]),
         (["--cloud", "aws"], ["east"]),
         (["--cloud", "kind"], ["laptop"]),
         ([], ["east", "west", "alpha", "lab", "laptop"]),
     ],
 )
-def test_clusters_can_be_selected_by_cloud(
+def test_clusters_can_be_selected_by_name_and_cloud(
     arguments: list[str], names: list[str], capsys: Capture, fleet: Path
 ) -> None:
     answer = call(capsys, "infra", "render", "--fleet", fleet, "--output", "json", *arguments)
@@ -138,6 +140,7 @@ def test_make_hands_on_the_choice_of_clusters(target: str) -> None:
 
     assert f"spotladder infra {target} --fleet f.yaml" in ran()
     assert " --cluster east" in ran("CLUSTER=east")
+    assert " --cluster east --cluster west" in ran("CLUSTER=east west")
     assert " --cloud aws" in ran("CLOUD=aws")
     assert "--cl" not in ran()
 

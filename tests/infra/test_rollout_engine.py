@@ -200,28 +200,59 @@ def test_nothing_then_drift_then_rollback(good: Lab) -> None:
     assert east["spotladder"][-1]["values"] == east["spotladder"][0]["values"]
     assert good.versions()["east"] == {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 3}
     printed = good.run("rollback", "--target", "east", code=5)
-    assert "there is no earlier good rollout" in printed
+    assert (
+        "error: cluster east: there is no earlier good rollout to go back to (its only good rollout, of 20" in printed
+    )
+    assert "run spotladder infra rollout --target east" in printed
+    assert "the same command" not in printed, "it would fail again"
+
+
+def test_crds_are_compared_again_only_after_a_change(good: Lab) -> None:
+    """Comparing KubeRay's CRDs takes seconds."""
+
+    def comparisons() -> int:
+        east = good.cluster("east")
+        found = sum(call[:3] == ["kubectl", "diff", "CustomResourceDefinition"] for call in east.state["calls"])
+        good.change("east", calls=[])
+        return found
+
+    good.run("rollout", "--target", "east")
+    assert comparisons() == 2, "the CRDs of two charts"
+    good.run("rollout", "--target", "east")
+    assert comparisons() == 0
+    good.change("east", generation=2)
+    good.run("rollout", "--target", "east")
+    assert comparisons() == 2
 
 
 def test_a_cluster_that_does_not_answer_hides_no_other(good: Lab) -> None:
     good.change("west", down=True)
-    for command in ("status", "drift"):
+    good.write(values={"controller": {"replicaCount": 3}})
+    shown = {
+        "status": ["east", "kuberay"],
+        "drift": ["east", "kuberay"],
+        "preview": ["1", "east", "controller", "update"],
+        "upgrade": ["east", "controller", "0.1.0"],
+    }
+    for command, row in shown.items():
         printed = good.run(command, code=5)
-        assert ["east", "kuberay"] in [line.split()[:2] for line in printed.splitlines()]
-        assert "error: west: " in printed
-        assert "i/o timeout (context west): check that the API server runs" in printed
-    assert "i/o timeout (context west)" in good.run("rollout", code=5)
+        assert row in [line.split()[: len(row)] for line in printed.splitlines()], printed
+        (error,) = [line for line in printed.splitlines() if line.startswith("error: ")]
+        assert error.startswith("error: cluster west: ")
+        assert error.count("cluster west") == 1
+        assert "i/o timeout (context west): check that the API server runs" in error
+    assert "error: cluster west: kubectl get deployments.apps: " in good.run("rollout", code=5)
     assert good.versions() == GOOD, "nothing was changed"
 
 
 def test_the_first_failure_stops_the_rollout_and_the_same_command_goes_on(lab: Lab) -> None:
     lab.write(values={"kuberay": {"image": {"tag": "typo"}}})
     printed = lab.run("rollout", code=5)
-    assert "east: kuberay-operator 1.6.1: Deployment kuberay-operator: 0 of 1 pods are ready" in printed
+    assert "error: cluster east: kuberay-operator 1.6.1: Deployment kuberay-operator: 0 of 1 pods are ready" in printed
     assert "ErrImageNeverPull: r:typo" in printed
     assert "west  crds" not in printed
     assert lab.versions()["west"] == {}
-    assert "there is no earlier good rollout" in lab.run("rollback", "--target", "east", code=5)
+    assert "(none was good yet): correct the fleet file" in lab.run("rollback", "--target", "east", code=5)
     lab.write()
     lab.run("rollout")
     assert lab.versions()["west"] == GOOD["west"]
@@ -274,6 +305,7 @@ def test_ctrl_c_says_how_to_go_on(good: Lab) -> None:
     printed, _ = process.communicate(timeout=200)
     assert process.returncode == 130, printed
     assert "interrupted: run the same command again to continue" in printed
+    assert "failed" not in printed
     assert "good" in good.run("rollout", "--target", "east")
 
 
@@ -379,6 +411,7 @@ def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypat
     fleet = read_fleet(good.folder / "fleet.yaml", TODAY).fleet
     reports: list[tuple[str, str, str]] = []
     state = good.folder / ".spotladder"
+    assert "secret/spotladder-system/cluster-west" in good.cluster("east").state["objects"]
     monkeypatch.chdir(good.folder)
     remove(fleet, fleet.cluster("east"), state, lambda *one: reports.append(one))
     assert reports[0] == ("jobs", "stopping", "team-a/j")
@@ -388,4 +421,5 @@ def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypat
     removed = [name for name, what, _ in reports if what == "removed"]
     assert removed == ["spotladder", "kuberay-operator", "spotladder-pools"]
     assert good.versions()["east"] == {}
+    assert "secret/spotladder-system/cluster-west" not in good.cluster("east").state["objects"], "it has a token"
     remove(fleet, fleet.cluster("east"), state, lambda *one: None)

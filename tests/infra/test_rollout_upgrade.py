@@ -80,6 +80,18 @@ def east(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return fleet_file(tmp_path).fleet.cluster("east")
 
 
+@pytest.mark.parametrize(("asked", "listed"), [("", []), ('"1.34"', ["1.35 → 1.34"]), ('"1.36"', ["1.35 → 1.36"])])
+def test_kubernetes_of_a_cluster_of_the_user_is_a_stage_only_where_the_file_names_a_version(
+    asked: str, listed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrade, "releases", lambda _: {})
+    change = ("context: lab-admin\n", f"context: lab-admin\n    kubernetes: {asked}\n")
+    cluster = fleet_file(tmp_path, *([change] if asked else [])).fleet.cluster("lab")
+    minor = "35" if asked else "36"
+    platform: Any = UpgradePlatform(cluster, UpgradeCluster(minor), running(1))
+    assert [stage.change for stage in upgrade.stages(platform) if stage.stage == "Kubernetes"] == listed
+
+
 def upgraded(cluster: Cluster, after: Object, tools: UpgradeCluster | None = None) -> list[tuple[str, str, str]]:
     """What an upgrade reports."""
     reports: list[tuple[str, str, str]] = []

@@ -33,6 +33,9 @@ POLL_INTERVAL = 1.0
 
 _LOCK = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\) at (?P<at>\S+)")
 
+_SUMMARY = re.compile(r"(?:update|preview) (?:failed|canceled)")
+"""The engine's last message, after those of the resources."""
+
 Program = Callable[[], None]
 
 
@@ -200,7 +203,7 @@ def _forward(event: Any, watcher: Watcher, failures: list[str]) -> None:
     elif event.diagnostic_event is not None and event.diagnostic_event.severity == "error":
         urn = event.diagnostic_event.urn or ""
         message = _reason(event.diagnostic_event.message)
-        if message and "update failed" not in message and "preview failed" not in message:
+        if message and not _SUMMARY.search(message):
             failures.append(message)
             watcher.fails(_resource(urn), message)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Sequence
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.names import kubeconfig_secret
@@ -51,6 +52,13 @@ def link(home: Tools, member: Tools, cluster: str) -> None:
         "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
         given=json.dumps(secret),
     )  # fmt: skip
+
+
+def unlink(home: Tools, clusters: Sequence[str]) -> None:
+    """Deletes the Secrets of these clusters in the home cluster. Does nothing for those that have none."""
+    if clusters:
+        names = [kubeconfig_secret(name) for name in clusters]
+        home.kubectl("delete", "secret", *names, "--namespace", SYSTEM, "--ignore-not-found")
 
 
 def _token(member: Tools, cluster: str) -> Object:

@@ -18,6 +18,7 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rendering.labels import POOL
 from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
 from spotladder_infra.rollout.components import OWN, POOLS, SYSTEM, Component
+from spotladder_infra.rollout.link import unlink
 from spotladder_infra.rollout.plan import plan
 from spotladder_infra.rollout.record import NAME
 from spotladder_infra.rollout.release import Release, releases
@@ -67,6 +68,8 @@ def remove(
     for step in reversed(plan(fleet, cluster).steps):  # the controller first, Karpenter last
         if step.component.release in installed:
             uninstall(platform.tools, cluster, step.component, report)
+    members = [entry.name for entry in fleet.spec.clusters if entry.name != fleet.spec.home]
+    unlink(home, members if cluster.name == fleet.spec.home else [cluster.name])
     platform.tools.kubectl("delete", "configmap", NAME, "--namespace", SYSTEM, "--ignore-not-found")
     if shutil.which("pulumi"):
         platform.forget()

@@ -92,7 +92,8 @@ def stages(platform: ClusterPlatform) -> list[UpgradeStage]:
         UpgradeStage(name, "release nodes", "the pools' own budgets", "no attempt has ended", "upgrade --apply")
     )
     by = f"bootstrap --cluster {name}" if platform.cluster.cloud in CREATED else "you"
-    if minor != asked:
+    owned = platform.cluster.cloud in CREATED or "kubernetes" in platform.cluster.model_fields_set
+    if owned and minor != asked:
         gate = _kubernetes_gate(minor, asked, desired.releases)
         listed.append(UpgradeStage(name, "Kubernetes", f"{minor} → {asked}", gate, by))
     listed.append(_images_stage(platform))

@@ -7,7 +7,7 @@ the previous wave are good. After a failure, completed changes stay: run the sam
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from spotladder_infra.rollout import link, record, smoke
 from spotladder_infra.rollout import upgrade as held
 from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
 from spotladder_infra.rollout.engine import require_engine
+from spotladder_infra.rollout.inspection import inspect_all
 from spotladder_infra.rollout.plan import plan, waves
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
@@ -36,11 +37,27 @@ class ClusterOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """The outcome of one cluster; `message` says why it failed, or which rollout was restored."""
+    """The outcome of one cluster; `message` says why it failed, or which rollout was restored.
+
+    A failure is `final` when the same command would fail again; its message then has another remedy.
+    """
 
     cluster: str
     outcome: ClusterOutcome
     message: str = ""
+    final: bool = False
+
+
+class NoEarlierRollout(EnvironmentFailure):
+    """A rollback has nothing to go back to. `installed` is when the only good rollout was, which is installed."""
+
+    def __init__(self, cluster: str, installed: str) -> None:
+        why = f"its only good rollout, of {installed}, is installed" if installed else "none was good yet"
+        super().__init__(
+            f"cluster {cluster}: there is no earlier good rollout to go back to ({why}): correct the fleet file and "
+            f"run spotladder infra rollout --target {cluster}; spotladder infra destroy --target {cluster} removes "
+            "what a rollout has installed"
+        )
 
 
 Progress = Callable[[str, str, str, str], None]
@@ -71,7 +88,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
     platforms = {name: ClusterPlatform(place, place.fleet.cluster(name)) for wave in ordered for name in wave}
     home = Tools(place.target(place.fleet.cluster(place.fleet.spec.home)))
     _home_first(place, ordered, home)
-    _check(list(platforms.values()), options.concurrency)
+    _check(platforms, options.concurrency)
     lock = threading.Lock()
 
     def serialized(cluster: str, component: str, state: str, details: str) -> None:
@@ -162,7 +179,8 @@ def rollback(place: RolloutSite, options: RolloutOptions, progress: Progress) ->
             message = _back(platform, options.timeout, lambda *change, at=name: progress(at, *change))
             results.append(ClusterResult(name, ClusterOutcome.GOOD, message))
         except SpotladderError as error:
-            results.append(ClusterResult(name, ClusterOutcome.FAILED, str(error)))
+            final = isinstance(error, NoEarlierRollout)
+            results.append(ClusterResult(name, ClusterOutcome.FAILED, str(error), final))
     return results
 
 
@@ -173,7 +191,7 @@ def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str,
     live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items() if name in ours}
     wanted = record.target(goods, live)
     if wanted is None:
-        raise EnvironmentFailure(f"cluster {platform.cluster.name}: there is no earlier good rollout to go back to")
+        raise NoEarlierRollout(platform.cluster.name, goods[-1].at if goods else "")
     made = platform.restore(wanted, timeout, report)
     kept = goods[: goods.index(wanted)]
     record.write(platform.tools, [*kept, replace(made, at=_now(), smoke=wanted.smoke)])
@@ -198,19 +216,25 @@ def _smoke(
     return True
 
 
-def _check(platforms: Sequence[ClusterPlatform], concurrency: int) -> None:
+def _check(platforms: Mapping[str, ClusterPlatform], concurrency: int) -> None:
     """Checks all clusters at the same time before the rollout.
 
     Raises:
-        EnvironmentFailure: The rollout cannot succeed in a cluster (the first one in order), or Pulumi does not run.
+        EnvironmentFailure: The rollout cannot succeed in some clusters (one line for each), or Pulumi does not run.
     """
-    for platform in platforms:
+
+    def check(name: str) -> list[str]:
+        platforms[name].check()
+        return []
+
+    for platform in platforms.values():
         platform.desired()  # one after the other, so that a chart is downloaded once
-    with ThreadPoolExecutor(max_workers=concurrency + 1, thread_name_prefix="check") as pool:
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="check") as pool:
         engine = pool.submit(require_engine)
-        for _ in pool.map(ClusterPlatform.check, platforms):
-            pass
+        _, failures = inspect_all(list(platforms), concurrency, check)
         engine.result()
+    if failures:
+        raise EnvironmentFailure("\n".join(failures))
 
 
 def _home_first(place: RolloutSite, ordered: list[list[str]], home: Tools) -> None:

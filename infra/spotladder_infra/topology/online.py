@@ -46,7 +46,8 @@ def _aws(index: int, cluster: Cluster) -> list[FleetFinding]:
         return [*aws_findings(client, index, cluster), *addon_findings(eks, index, cluster)]
     except (BotoCoreError, ClientError) as error:
         raise EnvironmentFailure(
-            f"cluster {cluster.name}: AWS cannot be queried: {error}: check the credentials of this shell"
+            f"cluster {cluster.name}: AWS cannot be queried: {error}: check the credentials of this shell "
+            "(aws sts get-caller-identity), or leave out --online"
         ) from None
 
 

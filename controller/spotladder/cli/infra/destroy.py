@@ -179,6 +179,7 @@ def _require_rollout() -> None:
 
 def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
     from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.remove import remove
 
     def report(what: str, happens: str, details: str) -> None:
@@ -188,7 +189,8 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
         remove(fleet, cluster, state, report)
     except EnvironmentFailure as error:
         raise EnvironmentFailure(
-            f"{error}\ncluster {cluster.name}: its jobs and nodes still exist; for a cluster that does not answer, "
+            f"{failure_of(cluster.name, str(error))}\n"
+            f"cluster {cluster.name}: its jobs and nodes still exist; for a cluster that does not answer, "
             "--skip-platform leaves this step out"
         ) from None
 

@@ -76,7 +76,7 @@ def render(
 ) -> None:
     """Print the values of the chart spotladder-pools: NodePools or ComputeClasses, CapacityTiers and teams.
 
-    Without --cluster, the values of all clusters are printed, by the name of the cluster.
+    The values of several clusters are printed by the name of the cluster.
 
     \b
     Examples:
@@ -88,7 +88,9 @@ def render(
     found = read(fleet, warn=False).fleet
     clusters = chosen(found, cluster, cloud)
     data = {entry.name: values(found, entry) for entry in clusters}
-    print_data(data[cluster] if cluster else data, Format.YAML if output is Format.TABLE else output)
+    print_data(
+        data[clusters[0].name] if len(cluster or ()) == 1 else data, Format.YAML if output is Format.TABLE else output
+    )
 
 
 def _plain(problems: Any) -> list[dict[str, str]]:

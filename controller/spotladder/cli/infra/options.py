@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from spotladder_infra.topology.read import FleetFile
 
 FleetOption = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file; - is stdin.")]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Only this cluster of the fleet.")]
+ClusterOption = Annotated[
+    list[str] | None, typer.Option("--cluster", "--target", help="Only this cluster of the fleet; may be repeated.")
+]
 CloudOption = Annotated[
     str | None, typer.Option("--cloud", help="Only the clusters of this cloud: aws, gcp, existing or kind.")
 ]
@@ -44,13 +46,14 @@ def read(path: Path, *, warn: bool, online: bool = False) -> FleetFile:
     return found
 
 
-def chosen(fleet: Fleet, cluster: str | None, cloud: str | None = None) -> list[Cluster]:
-    """The cluster of that name, or all clusters of the fleet; with `cloud`, those of that cloud.
+def chosen(fleet: Fleet, names: Sequence[str] | None, cloud: str | None = None) -> list[Cluster]:
+    """The clusters of these names in the order of the file, or all; with `cloud`, those of that cloud.
 
     Raises:
-        InvalidSpec: The name or the cloud is unknown, or no cluster has both.
+        InvalidSpec: A name or the cloud is unknown, or no cluster has both.
     """
-    return _of_cloud([fleet.cluster(cluster)] if cluster else fleet.spec.clusters, cloud)
+    named = {fleet.cluster(name).name for name in names or ()}
+    return _of_cloud([entry for entry in fleet.spec.clusters if not named or entry.name in named], cloud)
 
 
 def targets_of(fleet: Fleet, names: Sequence[str] | None, cloud: str | None) -> list[str]:
@@ -59,10 +62,7 @@ def targets_of(fleet: Fleet, names: Sequence[str] | None, cloud: str | None) -> 
     Raises:
         InvalidSpec: As `chosen`.
     """
-    named = [fleet.cluster(name) for name in names or ()]
-    if cloud is None:
-        return [entry.name for entry in named]
-    return [entry.name for entry in _of_cloud(named or fleet.spec.clusters, cloud)]
+    return [entry.name for entry in chosen(fleet, names, cloud)] if names or cloud is not None else []
 
 
 def _of_cloud(clusters: Sequence[Cluster], cloud: str | None) -> list[Cluster]:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, STATE, CloudOption, FleetOption, StateOption, read, targets_of
+from spotladder.cli.infra.options import (
+    FLEET,
+    STATE,
+    CloudOption,
+    ClusterOption,
+    FleetOption,
+    StateOption,
+    read,
+    targets_of,
+)
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
     from spotladder.cli.infra.progress import Progress
     from spotladder_infra.rollout.cluster import RolloutSite
     from spotladder_infra.rollout.engine import Change
+    from spotladder_infra.rollout.images import PoolImage
     from spotladder_infra.rollout.inspection import ComponentRow
     from spotladder_infra.rollout.waves import ClusterResult, RolloutOptions
     from spotladder_infra.topology.fleet import Fleet
 
-TargetOption = Annotated[
-    list[str] | None, typer.Option("--target", "--cluster", help="Only this cluster; may be repeated.")
-]
+Row = TypeVar("Row")
 ChartsOption = Annotated[
     Path | None, typer.Option("--charts", help="Folder with the charts, instead of their public repositories.")
 ]
@@ -30,7 +38,7 @@ ChartsOption = Annotated[
 
 def rollout(
     fleet: FleetOption = FLEET,
-    target: TargetOption = None,
+    target: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -63,14 +71,15 @@ def rollout(
 
 def preview(
     fleet: FleetOption = FLEET,
-    target: TargetOption = None,
+    target: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
     *,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Show what a rollout would change in each cluster. Nothing is changed.
+    """Show what a rollout would change in each cluster. Nothing is changed. Exit code 5 when a cluster cannot be
+    read; the others are shown.
 
     \b
     Examples:
@@ -80,29 +89,23 @@ def preview(
     place, targets = _place(fleet, charts, state, target, cloud)
     from spotladder_infra.rollout.plan import waves
 
-    order = [(number, name) for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave]
-    entries = [
-        {"wave": str(number), "cluster": name, **_described(change)}
-        for number, name in order
-        for change in _platform(place, name).preview(lambda *_: None)
-    ]
-    if output is not Format.TABLE:
+    numbers = {name: number for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave}
+
+    def changes(name: str) -> list[dict[str, str]]:
+        found = _platform(place, name).preview(lambda *_: None)
+        return [{"wave": str(numbers[name]), "cluster": name, **_described(change)} for change in found]
+
+    entries, failures = _inspected(place, list(numbers), changes)
+    if output is Format.TABLE:
+        _print_changes(entries)
+    else:
         print_data(entries, output)
-        return
-    rows = [
-        (entry["wave"], entry["cluster"], entry["component"], entry["change"], entry["details"])
-        for entry in entries
-        if entry["change"] != "same"
-    ]
-    if rows:
-        print_table(("Wave", "Cluster", "Component", "Change", "Details"), rows)
-    changed = len(rows)
-    typer.echo(f"{changed} to change, {len(entries) - changed} unchanged.")
+    _raise(failures)
 
 
 def status(
     fleet: FleetOption = FLEET,
-    target: TargetOption = None,
+    target: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -118,14 +121,14 @@ def status(
       spotladder infra status --target east --output json
     """
     place, targets = _place(fleet, charts, state, target, cloud)
-    rows, failures = _inspected(place, targets, compare=False)
+    rows, failures = _components(place, targets, compare=False)
     _print_rows(rows, output)
     _raise(failures)
 
 
 def drift(
     fleet: FleetOption = FLEET,
-    target: TargetOption = None,
+    target: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -140,7 +143,7 @@ def drift(
       spotladder infra drift --target east --output json
     """
     place, targets = _place(fleet, charts, state, target, cloud)
-    rows, failures = _inspected(place, targets, compare=True)
+    rows, failures = _components(place, targets, compare=True)
     _print_rows(rows, output)
     _raise(failures)
     if not all(row.up_to_date for row in rows):
@@ -149,7 +152,7 @@ def drift(
 
 def rollback(
     fleet: FleetOption = FLEET,
-    target: TargetOption = None,
+    target: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -174,7 +177,7 @@ def rollback(
 
 def upgrade(
     fleet: FleetOption = FLEET,
-    target: TargetOption = None,
+    target: ClusterOption = None,
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
@@ -189,7 +192,8 @@ def upgrade(
     """Show the stages of an upgrade and the requirement of each; with --apply, upgrade the releases.
 
     Meanwhile Karpenter removes no nodes, so no job loses a node because of the upgrade. Kubernetes itself is
-    upgraded by Terraform afterwards, and nodes get a new image when they are empty.
+    upgraded by Terraform afterwards, and nodes get a new image when they are empty. Exit code 5 when a cluster cannot
+    be read or upgraded.
 
     \b
     Examples:
@@ -216,12 +220,13 @@ def upgrade(
     if images:
         _print_images(place, names, output, online=online)
         return
-    listed = [stage for name in names for stage in stages(_platform(place, name))]
-    if output is not Format.TABLE:
+    listed, failures = _inspected(place, names, lambda name: stages(_platform(place, name)))
+    if output is Format.TABLE:
+        rows = [(stage.cluster, stage.stage, stage.change, stage.gate, stage.by) for stage in listed]
+        print_table(("Cluster", "Stage", "Change", "When", "Done by"), rows)
+    else:
         print_data([asdict(stage) for stage in listed], output)
-        return
-    rows = [(stage.cluster, stage.stage, stage.change, stage.gate, stage.by) for stage in listed]
-    print_table(("Cluster", "Stage", "Change", "When", "Done by"), rows)
+    _raise(failures)
 
 
 def _refuse_options(*, apply: bool, images: bool, online: bool) -> None:
@@ -243,25 +248,25 @@ def _print_images(place: RolloutSite, names: list[str], output: Format, *, onlin
     from spotladder_infra.rollout.images import pool_images
     from spotladder_infra.rollout.tools import Tools
 
-    found = [
-        image
-        for name in names
-        for image in pool_images(
-            Tools(place.target(place.fleet.cluster(name))), place.fleet.cluster(name), connect if online else None
-        )
-    ]
+    def images(name: str) -> list[PoolImage]:
+        cluster = place.fleet.cluster(name)
+        return pool_images(Tools(place.target(cluster)), cluster, connect if online else None)
+
+    found, failures = _inspected(place, names, images)
     if output is not Format.TABLE:
         print_data([asdict(image) for image in found], output)
+        _raise(failures)
         return
     rows = [
         (image.cluster, image.pool, image.pinned, image.installed, image.newest,
          f"{image.old_nodes} of {image.nodes}", image.advice)
         for image in found
     ]  # fmt: skip
-    if not rows:
+    if rows:
+        print_table(("Cluster", "Pool", "Fleet file", "Cluster has", "Newest", "Old nodes", "To do"), rows)
+    elif not failures:
         typer.echo("no pool of these clusters has nodes of Karpenter; their images come with the nodes")
-        return
-    print_table(("Cluster", "Pool", "Fleet file", "Cluster has", "Newest", "Old nodes", "To do"), rows)
+    _raise(failures)
 
 
 def _place(
@@ -320,23 +325,20 @@ def _platform(place: RolloutSite, name: str) -> Any:
     return ClusterPlatform(place, place.fleet.cluster(name))
 
 
-def _inspected(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[ComponentRow], list[str]]:
+def _inspected(
+    place: RolloutSite, names: Sequence[str], inspect_one: Callable[[str], Iterable[Row]]
+) -> tuple[list[Row], list[str]]:
     """The rows of the clusters, and one line for each cluster that cannot be read."""
-    from concurrent.futures import ThreadPoolExecutor
+    from spotladder_infra.rollout.inspection import inspect_all
 
-    from spotladder.errors import EnvironmentFailure
+    return inspect_all(names, place.fleet.spec.rollout.concurrency, inspect_one)
+
+
+def _components(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[ComponentRow], list[str]]:
     from spotladder_infra.rollout.inspection import inspect
 
-    def one(name: str) -> tuple[list[ComponentRow], str]:
-        try:
-            return inspect(_platform(place, name), compare=compare), ""
-        except EnvironmentFailure as error:
-            return [], f"{name}: {error}"
-
     names = [entry.name for entry in place.fleet.spec.clusters if not targets or entry.name in targets]
-    with ThreadPoolExecutor(max_workers=place.fleet.spec.rollout.concurrency) as pool:
-        found = list(pool.map(one, names))
-    return [row for rows, _ in found for row in rows], [failure for _, failure in found if failure]
+    return _inspected(place, names, lambda name: inspect(_platform(place, name), compare=compare))
 
 
 def _raise(failures: list[str]) -> None:
@@ -353,7 +355,21 @@ def _described(change: Change) -> dict[str, str]:
     return {"component": change.resource, "change": change.operation, "details": details(change)}
 
 
+def _print_changes(entries: list[dict[str, str]]) -> None:
+    rows = [
+        (entry["wave"], entry["cluster"], entry["component"], entry["change"], entry["details"])
+        for entry in entries
+        if entry["change"] != "same"
+    ]
+    if rows:
+        print_table(("Wave", "Cluster", "Component", "Change", "Details"), rows)
+    if entries:
+        typer.echo(f"{len(rows)} to change, {len(entries) - len(rows)} unchanged.")
+
+
 def _print_rows(rows: list[ComponentRow], output: Format) -> None:
+    if not rows and output is Format.TABLE:
+        return
     if output is not Format.TABLE:
         from dataclasses import asdict
 
@@ -379,10 +395,12 @@ def _progress() -> Iterator[Progress]:
 
 def _finish(results: list[ClusterResult], remedy: str) -> None:
     from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.waves import ClusterOutcome
 
     failed = [found for found in results if found.outcome is ClusterOutcome.FAILED]
     notes = {found.cluster: f", {found.message}" for found in results if found.message and found not in failed}
     print_table(("Cluster", "Result"), [(at.cluster, f"{at.outcome}{notes.get(at.cluster, '')}") for at in results])
     if failed:
-        raise EnvironmentFailure("\n".join([*(f"{found.cluster}: {found.message}" for found in failed), remedy]))
+        lines = [failure_of(found.cluster, found.message) for found in failed]
+        raise EnvironmentFailure("\n".join(lines if all(found.final for found in failed) else [*lines, remedy]))
