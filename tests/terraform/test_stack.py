@@ -122,7 +122,7 @@ def test_imports_live_as_long_as_their_plan(tmp_path: Path) -> None:
 def test_errors_are_those_of_the_diagnostics(tmp_path: Path) -> None:
     made = stack(tmp_path, apply=[1, [error("creating IAM Role", "EntityAlreadyExists: x"), "noise"], False])
     with pytest.raises(
-        TerraformFailed, match="cluster east: creating IAM Role: EntityAlreadyExists: x: it was"
+        TerraformFailed, match="cluster east: creating IAM Role: EntityAlreadyExists: x: it does not"
     ) as failed:
         made.apply()
     assert failed.value.exit_code == 5
