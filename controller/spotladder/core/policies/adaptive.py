@@ -32,7 +32,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import Instant, Seconds, Tier, TierChoice, TierView
 from spotladder.core.policies.adaptive_tables import Model, Slack, expected_life, least_slack, survivals
 from spotladder.core.policies.adaptive_zones import explains, still_waits_until, weights
-from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
+from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, SafetyNet, price_of
 from spotladder.core.policies.uniform_progress import UniformProgress
 
 START: Seconds = 180.0
@@ -77,7 +77,7 @@ class Adaptive:
         waiting = view.current if view.live and view.current in view.open else None
         why = f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
         choice = net.choice(waiting, why, self._waits_until(net, slack, needed))
-        return self._reviewed(net, choice.reviewed_by(view.now + slack - needed))
+        return self._reviewed(net, choice.reviewed_by(view.now + slack - needed + JUST_AFTER))
 
     def _waits_until(self, net: SafetyNet, slack: Seconds, needed: Seconds) -> Instant | None:
         """Until when the choice to wait for the only spot tier holds at least; None if unknown."""

@@ -123,14 +123,14 @@ class SafetyNet:
         `holds_until` is dropped if the capacity of a tier is unknown, because RETRY_INTERVAL then changes the
         choice."""
         on_fallback = self.fallback is not None and tier == self.fallback.name
-        reviews = [] if on_fallback or self.latest in (None, math.inf) else [self.latest]
+        reviews = [] if on_fallback or self.latest in (None, math.inf) else [self.latest + JUST_AFTER]
         if not self.certain:
             holds_until = None
             retries = [self._retry_at(tier) for tier in self.view.tiers]
             reviews += [at for at in retries if at is not None and at > self.view.now]
         if not on_fallback:
             ends = [self.start_until(tier) for tier in self.spot]
-            reviews += [at for at in ends if at is not None and at > self.view.now]
+            reviews += [at + JUST_AFTER for at in ends if at is not None and at > self.view.now]
         review_at = min(reviews, default=None)
         return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
 
@@ -180,6 +180,10 @@ LEAST_STAY: Seconds = 180.0
 
 EXACT: Seconds = 1e-6
 """Tolerance for the rounding of sums of times."""
+
+
+JUST_AFTER: Seconds = 4 * EXACT
+"""Added to a limit that must be exceeded, so that the policy is asked as soon as it is."""
 
 
 def price_of(tier: Tier) -> float:

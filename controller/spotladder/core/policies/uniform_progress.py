@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from spotladder.core.model import Instant, Seconds, Tier, TierChoice, TierView
-from spotladder.core.policies.safety_net import EXACT, SafetyNet
+from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, SafetyNet
 
 
 class UniformProgress:
@@ -46,7 +46,7 @@ class UniformProgress:
         falls_behind = view.now + lead
         holds_until = None if net.forced_at is None else min(falls_behind, net.forced_at)
         choice = net.choice(waiting, "waits for spot capacity: the job is ahead of uniform progress", holds_until)
-        return choice.reviewed_by(falls_behind)
+        return choice.reviewed_by(falls_behind + JUST_AFTER)
 
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead. If the
