@@ -130,7 +130,7 @@ class SafetyNet:
             reviews += [at for at in retries if at is not None and at > self.view.now]
         if not on_fallback:
             ends = [self.start_until(tier) for tier in self.spot]
-            reviews += [at + JUST_AFTER for at in ends if at is not None and at > self.view.now]
+            reviews += [at + JUST_AFTER for at in ends if at is not None and at + JUST_AFTER > self.view.now]
         review_at = min(reviews, default=None)
         return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
 
