@@ -5,7 +5,6 @@ It has the requirements of `make test-e2e`. Without them it is skipped, and docs
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from tests.bench import rows
@@ -45,7 +44,4 @@ def _loses_a_worker(site: E2eSite, least: int, machines: int) -> Pause:
 
 
 if __name__ == "__main__":
-    if why := provider.missing():
-        print(f"skipped: {why}")
-        sys.exit(0)
-    rows.main(measure, "Elastic job on a real cluster")
+    rows.main(measure, "Elastic job on a real cluster", skipped=provider.missing())

@@ -5,15 +5,15 @@ It has the requirements of `make test-e2e`. Without them it is skipped, and docs
 
 from __future__ import annotations
 
-import sys
+import time
 from collections.abc import Sequence
 
 from tests.bench import rows
 from tests.bench.rows import Row
 from tests.e2e import image, provider
-from tests.e2e.losses import ALONE, LOSSES, SPOT, Seen, handover, lose, lose_alone
+from tests.e2e.losses import ALONE, LOSSES, SPOT, MachineLoss, Seen, handover, lose, lose_alone
 from tests.e2e.site import E2eSite, installed
-from tests.e2e.world import HEADS
+from tests.e2e.world import HEADS, E2eCluster
 
 GOAL = 90.0
 """Maximum seconds to the first new step, with nodes that count as lost after 10 s of silence."""
@@ -28,11 +28,7 @@ def measure() -> Sequence[Row]:
         for loss in LOSSES:
             with site.world() as here:
                 here.heads(1 + loss.spare(HEADS))
-                here.pool(SPOT, 2 + loss.spare(SPOT), notice=f"{loss.notice:g}s")
-                here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
-                here.runs(SPOT)
-                ours = lose(here, loss)
-                print(ours, flush=True)
+                ours = lost(here, loss, nodes=2 + loss.spare(SPOT))
             with site.world() as here:
                 here.heads(1 + loss.spare(HEADS))
                 here.pool(SPOT, 2 + loss.spare(SPOT))
@@ -48,6 +44,17 @@ def measure() -> Sequence[Row]:
     return found
 
 
+def lost(here: E2eCluster, loss: MachineLoss, *, nodes: int, trains_for: float = 0.0) -> Seen:
+    """The loss in a pool of this number of nodes, after the job has trained for this time in seconds."""
+    here.pool(SPOT, nodes, notice=f"{loss.notice:g}s")
+    here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
+    here.runs(SPOT)
+    time.sleep(trains_for)
+    seen = lose(here, loss)
+    print(seen, flush=True)
+    return seen
+
+
 def pause(seen: Seen) -> Row:
     """The time without a new step. A job continues after a notice, and for a while after it is cut off."""
     what = f"{seen.name}: last step → first new step ({seen.again} steps repeated)"
@@ -58,17 +65,11 @@ def _with_a_free_node(site: E2eSite) -> Row:
     """The seconds without a step when a worker is replaced inside the attempt before its node is reclaimed."""
     loss = next(loss for loss in LOSSES if loss.name == "notice of 45 s")
     with site.world() as here:
-        here.pool(SPOT, 3, notice="30s")
-        here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
-        here.runs(SPOT)
-        ours = lose(here, loss)
+        ours = lost(here, loss, nodes=3)
         pause = handover(here.done())
     what = f"{loss.name}, a free node: last step → next step ({ours.again} steps repeated)"
     return Row(what, pause, "s", "-", None, "≤ 15 s", pause <= SURGE_GOAL and ours.next_attempt is None)
 
 
 if __name__ == "__main__":
-    if why := provider.missing():
-        print(f"skipped: {why}")
-        sys.exit(0)
-    rows.main(measure, "Lost nodes on a real cluster")
+    rows.main(measure, "Lost nodes on a real cluster", skipped=provider.missing())

@@ -5,7 +5,6 @@ It has the requirements of `make test-e2e`. Without them it is skipped, and docs
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -124,7 +123,4 @@ def pause(here: E2eCluster, before: str) -> Pause:
 
 
 if __name__ == "__main__":
-    if why := provider.missing():
-        print(f"skipped: {why}")
-        sys.exit(0)
-    rows.main(measure, "Moves on a real cluster")
+    rows.main(measure, "Moves on a real cluster", skipped=provider.missing())

@@ -6,15 +6,13 @@ It has the requirements of `make test-e2e`. Without them it is skipped, and docs
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 
 from tests.bench import rows
-from tests.bench.bench_losses import pause
+from tests.bench.bench_losses import lost, pause
 from tests.bench.rows import Row
 from tests.e2e import image, provider
-from tests.e2e.losses import LOSSES, SPOT, lose
+from tests.e2e.losses import LOSSES
 from tests.e2e.site import installed
 
 GOALS = {"node killed, its Node object stays": 40.0, "power cut": 55.0}
@@ -30,12 +28,7 @@ def measure() -> Sequence[Row]:
         for name, goal in GOALS.items():
             loss = next(loss for loss in LOSSES if loss.name == name)
             with site.world() as here:
-                here.pool(SPOT, 3, notice="30s")
-                here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
-                here.runs(SPOT)
-                time.sleep(SEEN_RENEWING)
-                ours = lose(here, loss)
-                print(ours, flush=True)
+                ours = lost(here, loss, nodes=3, trains_for=SEEN_RENEWING)
             met = ours.first_step <= goal
             found.append(Row(f"{name} → first new step", ours.first_step, "s", "-", None, f"≤ {goal:g} s", met))
             found.append(Row(f"{name} → counted as a failure", ours.counted, "s", "-"))
@@ -44,7 +37,4 @@ def measure() -> Sequence[Row]:
 
 
 if __name__ == "__main__":
-    if why := provider.missing():
-        print(f"skipped: {why}")
-        sys.exit(0)
-    rows.main(measure, "Lost nodes on a real cluster, Kubernetes' own timeouts")
+    rows.main(measure, "Lost nodes on a real cluster, Kubernetes' own timeouts", skipped=provider.missing())

@@ -50,14 +50,20 @@ Draw = Callable[[Sequence[Row], Path], None]
 """Draws rows into an .svg file."""
 
 
-def main(measure: Callable[..., Sequence[Row]], title: str, *, draw: Draw | None = None, **numbers: int) -> None:
+def main(
+    measure: Callable[..., Sequence[Row]], title: str, *, skipped: str = "", draw: Draw | None = None, **numbers: int
+) -> None:
     """The command line of every `bench_*.py`: prints the table, and writes it as JSON with `--json OUT`, and the
-    picture of `draw` beside it. `numbers` are the arguments of `measure` that have a flag, with their defaults."""
+    picture of `draw` beside it. `numbers` are the arguments of `measure` that have a flag, with their defaults.
+    `skipped` is why nothing can be measured here; "" if it can."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     for name, default in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
+    if skipped:
+        print(f"skipped: {skipped}")
+        return
     rows = measure(**{name: getattr(arguments, name) for name in numbers})
     print(f"## {title}\n\n{table(rows)}")
     if arguments.json:

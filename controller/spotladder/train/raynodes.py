@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,7 +32,7 @@ class SilentNodes:
 
     def ask(self, nodes: Iterable[dict[str, Any]]) -> dict[str, float]:
         """The live worker nodes among these that accept no connection now, and for how many seconds they have not."""
-        asked = {node["NodeID"]: node for node in nodes if node["Alive"] and HEAD not in node["Resources"]}
+        asked = {node["NodeID"]: node for node in _live_workers(nodes)}
         if not asked:
             return {}
         now = time.monotonic()
@@ -50,6 +50,10 @@ class SilentNodes:
 SILENT_NODES = SilentNodes()
 
 
+def _live_workers(nodes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    return (node for node in nodes if node["Alive"] and HEAD not in node["Resources"])
+
+
 def _answers(node: dict[str, Any]) -> bool:
     try:
         with socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), CONNECT_TIMEOUT):
@@ -62,9 +66,7 @@ def places(nodes: Iterable[dict[str, Any]], needs: dict[str, float], without: Co
     """The number of live worker nodes, without those named, that have room for a rank with these resources."""
     return sum(
         1
-        for node in nodes
-        if node["Alive"]
-        and node["NodeID"] not in without
-        and HEAD not in node["Resources"]
+        for node in _live_workers(nodes)
+        if node["NodeID"] not in without
         and all(node["Resources"].get(name, 0.0) >= amount for name, amount in needs.items())
     )

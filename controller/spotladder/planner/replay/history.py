@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -161,14 +162,25 @@ def _pace(records: Sequence[Record], state: JobState, spec: JobSpec) -> Seconds 
     pairs = _pairs(records)
     steps = sum(after.step - before.step for before, after in pairs)
     if steps:
-        return sum((after.at - before.at) * _rate(records, after, spec) for before, after in pairs) / steps
+        sizes = _sizes(records)
+        return sum((after.at - before.at) * _rate(sizes, after, spec) for before, after in pairs) / steps
     return state.timed_seconds / state.timed_steps if state.timed_steps else None
 
 
-def _rate(records: Sequence[Record], at: Committed | Beat, spec: JobSpec) -> float:
+def _sizes(records: Sequence[Record]) -> Mapping[int, Sequence[Resized]]:
+    """The changes of the number of workers of each attempt, by its number, oldest first."""
+    found: dict[int, list[Resized]] = {}
+    for record in records:
+        if isinstance(record, Resized):
+            found.setdefault(record.attempt, []).append(record)
+    return found
+
+
+def _rate(sizes: Mapping[int, Sequence[Resized]], record: Committed | Beat, spec: JobSpec) -> float:
     """The share of all workers with which the program trained before this record."""
-    sizes = [one for one in records if isinstance(one, Resized) and one.attempt == at.attempt and one.at < at.at]
-    return sizes[-1].workers / spec.workers if sizes else 1.0
+    own = sizes.get(record.attempt, ())
+    before = bisect_left(own, record.at, key=lambda resized: resized.at)
+    return own[before - 1].workers / spec.workers if before else 1.0
 
 
 def _pairs(records: Sequence[Record]) -> list[tuple[Committed, Committed]]:
@@ -208,7 +220,7 @@ def _restarts(records: Sequence[Record], pace: Seconds | None, spec: JobSpec) ->
     progress. A start without progress has the median of the others. Empty if no start made progress."""
     found: list[Seconds | None] = []
     waiting: dict[int, tuple[Seconds, int]] = {}
-    committed = 0
+    committed, sizes = 0, _sizes(records)
     for record in records:
         if isinstance(record, Moved) and record.move.target is Stage.RUNNING:
             waiting[record.move.attempt] = (record.at, committed)
@@ -216,7 +228,7 @@ def _restarts(records: Sequence[Record], pace: Seconds | None, spec: JobSpec) ->
         elif isinstance(record, Committed | Beat):
             if record.attempt in waiting and record.step > waiting[record.attempt][1]:
                 since, step = waiting.pop(record.attempt)
-                trained = (record.step - step) * (pace or 0.0) / _rate(records, record, spec)
+                trained = (record.step - step) * (pace or 0.0) / _rate(sizes, record, spec)
                 found[-1] = max(0.0, record.at - since - trained)
             if isinstance(record, Committed):
                 committed = record.step
