@@ -31,6 +31,7 @@ from spotladder.display.timeline import (
     PoolChanged,
     Record,
     Resized,
+    Waited,
 )
 from spotladder.display.view_state import RunSummary
 from tests.core.builders import START
@@ -73,6 +74,12 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (DriverExited(START, 2, 75), Tone.QUIET, "attempt 2 has stopped and can be resumed (exit code 75)"),
         (DriverExited(START, 2, 76), Tone.CAUTION, "attempt 2 was fenced: a newer attempt owns the job"),
         (Noted(START, "stepped back"), Tone.CAUTION, "stepped back"),
+        (Waited(START + 2, "pods wait", START), Tone.CAUTION, "waits: pods wait (for 2s)"),
+        (
+            Waited(START + 2, "pods wait", START, "provisionTimeout", START + 62, "the job leaves the tier"),
+            Tone.CAUTION,
+            "waits: pods wait (for 2s; provisionTimeout in 1m 00s: the job leaves the tier)",
+        ),
         (Ended(START, 0, Reason.COMPLETED), Tone.GOOD, "done"),
         (Ended(START, 75, Reason.INTERRUPTED), Tone.CAUTION, "stopped, can be resumed"),
         (Ended(START, 5, Reason.INTERRUPTED, "a full disk"), Tone.BAD, "stopped, can be resumed: a full disk"),

@@ -106,8 +106,10 @@ def test_every_kind_of_record_is_covered_by_this_file() -> None:
             "Resized",
             "PoolChanged",
         ),
-        *("Committed", "Beat", "Billed", "Noted", "Looked", "Ended"),
+        *("Committed", "Beat", "Billed", "Noted", "Waited", "Looked", "Ended"),
     }
+    waited = timeline.Waited(1.0, "pods wait", 0.5, "provisionTimeout", 9.0, "the job leaves the tier")
+    assert decode(encode(waited)) == waited
     for kind in (timeline.Launched(1.0, 2, "a"), timeline.DriverStarted(1.0, 2), timeline.PoolChanged(1.0, "a", True)):
         assert decode(encode(kind)) == kind
 

@@ -25,7 +25,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
+from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record, Waited
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import POLL_INTERVAL, Killed, Runner, end_interrupted_attempt
@@ -162,6 +162,53 @@ def test_a_program_that_fails_with_exit_code_5_ends_the_run_with_5(last_exit: in
     rig = RunnerRig(script=[(2, comes_up(1)), (3, ends(1, Exit.FAILED))])
     rig.backend.last_exit = last_exit
     assert rig.run() == code
+
+
+def test_a_job_that_waits_says_what_for_once_for_each_change_of_the_cause() -> None:
+    """A pool without nodes: the user sees the cause and the end of the wait within two seconds."""
+    rig = RunnerRig()
+    launch = rig.backend.launch
+
+    def without_nodes(action: Launch) -> None:
+        launch(action)
+        why = f"the pool of {action.tier} has 0 nodes"
+        rig.backend.explain(action.attempt, why)
+
+    rig.backend.launch = without_nodes  # type: ignore[method-assign]
+    assert rig.run() == 3
+    waits = [record for record in rig.records if isinstance(record, Waited)]
+    first = Waited(
+        pytest.approx(BEGAN + 1.6, abs=0.2),  # type: ignore[arg-type]
+        "pods wait for nodes and images: the pool of spot-a has 0 nodes",
+        pytest.approx(BEGAN, abs=0.2),  # type: ignore[arg-type]
+        "provisionTimeout",
+        pytest.approx(BEGAN + 30, abs=0.2),  # type: ignore[arg-type]
+        "the job leaves the tier",
+    )
+    assert waits[0] == first
+    causes = [
+        "pods wait for nodes and images: the pool of " + name + " has 0 nodes" for name in ("spot-a", "on-demand")
+    ]
+    assert [record.message for record in waits if record.message] == causes
+    shown = [snapshot.waits for snapshot in rig.shown if BEGAN + 20 <= snapshot.now < BEGAN + 20.2]
+    assert shown[0].endswith("has 0 nodes (for 20s; provisionTimeout in 10s: the job leaves the tier)")
+
+
+def test_a_start_that_is_soon_over_says_nothing_about_waiting() -> None:
+    rig = RunnerRig(script=[(1, comes_up(1)), (10, ends(1, Exit.SUCCEEDED))])
+    rig.run()
+    assert rig.of(Waited) == []
+
+
+def test_the_end_of_a_wait_is_recorded() -> None:
+    rig = RunnerRig(script=[(5, comes_up(1)), (10, ends(1, Exit.SUCCEEDED))])
+    rig.run()
+    begun, ended = rig.of(Waited)
+    assert isinstance(begun, Waited)
+    assert isinstance(ended, Waited)
+    assert (begun.message, ended.message) == ("pods wait for nodes and images", "")
+    assert ended.at == pytest.approx(BEGAN + 5, abs=0.2)
+    assert rig.shown[-1].waits == ""
 
 
 def test_a_job_whose_log_another_owner_has_ends_fenced() -> None:

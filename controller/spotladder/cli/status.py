@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
 
 if TYPE_CHECKING:
+    from spotladder.display.timeline import Waited
     from spotladder.local.local_run import LocalRun
 
 COLUMNS = ("Namespace", "Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
@@ -74,10 +76,23 @@ def _show_one(run: LocalRun, output: Format) -> None:
     typer.echo("")
     if state.message:
         typer.echo(f"why      {state.reason}: {state.message}")
+    if waited := _waited(run):
+        from spotladder.display.narrate import waiting_text
+
+        typer.echo(f"waits    {waiting_text(waited, time.time())}")
     if state.standby is not None:
         typer.echo(f"standby  attempt {state.standby.number} on {state.standby.tier} ({state.standby_reason})")
     typer.echo(f"runner   {'none' if process is None else f'process {process}'}")
     typer.echo(f"folder   {run.folder.path}")
+
+
+def _waited(run: LocalRun) -> Waited | None:
+    """What the job waits for now; None if it does not wait, or no runner is active."""
+    from spotladder.display.timeline import Began, Waited
+
+    found = run.recorded().records if run.process is not None else ()
+    newest = next((record for record in reversed(found) if isinstance(record, Began | Waited)), None)
+    return newest if isinstance(newest, Waited) and newest.message else None
 
 
 def _row(run: LocalRun) -> tuple[str, ...]:
@@ -106,6 +121,7 @@ def _row(run: LocalRun) -> tuple[str, ...]:
 def _plain(run: LocalRun) -> dict[str, Any]:
     state, process = run.state(), run.process
     standby = None if state.standby is None else {"attempt": state.standby.number, "tier": state.standby.tier}
+    waited = _waited(run)
     return {
         "namespace": run.namespace,
         "name": run.name,
@@ -122,6 +138,17 @@ def _plain(run: LocalRun) -> dict[str, Any]:
             "onDemandUSD": round(state.on_demand_usd, 6),
             **({"overlapUSD": round(state.overlap_usd, 6)} if state.overlap_usd else {}),
         },
+        **({"waiting": _waiting(waited)} if waited else {}),
         **({"standby": standby} if standby else {}),
         "folder": str(run.folder.path),
     }
+
+
+def _waiting(waited: Waited) -> dict[str, str]:
+    """The fields of `status.waiting` of a job of a cluster."""
+    until = {} if waited.until is None else {"timer": waited.timer, "until": _utc(waited.until), "then": waited.then}
+    return {"message": waited.message, "since": _utc(waited.since), **until}
+
+
+def _utc(instant: float) -> str:
+    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

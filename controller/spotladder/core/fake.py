@@ -179,6 +179,10 @@ class FakeBackend:
             ),
         )
 
+    def explain(self, number: int, why: str) -> None:
+        """Make the pending pods of the attempt say why they have no node."""
+        self._change(number, lambda pod: replace(pod, waiting_message=why) if pod.phase is PodPhase.PENDING else pod)
+
     def fall_silent(self, number: int) -> None:
         """Make all nodes of the attempt silent until `be_heard`."""
         self._change(

@@ -23,6 +23,7 @@ from spotladder.display.timeline import (
     PoolChanged,
     Record,
     Resized,
+    Waited,
 )
 
 
@@ -90,10 +91,8 @@ def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
         case Resized():
             tone = Tone.GOOD if record.workers == record.wanted else Tone.CAUTION
             return tone, f"attempt {record.attempt} trains with {record.workers} of {record.wanted} workers"
-        case PoolChanged(available=True):
-            return Tone.QUIET, f"{record.tier} has capacity again"
         case PoolChanged():
-            return Tone.CAUTION, f"{record.tier} has no capacity"
+            return _say_pool(record)
         case Committed():
             loss = record.metrics.get("loss")
             extra = f", loss {measure(loss)}" if loss is not None else ""
@@ -104,6 +103,8 @@ def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             return Tone.CAUTION, f"attempt {record.attempt} was fenced: a newer attempt owns the job"
         case Noted():
             return Tone.CAUTION if record.warning else Tone.QUIET, record.text
+        case Waited():
+            return (Tone.CAUTION, f"waits: {waiting_text(record, record.at)}") if record.message else None
         case Ended():
             tone = {0: Tone.GOOD, ExitCode.INTERRUPTED: Tone.CAUTION}.get(record.exit_code, Tone.BAD)
             resumable = record.reason is Reason.INTERRUPTED
@@ -116,6 +117,14 @@ def _text_of(record: Record, spec: JobSpec | None) -> tuple[Tone, str] | None:
             )
             return tone, f"{text}: {record.message}" if record.message else text
     return None
+
+
+def waiting_text(waited: Waited, now: Instant) -> str:
+    """What the job waits for, for how long, and the timer with its effect."""
+    since = f"for {span(now - waited.since)}"
+    if waited.until is None:
+        return f"{waited.message} ({since})"
+    return f"{waited.message} ({since}; {waited.timer} in {span(waited.until - now)}: {waited.then})"
 
 
 def _say_move(move: Move) -> tuple[Tone, str] | None:
@@ -145,6 +154,12 @@ def _say_node(record: NodeChanged) -> tuple[Tone, str] | None:
         return Tone.CAUTION, f"{record.node} will be reclaimed{when}{cause}"
     # REQUESTED and UP: the attempt's start and its ready gang report them. GONE: the counted loss reports it.
     return None
+
+
+def _say_pool(record: PoolChanged) -> tuple[Tone, str]:
+    if record.available:
+        return Tone.QUIET, f"{record.tier} has capacity again"
+    return Tone.CAUTION, f"{record.tier} has no capacity"
 
 
 def _plural(number: int, noun: str) -> str:

@@ -188,6 +188,19 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class Waited:
+    """What the job waits for, as `core.explanation` explains it, each time that this changes; `message` "" once it
+    waits for nothing. `since` is when the wait began and `until` when `timer` expires, with the effect `then`."""
+
+    at: Instant
+    message: str = ""
+    since: Instant = 0.0
+    timer: str = ""
+    until: Instant | None = None
+    then: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Looked:
     """The job was still running when its timeline was read."""
 
@@ -218,6 +231,7 @@ Record = (
     | Beat
     | Billed
     | Noted
+    | Waited
     | Looked
     | Ended
 )

@@ -16,8 +16,7 @@ PACE_WINDOW = 20.0
 @dataclass(frozen=True, slots=True)
 class ViewSnapshot:
     """The job at one moment. `hint` is a message of the runner, such as the effect of another Ctrl-C. `doing` is what
-    an attempt waits for before its first step. `waits` is what a job on a cluster waits for and until when, as the
-    scheduler or controller reports it."""
+    an attempt waits for before its first step. `waits` is what the job waits for and until when."""
 
     now: Instant
     spec: JobSpec

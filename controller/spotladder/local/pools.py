@@ -57,7 +57,7 @@ class PoolPlan:
 
     @property
     def hint(self) -> str:
-        """Why the pool can never provide a node, and the remedy; "" if it can."""
+        """Why the pool can never provide a node, and the remedy, as the message of the pods that wait; "" if it can."""
         if self.nodes:
             return ""
         return f'the pool "{self.name}" has 0 nodes: set pools.{self.name}.nodes in the world file'

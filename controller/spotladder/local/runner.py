@@ -19,6 +19,7 @@ from typing import Protocol
 from spotladder.core.accounting import account
 from spotladder.core.backend import AttemptBackend
 from spotladder.core.contract import ExitCode
+from spotladder.core.explanation import Explanation, explain
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
@@ -46,7 +47,8 @@ from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.situation import Situation
 from spotladder.display.figures import span
-from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record
+from spotladder.display.narrate import waiting_text
+from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record, Waited
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, SpotladderError
@@ -56,6 +58,9 @@ POLL_INTERVAL: Seconds = 0.05
 
 DRAW_INTERVAL: Seconds = 0.25
 """Interval between two updates of the live view."""
+
+WAIT_SHOWN_AFTER: Seconds = 1.5
+"""How long a job waits until the view and the timeline show what for. Nodes of this machine are often up sooner."""
 
 SAVE_INTERVAL: Seconds = 5.0
 """Interval between two writes of a state in which only cost and clock have changed."""
@@ -116,6 +121,7 @@ class Runner:
         self._beats: dict[int, tuple[int, Instant]] = {}
         self._skipped = ""
         self._away_since: Instant | None = None
+        self._waited: Waited | None = None
         self.state = JobState()
 
     def ask_to_stop(self) -> None:
@@ -144,6 +150,7 @@ class Runner:
             decision = decide(spec, self.state, seen, now, self._policy)
             self._persist(decision, now)
             self._narrate(decision, now)
+            self._narrate_wait(spec, seen, now)
             for action in decision.actions:
                 self._apply(action)
             self._show(spec, seen, now)
@@ -200,6 +207,18 @@ class Runner:
             self._emit(Noted(now, f"the checkpoint store answers again, after {span(now - self._away_since)}"))
         self._away_since = since
 
+    def _narrate_wait(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
+        """Record what the job waits for, once for each change of its cause. The backend says what a start waits for."""
+        waits = explain(Situation(spec, self.state, seen, now))
+        impeded = self.state.impeded
+        if impeded is None or impeded.impediment is Impediment.START:
+            waits = None
+        if waits is not None and now - waits.since < WAIT_SHOWN_AFTER:
+            return
+        before, self._waited = self._waited, _waited(waits, now)
+        if _cause(before) != _cause(self._waited):
+            self._emit(self._waited or Waited(now))
+
     def _apply(self, action: Action) -> None:
         match action:
             case Launch():
@@ -225,7 +244,8 @@ class Runner:
             return
         self._drawn_at = now
         hint = "Ctrl-C again kills" if self._asked else "Ctrl-C drains and commits"
-        self._view.update(ViewSnapshot(now, spec, self.state, seen, hint, self._backend.doing()))
+        waits = "" if self._waited is None else waiting_text(self._waited, now)
+        self._view.update(ViewSnapshot(now, spec, self.state, seen, hint, self._backend.doing(), waits))
 
     def _ended(self, code: int, now: Instant) -> int:
         self._keep.save(self.state)
@@ -248,6 +268,15 @@ class Runner:
             # The error is one of spotladder's: the disk or the bucket of the commit log failed.
             return EnvironmentFailure.exit_code
         return FAILED_EXIT_CODES.get(self.state.reason, 1)
+
+
+def _waited(waits: Explanation | None, now: Instant) -> Waited | None:
+    return None if waits is None else Waited(now, waits.message, waits.since, waits.timer, waits.until, waits.then)
+
+
+def _cause(waited: Waited | None) -> tuple[str, str]:
+    """What changes only if the job waits for something else: a suspended timer moves its end all the time."""
+    return ("", "") if waited is None else (waited.message, waited.timer)
 
 
 def end_interrupted_attempt(

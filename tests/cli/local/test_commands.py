@@ -16,7 +16,7 @@ import pytest
 from spotladder.cli.main import PIPE_CLOSED
 from spotladder.core.model import AttemptRecord, JobSpec, JobState, Move, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import Beat, Began, Ended, Moved, Timeline
+from spotladder.display.timeline import Beat, Began, Ended, Moved, Timeline, Waited
 from spotladder.local.state import JobFolder, RunIdentity
 from tests.cli.terminal import call
 
@@ -91,6 +91,26 @@ def test_status_shows_the_process_of_a_live_run(runs: Runs, capsys: pytest.Captu
     with runs.folder.owned():
         said = json.loads(call(capsys, "status", "digits", "-o", "json").out)
     assert (said["phase"], said["process"]) == ("Running", os.getpid())
+
+
+def test_status_shows_what_a_live_run_waits_for(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    now = time.time()
+    runs.folder.save(JobState(stage=Stage.STARTING, tier="spot-a", last_number=1))
+    with Timeline(runs.folder.timeline) as lines:
+        lines.append(Began(now - 9, "digits", "default", SPEC, resumed=True))
+        lines.append(Waited(now - 7, "the pool has 0 nodes", now - 9, "provisionTimeout", now + 111, "the job leaves"))
+    assert "waiting" not in json.loads(call(capsys, "status", "digits", "-o", "json").out), "no runner is active"
+    with runs.folder.owned():
+        waiting = json.loads(call(capsys, "status", "digits", "-o", "json").out)["waiting"]
+        assert (waiting["message"], waiting["timer"]) == ("the pool has 0 nodes", "provisionTimeout")
+        assert {waiting["since"][-1], waiting["until"][-1]} == {"Z"}
+        shown = next(line for line in call(capsys, "status", "digits").out.splitlines() if line.startswith("waits"))
+        assert shown.startswith("waits    the pool has 0 nodes (for ")
+        assert "; provisionTimeout in 1m" in shown
+        with Timeline(runs.folder.timeline) as lines:
+            lines.append(Waited(now))
+        assert "waiting" not in json.loads(call(capsys, "status", "digits", "-o", "json").out)
+        assert "waits" not in call(capsys, "status", "digits").out
 
 
 def test_logs_prints_every_attempt_in_order_with_its_title_on_stderr(

@@ -83,22 +83,26 @@ def _standby(standby: Mapping[str, Any] | None, now: float) -> str:
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
     """`status.waiting` as text: the message, the duration, and the timeout with its action; "" if the job does not
     wait."""
-    from spotladder.display.figures import span
+    from spotladder.display.narrate import waiting_text
+    from spotladder.display.timeline import Waited
 
     if not waiting:
         return ""
-    since = f"for {age(waiting.get('since'), now)}"
-    if not waiting.get("until"):
-        return f"{waiting.get('message')} ({since})"
-    left = span(datetime.fromisoformat(waiting["until"]).timestamp() - now)
-    return f"{waiting.get('message')} ({since}; {waiting.get('timer')} in {left}: {waiting.get('then')})"
+    since, until = (_instant(waiting.get(name)) for name in ("since", "until"))
+    message, timer, then = (str(waiting.get(name) or "") for name in ("message", "timer", "then"))
+    return waiting_text(Waited(now, message, now if since is None else since, timer, until, then), now)
+
+
+def _instant(written: str | None) -> float | None:
+    return datetime.fromisoformat(written).timestamp() if written else None
 
 
 def age(written: str | None, now: float) -> str:
     """The time since a timestamp, such as 5m."""
     from spotladder.display.figures import span
 
-    return span(now - datetime.fromisoformat(written).timestamp()) if written else ""
+    instant = _instant(written)
+    return "" if instant is None else span(now - instant)
 
 
 def cleaned(thing: Object) -> Object:
