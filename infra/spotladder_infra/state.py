@@ -113,7 +113,7 @@ def _ensure_gcs(bucket: str, fleet: Fleet, state: StateLocation) -> str:
         else:
             project = (first.project if first is not None else None) or cloud.project
             if not project:
-                message = "no project for the bucket is known: add a cluster on gcp, or set GOOGLE_CLOUD_PROJECT"
+                message = "the project of the bucket is unknown: add a cluster on gcp, or set GOOGLE_CLOUD_PROJECT"
                 raise InvalidSpec(message, path="spec.state.uri")
             body = {"name": bucket, **({"location": region} if region else {}), **GCS_SETTINGS}
             cloud.call(STORAGE, "POST", "b", body, project=project)

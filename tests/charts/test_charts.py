@@ -284,7 +284,7 @@ def test_with_namespaces_cluster_permissions_are_read_only_except_one_status(tmp
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if not name.startswith("member")])
-def test_the_controller_understands_its_settings(case: str, tmp_path: Path) -> None:
+def test_the_controller_reads_its_settings(case: str, tmp_path: Path) -> None:
     (config,) = of_kind(rendered(tmp_path, *CASES[case]), "ConfigMap")
     file = tmp_path / "config.yaml"
     file.write_text(config["data"]["config.yaml"], encoding="utf-8")
@@ -308,7 +308,7 @@ def alerts(folder: Path) -> list[dict[str, Any]]:
     return [alert for group in rule["spec"]["groups"] for alert in group["rules"]]
 
 
-def test_alerts_ask_for_metrics_that_exist(tmp_path: Path) -> None:
+def test_alerts_query_existing_metrics(tmp_path: Path) -> None:
     metrics = Metrics(SteppedClock())
     known = {
         name

@@ -121,7 +121,7 @@ def test_a_cluster_that_exists_is_found_again(laptop: Laptop) -> None:
     assert len(laptop.nodes()) == 6
 
 
-def test_a_half_made_cluster_is_named(laptop: Laptop) -> None:
+def test_the_error_names_a_partially_created_cluster(laptop: Laptop) -> None:
     """Its API server does not answer; kind keeps the containers of a creation that was killed."""
     laptop.run("bootstrap")
     answering = laptop.server.kubeconfig.read_text()
@@ -132,7 +132,7 @@ def test_a_half_made_cluster_is_named(laptop: Laptop) -> None:
     assert "kind delete cluster --name spotladder" in refused.err
 
 
-def test_destroy_deletes_it(laptop: Laptop) -> None:
+def test_destroy_deletes_the_cluster(laptop: Laptop) -> None:
     laptop.run("bootstrap")
     done = laptop.run("destroy", "--skip-platform")
     assert (done.code, done.err) == (0, "")

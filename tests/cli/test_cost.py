@@ -99,7 +99,7 @@ def test_an_unknown_format_of_a_picture_is_rejected(capsys: Capture, tmp_path: P
     assert answer.err == "error: --plot: must be a file name that ends with .png or .svg, not 'curve.pdf'\n"
 
 
-def test_a_folder_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:
+def test_a_missing_folder(capsys: Capture, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     answer = call(capsys, *REFERENCE, "--plot", tmp_path / "no" / "curve.svg")
     assert (answer.code, answer.out) == (5, "")

@@ -129,7 +129,7 @@ def test_a_missing_program_is_named(
 
 
 @pytest.mark.parametrize("target", ["doctor", "plan", "bootstrap", "kubeconfig", "destroy", "rollout", "status"])
-def test_make_hands_on_the_choice_of_clusters(target: str) -> None:
+def test_make_passes_the_chosen_clusters(target: str) -> None:
     """`make -n` prints what make would run."""
     make = ["make", "--dry-run", "--assume-old=setup-infra", target, "FLEET=f.yaml"]
     root = Path(__file__).parents[2]

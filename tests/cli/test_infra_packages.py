@@ -155,7 +155,7 @@ def test_doctor_lists_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", sorted({words[0] for words in WITHOUT_PACKAGES} | ANYWHERE))
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_a_help_text(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     from tests.cli.terminal import call
 
     answer = call(capsys, "infra", command, "--help")

@@ -158,7 +158,7 @@ def test_a_terminal_without_unicode_gets_escapes() -> None:
     assert r"\u03b1" in answer.out
 
 
-def test_an_interrupt_while_modules_are_still_read_is_quiet(tmp_path: Path) -> None:
+def test_an_interrupt_during_imports_prints_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
     for program in ("-m", "spotladder.cli.main"), ("-c", "from spotladder.cli.main import main"):
         command, found = [sys.executable, *program], {**os.environ, "PYTHONPATH": str(tmp_path)}

@@ -41,7 +41,7 @@ def test_a_table_with_tiers_choices_and_risks(capsys: Capture, tmp_path: Path) -
     ]
 
 
-def test_json_and_yaml_say_the_same(capsys: Capture, tmp_path: Path) -> None:
+def test_json_and_yaml_have_the_same_data(capsys: Capture, tmp_path: Path) -> None:
     options = ("--evictions-per-node-hour", "0.5", "--overhead", "0.2", "-o")
     found = json.loads(planned(capsys, tmp_path, *options, "json").out)
     assert YAML(typ="safe").load(planned(capsys, tmp_path, *options, "yaml").out) == found

@@ -33,7 +33,7 @@ def test_a_table_of_the_policies(capsys: Capture, tmp_path: Path) -> None:
     assert lines[2].split()[:4] == ["ordered", "1", "of", "1"]
 
 
-def test_what_one_run_costs(capsys: Capture, tmp_path: Path) -> None:
+def test_the_cost_of_one_run(capsys: Capture, tmp_path: Path) -> None:
     """Spot capacity ends after 5 h. The job waits ten minutes for it and then finishes on demand, from the newest
     commit."""
     options = ("--deadline", "12h", "--provision-delay", "0s", "--boot", "0s", "--restart", "0s", "--commit-time", "0s")
@@ -53,7 +53,7 @@ def test_seeds_can_be_repeated(capsys: Capture, tmp_path: Path) -> None:
     assert len({run["costUsd"] for run in json.loads(first)["policies"][0]["runs"]}) > 1
 
 
-def test_two_processes_report_the_same(capsys: Capture, tmp_path: Path) -> None:
+def test_two_processes_give_the_same_result(capsys: Capture, tmp_path: Path) -> None:
     options = ("--deadline", "10h", "--seeds", "3", "--policy", "ordered", "--policy", "on-demand", "-o", "json")
     alone = simulated(capsys, tmp_path, *options)
     assert simulated(capsys, tmp_path, *options, "--processes", "2") == alone

@@ -385,9 +385,7 @@ def test_without_credentials_the_administrator_must_allow_it(
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket//a", "s3://bucket/%2e%2e/b", "s3://bucket:443/a"])
-def test_an_address_that_can_be_read_in_two_ways_is_refused(
-    client: RecordingClient, capsys: Capture, tmp_path: Path, uri: str
-) -> None:
+def test_an_ambiguous_address_is_refused(client: RecordingClient, capsys: Capture, tmp_path: Path, uri: str) -> None:
     file = written(tmp_path, "job.yaml", job().replace("s3://bucket/prefix", uri))
     for arguments in (("submit", file), ("validate", "--cluster", file)):
         answer = call(capsys, *arguments)

@@ -89,5 +89,5 @@ WAITING = {"reason": "WaitingForCapacity", "message": "pods wait for nodes", "si
         ({}, ""),
     ],
 )
-def test_a_running_job_that_is_degraded_says_so(status: dict[str, object], message: str) -> None:
+def test_a_degraded_running_job_shows_its_condition(status: dict[str, object], message: str) -> None:
     assert display.message(status, NOW + 90) == message

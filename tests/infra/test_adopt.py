@@ -39,7 +39,7 @@ def everything(folder: Path) -> list[Planned]:
     return [Planned(f"{kind}.{name}", Action.CREATE) for kind, named in stack.items() for name in named]
 
 
-def test_what_exists_is_taken_over(aws: Any, fleet: Fleet, stacks: dict[str, Path]) -> None:
+def test_existing_resources_are_imported(aws: Any, fleet: Fleet, stacks: dict[str, Path]) -> None:
     folder, east = stacks["east"], fleet.cluster("east")
     plan = everything(folder)
     assert adopt.imports(fleet, east, folder, plan) == {}
@@ -99,7 +99,7 @@ def test_what_exists_is_taken_over(aws: Any, fleet: Fleet, stacks: dict[str, Pat
     assert adopt.imports(fleet, east, folder, plan) == {}
 
 
-def test_an_interrupted_creation_is_adopted(aws: Any, fleet: Fleet, stacks: dict[str, Path]) -> None:
+def test_resources_of_an_interrupted_creation_are_imported(aws: Any, fleet: Fleet, stacks: dict[str, Path]) -> None:
     """A key without its alias and a bucket without its tags: Terraform adds both after the creation."""
     folder, east = stacks["east"], fleet.cluster("east")
     plan, kms, s3 = everything(folder), aws("kms"), aws("s3")

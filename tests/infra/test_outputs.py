@@ -11,13 +11,13 @@ from spotladder_infra import outputs
 from tests.infra.contract import east, without
 
 
-def test_what_is_written_is_read() -> None:
+def test_written_outputs_are_read_back() -> None:
     read = outputs.read(east(), "east")
     assert outputs.written(read) == east()
 
 
 @pytest.mark.parametrize("cluster", ["east", "west", "alpha"])
-def test_stacks_write_it(cluster: str, configuration: dict[str, Any]) -> None:
+def test_stacks_write_their_outputs(cluster: str, configuration: dict[str, Any]) -> None:
     value = configuration[cluster]["output"][outputs.NAME]["value"]
     assert outputs.read(value, cluster).fleet == "training"
 
@@ -32,7 +32,7 @@ def test_stacks_write_it(cluster: str, configuration: dict[str, Any]) -> None:
         (east(surprise="x"), "surprise: "),
     ],
 )
-def test_anything_else_is_refused(found: object, message: str) -> None:
+def test_invalid_outputs_are_rejected(found: object, message: str) -> None:
     with pytest.raises(
         EnvironmentFailure, match="run spotladder infra bootstrap --cluster east with this release"
     ) as error:

@@ -146,7 +146,7 @@ def test_every_option_is_valid_for_the_crds(site: HelmSite, tmp_path: Path) -> N
     assert len(site.get("nodepool", "lab-gpu")["spec"]["disruption"]["budgets"]) == 2
 
 
-def test_a_pool_that_is_gone_from_the_file_is_removed(site: HelmSite, tmp_path: Path) -> None:
+def test_a_pool_that_is_removed_from_the_file_is_deleted(site: HelmSite, tmp_path: Path) -> None:
     given = lab(tmp_path)
     site.install(given)
     site.install({**given, "nodePools": [], "capacityTiers": given["capacityTiers"][1:]})

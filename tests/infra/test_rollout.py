@@ -49,7 +49,7 @@ def test_a_second_rollout_changes_nothing(both: Sites) -> None:
     both.run("drift")
 
 
-def test_what_was_changed_by_hand_is_found_and_undone(both: Sites) -> None:
+def test_manual_changes_are_detected_and_undone(both: Sites) -> None:
     west = both.kube("west", "kuberay-system")
     west.patch("deployment", "kuberay-operator", {"spec": {"replicas": 2}})
     west.delete("clusterrolebinding", "kuberay-operator")
@@ -85,7 +85,7 @@ def test_a_canary_that_does_not_start_stops_the_rollout(both: Sites) -> None:
     assert "0 to change" in both.run("preview")
 
 
-def test_a_killed_rollout_goes_on(both: Sites) -> None:
+def test_a_killed_rollout_continues(both: Sites) -> None:
     both.write(values={"controller": both.controller(controller={"workers": 5}), "kuberay": both.kuberay("1.6.1")})
     process = both.start("rollout", "--no-smoke")
     assert process.stdout is not None

@@ -178,7 +178,7 @@ def test_the_first_rollout_goes_in_waves(begun: Begun) -> None:
     assert "token" not in state
 
 
-def test_nothing_then_drift_then_rollback(good: Lab) -> None:
+def test_no_change_then_drift_then_rollback(good: Lab) -> None:
     good.run("rollout")
     assert good.versions() == GOOD, "a rollout without a change changes nothing"
 
@@ -245,7 +245,7 @@ def test_a_cluster_that_does_not_answer_hides_no_other(good: Lab) -> None:
     assert good.versions() == GOOD, "nothing was changed"
 
 
-def test_the_first_failure_stops_the_rollout_and_the_same_command_goes_on(lab: Lab) -> None:
+def test_the_first_failure_stops_the_rollout_and_the_same_command_continues(lab: Lab) -> None:
     lab.write(values={"kuberay": {"image": {"tag": "typo"}}})
     printed = lab.run("rollout", code=5)
     assert "error: cluster east: kuberay-operator 1.6.1: Deployment kuberay-operator: 0 of 1 pods are ready" in printed
@@ -265,7 +265,7 @@ def test_a_second_kuberay_is_refused_before_anything_is_changed(lab: Lab) -> Non
     assert lab.versions() == {"east": {}, "west": {}}
 
 
-def test_a_failed_canary_is_taken_back(good: Lab) -> None:
+def test_a_failed_canary_is_rolled_back(good: Lab) -> None:
     good.write(jobset=True, values={"kuberay": {"image": {"tag": "typo"}}})
     jobset = good.folder / "charts" / "jobset"
     jobset.mkdir()
@@ -283,7 +283,7 @@ def test_a_failed_canary_is_taken_back(good: Lab) -> None:
     assert "0 to change, 9 unchanged." in good.run("preview")
 
 
-def test_a_killed_rollout_goes_on(lab: Lab) -> None:
+def test_a_killed_rollout_continues(lab: Lab) -> None:
     lab.write(values={"kuberay": {"hang": True}})
     lab.change("west", hung=True)
     process = lab.start("rollout")
@@ -297,7 +297,7 @@ def test_a_killed_rollout_goes_on(lab: Lab) -> None:
     assert lab.cluster("west").state["releases"]["kuberay-operator"][-1]["values"] == {"hang": True}
 
 
-def test_ctrl_c_says_how_to_go_on(good: Lab) -> None:
+def test_ctrl_c_prints_how_to_continue(good: Lab) -> None:
     good.write(values={"kuberay": {"hang": True}})
     process = good.start("rollout", "--target", "east")
     until(lambda: good.cluster("east").state.get("hung"), seconds=240)
@@ -403,7 +403,7 @@ def test_state_in_cloud_storage_without_credentials(lab: Lab) -> None:
     assert lab.versions()["east"] == {}
 
 
-def test_removal_stops_jobs_gives_nodes_back_and_uninstalls(good: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal_stops_jobs_releases_nodes_and_uninstalls(good: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     job = {"metadata": {"name": "j", "namespace": "team-a"}, "spec": {}, "status": {"phase": "Running"}}
     good.change("east", jobs=[job], karpenter=True, claims=[{"metadata": {"name": "n"}}])
     for name, value in good.environment.items():

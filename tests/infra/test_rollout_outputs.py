@@ -67,7 +67,7 @@ def test_a_rollout_to_gke_uses_the_outputs_of_the_stack(
         ({"interruptionQueue": None}, "interruptionQueue: is missing"),
     ],
 )
-def test_outputs_that_do_not_fit_stop_the_rollout(
+def test_invalid_outputs_stop_the_rollout(
     changes: dict[str, Any], problem: str, fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(EnvironmentFailure) as raised:
@@ -76,5 +76,5 @@ def test_outputs_that_do_not_fit_stop_the_rollout(
     assert str(raised.value).endswith("run spotladder infra bootstrap --cluster east with this release")
 
 
-def test_clusters_that_were_not_created_here_have_no_stack(fleet: Fleet, tmp_path: Path) -> None:
+def test_existing_clusters_have_no_stack(fleet: Fleet, tmp_path: Path) -> None:
     assert RolloutSite(fleet, tmp_path).stack(fleet.cluster("lab")) is None

@@ -98,7 +98,7 @@ def test_drift_is_a_change() -> None:
         (OLD, {**OLD, "values": json.dumps({str(n): n for n in range(8)})}, "2 more values"),
     ],
 )
-def test_changes_in_words(old: dict[str, Any], new: dict[str, Any], expected: str) -> None:
+def test_a_change_is_described_in_one_line(old: dict[str, Any], new: dict[str, Any], expected: str) -> None:
     assert expected in details(Change("a", "update", old, new))
 
 

@@ -115,7 +115,7 @@ def test_an_eviction_by_the_cloud_does_not_stop_an_upgrade(east: Cluster, after:
     assert ("jobs", "attempt ended", f"team-a/digits: {reason}, not by the upgrade") in upgraded(east, after)
 
 
-def test_a_job_that_runs_on_is_not_reported(east: Cluster) -> None:
+def test_a_job_that_continues_is_not_reported(east: Cluster) -> None:
     assert not [reports for reports in upgraded(east, running(1)) if reports[0] == "jobs"]
 
 

@@ -80,7 +80,7 @@ def test_gke_has_authorized_networks_only_with_its_ip_endpoints(configuration: C
 
 
 @pytest.mark.parametrize(("nat", "gateways"), [("single", 1), ("per-zone", 2), ("none", 0)])
-def test_ways_out(nat: str, gateways: int, tmp_path: Path) -> None:
+def test_the_route_of_nodes_to_the_internet(nat: str, gateways: int, tmp_path: Path) -> None:
     network = f"    network: {{cidr: 10.0.0.0/16, nat: {nat}, interfaceEndpoints: true}}\n"
     found = one(tmp_path, ("    network: {cidr: 10.0.0.0/16}\n", network))["resource"]
     assert len(found.get("aws_nat_gateway", {})) == gateways

@@ -91,7 +91,7 @@ def test_another_account(environment: dict[str, str], tmp_path: Path) -> None:
     assert "or correct `account`" in failure(stack(tmp_path, environment, provider=provider))
 
 
-def test_a_provider_that_cannot_be_had(environment: dict[str, str], tmp_path: Path) -> None:
+def test_an_unavailable_provider(environment: dict[str, str], tmp_path: Path) -> None:
     wanted = {"required_providers": {"aws": {"source": "hashicorp/aws", "version": ">= 99.0.0"}}}
     line = failure(stack(tmp_path, environment, terraform=wanted))
     assert "no available releases match the given constraints >= 99.0.0" in line
@@ -110,14 +110,14 @@ def test_a_provider_that_an_earlier_run_has_chosen(environment: dict[str, str], 
     assert line.endswith(f": delete {lock}: the next run chooses a version again")
 
 
-def test_a_terraform_that_is_too_old(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_too_old_terraform_is_rejected(environment: dict[str, str], tmp_path: Path) -> None:
     if find(environment).product == "OpenTofu":
         pytest.skip("OpenTofu 1.12.6 ignores required_version; `find` refuses versions that are too old")
     line = failure(stack(tmp_path, environment, terraform={"required_version": ">= 99.0.0"}))
     assert "Unsupported Terraform Core version" in line
 
 
-def test_a_state_bucket_that_is_not_there(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_missing_state_bucket(environment: dict[str, str], tmp_path: Path) -> None:
     line = failure(stack(tmp_path, environment, terraform={"backend": {"s3": {**BACKEND, "bucket": "no-such-state"}}}))
     assert "create the state bucket with spotladder infra state" in line
 
@@ -134,7 +134,7 @@ def test_a_state_that_another_run_holds(environment: dict[str, str], tmp_path: P
     s3.delete_bucket(Bucket="failing-state")
 
 
-def test_a_name_that_is_taken(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_name_of_another_owner(environment: dict[str, str], tmp_path: Path) -> None:
     iam = boto3.client("iam", region_name="us-east-1")
     made = stack(tmp_path, environment)
     made.init()

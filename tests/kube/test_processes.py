@@ -113,7 +113,7 @@ async def test_another_controller_takes_over_after_the_leader_is_killed(api_serv
         assert follower.logged("leading")
 
 
-async def test_a_paused_leader_acts_no_more_after_it_continues(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_a_paused_leader_stops_acting_when_it_continues(api_server: ApiServer, tmp_path: Path) -> None:
     async with world(api_server) as here, controllers(here, 2, tmp_path) as both:
         zombie, other = await _roles(both)
         await here.submit(checkpoints=checkpoints_in(tmp_path))

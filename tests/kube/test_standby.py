@@ -139,7 +139,7 @@ async def test_a_change_right_after_the_start_waits_until_the_start_entry_is_rea
         assert "StandbyStarted" in await here.events()
 
 
-async def test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it(api_server: ApiServer) -> None:
+async def test_a_new_controller_continues_the_standby_attempt(api_server: ApiServer) -> None:
     async with world(api_server) as here:
         async with here.operator():
             await training(here)

@@ -87,7 +87,7 @@ def test_an_empty_project(fleet: Fleet, stack: Path) -> None:
     assert adopt.imports(fleet, fleet.cluster("alpha"), stack, plan(stack)) == {}
 
 
-def test_what_exists_is_taken_over(cloud: GoogleCloud, fleet: Fleet, stack: Path) -> None:
+def test_existing_resources_are_imported(cloud: GoogleCloud, fleet: Fleet, stack: Path) -> None:
     plant(cloud)
     assert adopt.imports(fleet, fleet.cluster("alpha"), stack, plan(stack)) == EXPECTED
     known = [entry for entry in plan(stack) if entry.address != "google_container_cluster.cluster"]

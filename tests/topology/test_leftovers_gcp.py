@@ -68,7 +68,8 @@ def test_instances_and_disks_by_their_labels(cloud: GoogleCloud, fleet: Fleet) -
 
 
 def test_resources_in_the_network_of_a_cluster(cloud: GoogleCloud, fleet: Fleet) -> None:
-    """These have no labels. The external load balancer is known by its firewall rule, its address by the balancer."""
+    """These have no labels. The external load balancer is identified by its firewall rule, its address by the load
+    balancer."""
     cloud.compute[f"{PROJECT}/global/networks/west"] = {"name": "west"}
     other = NETWORK.replace("west", "other-west")
     cloud.compute[f"{PROJECT}/global/firewalls"] = {

@@ -1,4 +1,4 @@
-"""One run per cluster, and nothing of a run is left: real processes, without Pulumi."""
+"""A cluster has one run at a time, and no process of a run remains: real processes, without Pulumi."""
 
 from __future__ import annotations
 

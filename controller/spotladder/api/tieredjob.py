@@ -148,8 +148,8 @@ class PolicyChoice(Record):
     shadow: PolicyName | None = Field(
         default=None,
         description=(
-            "A second policy that is asked and never followed. The condition Shadow has the tier that it would use; "
-            "`spotladder replay` shows what the job would have cost with it."
+            "A second policy that the controller evaluates but does not follow. The condition Shadow has the tier that "
+            "it would use; `spotladder replay` shows what the job would have cost with it."
         ),
     )
 

@@ -46,7 +46,7 @@ class Sentence:
 
 
 def tolerated(max_failures: int) -> str:
-    """The M of `failures n/M`."""
+    """The limit M in `failures n/M`."""
     return "∞" if max_failures == FOR_EVER else str(max_failures)
 
 

@@ -12,8 +12,8 @@ from spotladder.operator.storage.logs import Logs
 def time_until_log_read(loaded: Loaded, logs: Logs, now: Instant) -> Seconds:
     """Maximum time to wait for a read of the log; 0 if the decision needs none.
 
-    The end of a program is judged with its last commit. The first notice and, with `overlap`, a changed template are
-    judged with the start entry, which says whether the program can hand over and stand by.
+    A decision about the end of a program needs its last commit. A decision about the first notice and, with `overlap`,
+    about a changed template needs the start entry, which states whether the program can hand over and stand by.
 
     If the workload's operator gave up the job, there is no last commit to wait for, and the next attempt reads the
     log anyway.

@@ -148,7 +148,7 @@ class Preflight:
             self._logging[cluster.name] = asyncio.create_task(self._log_conflicts(cluster))
 
     async def _log_conflicts(self, cluster: WorkloadCluster) -> None:
-        with suppress(SpotladderError):  # The unreachable cluster is reported elsewhere.
+        with suppress(SpotladderError):  # The condition Degraded reports the cluster.
             await self._versions(cluster)
 
     async def _versions(self, cluster: WorkloadCluster) -> InstalledVersions:
@@ -157,7 +157,7 @@ class Preflight:
         if self._logged.get(cluster.name) != found:
             self._logged[cluster.name] = found
             if conflicts := found.conflicts():
-                self._log.warning("versions do not work together", cluster=cluster.name, conflicts=list(conflicts))
+                self._log.warning("incompatible versions", cluster=cluster.name, conflicts=list(conflicts))
         return found
 
     async def _find(self, job: JobKey, look: _Check) -> None:
@@ -165,7 +165,7 @@ class Preflight:
         for wanted in look.wanted:
             cluster = self._clusters.of(wanted.cluster)
             if cluster is None or cluster.problem:
-                continue  # The unreachable cluster is reported elsewhere.
+                continue  # The condition Degraded reports the cluster.
             try:
                 if cluster.monitor and await self.missing(cluster, "", [Reference(NAMESPACES, job[0])]):
                     parts.append(lacking_namespace(cluster, job[0]))
@@ -212,7 +212,7 @@ def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Refere
         try:
             objects = workload_of(job).render(job, names.Origin(""), tier, 1, {})
         except InvalidSpec:
-            continue  # This is reported elsewhere.
+            continue  # The condition Valid reports this.
         named = references(objects, tier.queue)
         rays[tier.cluster] = ray_version(objects)
         if tier.cluster != HOME:

@@ -1,4 +1,5 @@
-"""The shadow policy of a job: asked at every decision, never followed. Its choice is the condition Shadow."""
+"""The shadow policy of a job, which the controller evaluates at every decision but does not follow. The condition
+Shadow has its choice."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Permit:
     unreachable: str = ""
 
     def check(self) -> None:
-        """Resolve the endpoint now, which blocks. A name without address is left to the store to report. Raises
+        """Resolve the endpoint now, which blocks. If the name does not resolve, the store reports the error. Raises
         AccessDenied."""
         with suppress(OSError):
             found = socket.getaddrinfo(self.endpoint.host, self.endpoint.port, type=socket.SOCK_STREAM)
