@@ -286,6 +286,19 @@ def test_a_failed_append_can_be_repeated(executes: bool) -> None:
     assert [entry.kind for entry in writer.log.tail()] == ["start", "commit", "commit"]
 
 
+@pytest.mark.parametrize("executes", [True, False], ids=["lost response", "lost request"])
+def test_a_failed_start_can_be_repeated_and_its_writer_commits(executes: bool) -> None:
+    store = UnresponsiveStore(executes)
+    log, tried = a_log(store), set[str]()
+    store.unanswered = TRIES
+    with pytest.raises(StoreUnavailable, match="503"):
+        log.start(1, tried=tried)
+    writer = log.start(1, tried=tried)
+    committed(writer, 1)
+    assert writer.log is log
+    assert [entry.kind for entry in log.tail()] == ["start", "commit"]
+
+
 def test_a_stale_listing_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     writer = a_log(store).start(1)

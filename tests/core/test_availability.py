@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spotladder.core.availability import SPELLS, with_sightings
-from spotladder.core.model import JobState, Spell, Stage, TierChoice, TierView
+from spotladder.core.model import AttemptSeen, JobState, Spell, Stage, TierChoice, TierView
 from spotladder.core.policies.greedy import Greedy
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
@@ -173,3 +173,10 @@ class ReviewInThePast:
 def test_a_review_time_in_the_past_does_not_cause_a_busy_loop() -> None:
     job = SteppedJob(policy=ReviewInThePast()).running()
     assert job.last.wake_at == job.now + 1.0
+
+
+@pytest.mark.parametrize(("seen", "available"), [(attempt(1, head(), refused=True), False), (all_ready(1), True)])
+def test_the_live_attempt_shows_whether_its_tier_has_capacity(seen: AttemptSeen, available: bool) -> None:
+    job = deadline_job(10).planned()
+    job.see(seen, after=1)
+    assert [spell.available for spell in job.state.record("spot-a").spells] == [available]

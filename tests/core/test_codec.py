@@ -100,6 +100,7 @@ def test_a_state_written_by_the_first_version_is_loaded() -> None:
         ('{"stage":"Idle"}', "has no version"),
         ('{"version":2}', "version 2, this program reads up to 1"),
         ('{"version":1,"colour":3}', "unknown fields colour"),
+        ('{"version":1,"size":3,"colour":3}', "unknown fields colour, size$"),
         ('{"version":1,"stage":"Flying"}', "'Flying'"),
         ('{"version":1,"failures":"many"}', "expected int"),
         ('{"version":1,"tiers":[{}]}', "name"),

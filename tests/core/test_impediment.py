@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.crashes import FIRST_BACKOFF
+from spotladder.core.evidence import no_capacity
 from spotladder.core.impediment import BY_REASON, RULES, Timer, classify, markdown
 from spotladder.core.model import (
     Blocker,
@@ -228,3 +229,23 @@ def test_the_wait_before_a_restart_at_the_first_tier_is_a_wait_for_capacity(end:
     if end is Exhausted.WAIT:
         assert job.state.impeded is not None
         assert job.state.impeded.impediment is Impediment.CAPACITY
+
+
+def waiting_for_capacity(*pods: PodSeen, workers: int = 5, **facts: bool) -> str:
+    """What a job that has just started its attempt says about its capacity."""
+    job = SteppedJob(spec(tier("spot-a", 2, 600.0), workers=workers)).planned()
+    job.see(attempt(1, head(), *pods, **facts), after=1)
+    return no_capacity(Situation(job.spec, job.state, job.last_seen, job.now))
+
+
+def test_the_evidence_of_missing_capacity_names_at_most_three_pods() -> None:
+    pods = [pending(f"w-{index}") for index in range(5)]
+    assert waiting_for_capacity(*pods[:3]) == "waiting for a node or an image: w-0, w-1, w-2"
+    assert waiting_for_capacity(*pods) == "waiting for a node or an image: w-0, w-1, w-2 and 2 more"
+    said = replace(pods[0], waiting_message="0/3 nodes are available")
+    assert waiting_for_capacity(said) == "waiting for a node or an image: w-0 (0/3 nodes are available)"
+
+
+def test_the_evidence_of_missing_capacity_counts_the_workers_that_run() -> None:
+    assert waiting_for_capacity(worker("w-0"), worker("w-1"), workers=3) == "2 of 3 workers run"
+    assert waiting_for_capacity(pending("w-0"), refused=True) == "the provisioner has no capacity"

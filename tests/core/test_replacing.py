@@ -360,3 +360,17 @@ def test_a_controller_that_crashes_between_any_two_steps_hands_over_once() -> No
     assert moves[-2:] == [Reason.REPLACING, Reason.HANDED_OVER]
     assert state.attempt is not None
     assert state.attempt.leaving == ()
+
+
+def test_a_notice_after_a_handover_requests_a_replacement_before_it_hands_over_again() -> None:
+    """Although the first pod is not forgotten: a worker is left over."""
+    made = job()
+    give_notice(made)
+    for _ in range(2):
+        made.see(seen(noticed("w1-0", START + 99), worker("w1-1"), worker("w1-2"), surplus=1), after=1)
+    made.see(seen(lost("w1-0"), worker("w1-1"), worker("w1-2"), surplus=1), after=1)
+    made.see(seen(noticed("w1-1", START + 99), worker("w1-2"), surplus=1), after=1)
+    assert made.state.attempt is not None
+    assert (made.state.stage, made.state.attempt.leaving) == (Stage.REPLACING, ("w1-0", "w1-1"))
+    assert made.state.attempt.handing_over_since is None
+    assert asked(made.see_again(after=0)) == [(False, False)]

@@ -32,7 +32,7 @@ from spotladder.core.policies.adaptive_tables import (
     least_slack,
     survivals,
 )
-from spotladder.core.policies.adaptive_zones import explains, weights
+from spotladder.core.policies.adaptive_zones import _Closed, _memoryless, explains, weights
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
 from spotladder.sim.ticks import drive, fast
@@ -295,3 +295,20 @@ def test_the_adaptive_policy_returns_to_spot_while_there_is_slack() -> None:
     done = run(Adaptive(shipped()), [True] * 12 + [False] * 60 + [True] * 288, JobTimes(deadline=60 * HOUR))
     assert ON_DEMAND in done.held
     assert done.held[-1] == SPOT
+
+
+def test_constant_hazard_rates_explain_spells_by_their_number_and_length() -> None:
+    """Two spells with capacity ended after 8 ticks together, one without after 3; the newest has lasted for 4."""
+    closed = _Closed((0.0,), (0,), (1, 2), (3, 8))
+    up, down = (2 + 0.5) / (8 + 4 + 1.0), (1 + 0.5) / (3 + 1.0)
+    expected = 2 * math.log(up) + 10 * math.log(1 - up) + math.log(down) + 2 * math.log(1 - down)
+    assert _memoryless(closed, True, 4) == pytest.approx(expected)
+    up, down = (2 + 0.5) / (8 + 1.0), (1 + 0.5) / (3 + 4 + 1.0)
+    expected = 2 * math.log(up) + 6 * math.log(1 - up) + math.log(down) + 6 * math.log(1 - down)
+    assert _memoryless(closed, False, 4) == pytest.approx(expected)
+
+
+def test_a_rate_is_at_most_99_percent() -> None:
+    """Spells of one tick each would have a rate above 1."""
+    ends = _Closed((0.0,), (0,), (0, 9), (0, 4))
+    assert _memoryless(ends, True, 0) == pytest.approx(9 * math.log(9.5 / 5.0))
