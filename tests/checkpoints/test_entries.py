@@ -119,7 +119,7 @@ def test_an_end_without_a_message() -> None:
 
 
 class Scalar:
-    """Stands for the scalars of NumPy, TensorFlow and PyTorch."""
+    """A fake of the scalars of NumPy, TensorFlow and PyTorch."""
 
     def __float__(self) -> float:
         return 0.5

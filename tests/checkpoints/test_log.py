@@ -245,7 +245,7 @@ def test_a_job_name_that_is_a_path_is_rejected(store: MemoryStore, job: str) -> 
 
 
 class UnresponsiveStore(MemoryStore):
-    """Does not respond to the next `unanswered` creates of log entries; executes them if `executes`."""
+    """A store that does not respond to the next `unanswered` creates of log entries; executes them if `executes`."""
 
     def __init__(self, executes: bool) -> None:
         super().__init__()

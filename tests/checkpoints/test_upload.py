@@ -15,7 +15,7 @@ from tests.checkpoints.builders import a_folder, a_log
 
 
 class TornStore(MemoryStore):
-    """Does not respond to the first uploads (`unanswered`), then truncates the next (`torn`)."""
+    """A store that does not respond to the first uploads (`unanswered`), then truncates the next (`torn`)."""
 
     def __init__(self, unanswered: int = 0, torn: int = 0, refused: bool = False) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Holds the log of one job: steps 10, 20 and 30 in two attempts, ended."""
+    """A folder with the log of one job: steps 10, 20 and 30 in two attempts, ended."""
     log = CommitLog(open_store(tmp_path / "bucket"), "digits", namespace="team-a", clock=lambda: AT)
     folder = a_folder(tmp_path / "in", weights=b"w" * 3000)
     first = log.start(1, "spot-a")

@@ -43,8 +43,8 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class DayPool:
-    """The capacity of a tier over the day: `machines` at each change, as (hour, number from then on). `notice` is how
-    long before a machine goes the job learns of it; 0: it does not."""
+    """The capacity of a tier over the day: `machines` at each change, as (hour, number from then on). `notice` is the
+    time from the notice to the loss of a machine; 0: there is no notice."""
 
     name: str
     machines: tuple[tuple[int, int], ...]

@@ -30,7 +30,7 @@ def tool() -> Path:
 def missing() -> str:
     """Why no cluster can be created here; "" if one can."""
     if not tool().exists():
-        return f"no provider of clusters: set {VARIABLE}"
+        return f"no cluster provider: set {VARIABLE}"
     if os.geteuid() != 0:
         return "making nodes needs root"
     absent = [

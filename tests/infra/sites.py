@@ -180,7 +180,7 @@ def merge(path: Path, kubeconfigs: Mapping[str, Path]) -> None:
 
 @contextmanager
 def relay(path: Path, cluster: str, host: str) -> Iterator[None]:
-    """Lets pods of the other cluster reach this one's API server through this machine: their networks are apart."""
+    """Forwards connections of the other cluster's pods to this one's API server: their networks are separate."""
     document = json.loads(path.read_text())
     server = next(entry["cluster"] for entry in document["clusters"] if entry["name"] == cluster)
     address = urlsplit(server["server"])

@@ -18,7 +18,7 @@ CHART = "kuberay-operator"
 
 
 class CrdCluster(Tools):
-    """Has one CRD."""
+    """A fake cluster with one CRD."""
 
     def __init__(self, **metadata: Any) -> None:
         super().__init__(KubeContext("/nowhere", "lab"))

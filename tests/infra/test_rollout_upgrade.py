@@ -24,7 +24,7 @@ GOOD = Good("2026-11-22", smoke=False, releases=(), crds=())
 
 
 class UpgradeCluster(Tools):
-    """Has a TieredJob, Events of Karpenter, and an API server of some version."""
+    """A fake cluster with a TieredJob, Events of Karpenter, and an API server of a given version."""
 
     def __init__(self, minor: str = "35") -> None:
         super().__init__(KubeContext("/nowhere", "east"))

@@ -18,7 +18,7 @@ def program(folder: Path, name: str, says: str, code: int = 0) -> Path:
     return path
 
 
-def test_terraform_comes_before_tofu(tmp_path: Path) -> None:
+def test_terraform_takes_precedence_over_tofu(tmp_path: Path) -> None:
     program(tmp_path, "tofu", "OpenTofu v1.11.0")
     assert find({"PATH": str(tmp_path)}).product == "OpenTofu"
     program(tmp_path, "terraform", "Terraform v1.14.2")

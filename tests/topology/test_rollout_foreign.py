@@ -12,7 +12,7 @@ from spotladder_infra.topology.cluster import Cluster
 
 
 class OperatorCluster(Tools):
-    """Has these Deployments named kuberay-operator."""
+    """A fake cluster with these Deployments named kuberay-operator."""
 
     def __init__(self, *deployments: Object) -> None:
         super().__init__(KubeContext("/nowhere", "lab"))

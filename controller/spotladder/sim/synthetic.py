@@ -143,8 +143,8 @@ def spells(flags: Flags, available: bool) -> list[tuple[int, bool]]:
 
 
 def survival(flags: Sequence[Flags], available: bool, ages: int) -> Floats:
-    """Shape (ages,): the share of spells that last longer than each age in ticks, by Kaplan and Meier: a spell that the
-    end of the trace cuts counts until then."""
+    """Shape (ages,): the share of spells that last longer than each age in ticks, by Kaplan and Meier: a spell that is
+    cut off by the end of the trace counts until then."""
     found = np.array([spell for one in flags for spell in spells(one, available)], dtype=np.int64).reshape(-1, 2)
     alive, curve = 1.0, [1.0]
     for age in range(1, ages):

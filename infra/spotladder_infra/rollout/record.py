@@ -57,7 +57,7 @@ def _good(entry: dict[str, Any]) -> Good:
 
 
 def write(tools: Tools, goods: list[Good]) -> None:
-    """Keeps the newest ones."""
+    """Write the newest good rollouts to the ConfigMap."""
     document = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

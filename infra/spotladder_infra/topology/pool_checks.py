@@ -44,7 +44,7 @@ def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     nodes."""
     for c, p, _cluster, pool in pools(fleet):
         if pool.efa and pool.placement_group is None:
-            message = "without placementGroup, nodes may be far apart: name a cluster placement group"
+            message = "without placementGroup, nodes may be far apart: set a cluster placement group"
             yield FleetFinding(pool_path(c, p, "efa"), message, warning=True)
 
 

@@ -80,7 +80,7 @@ class Adaptive:
         return self._reviewed(net, choice.reviewed_by(view.now + slack - needed + JUST_AFTER))
 
     def _waits_until(self, net: SafetyNet, slack: Seconds, needed: Seconds) -> Instant | None:
-        """Until when the choice to wait for the only spot tier holds at least; None if unknown."""
+        """The earliest time at which the choice to wait for the only spot tier may change; None if unknown."""
         view, tier = net.view, net.spot[0]
         spells = view.spells(tier.name)
         if len(net.spot) > 1 or not spells or spells[-1].available or spells[-1].until != view.now:
