@@ -1,6 +1,7 @@
 """Each command of `spotladder infra` on a machine without the packages of the extras, or without the programs.
 
-A missing package or program is named in one line with exit code 5. A new command fails here until it has a line below.
+A missing package or program is named in one line with exit code 5. The test fails for a new command until it has a line
+below.
 """
 
 from __future__ import annotations

@@ -331,7 +331,7 @@ def test_a_picture_needs_matplotlib(capsys: Capture, tmp_path: Path, monkeypatch
 
 
 def test_a_plan_in_json_can_be_compared_with_a_run(capsys: Capture, tmp_path: Path) -> None:
-    """The other side of `spotladder report --plan`."""
+    """The input of `spotladder report --plan`."""
     plan = json.loads(planned(capsys, tmp_path, *RATE, "--runs", "5", "-o", "json").out)
     rows = {row.key: row for row in plan_rows(plan, JobState())}
     assert rows["costUsd"].mean == plan["simulation"]["costUsd"]["mean"]

@@ -23,8 +23,8 @@ def workload(here: E2eCluster, workers: int, steps: int = 400) -> Object:
 
 
 def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: E2eCluster) -> None:
-    """The first dead machine is JobSet's own to recover from, inside the attempt; more workers are the next attempt's;
-    the second dead machine is too many. JobSet's controller hangs meanwhile, and that costs no tier."""
+    """JobSet recovers from the first dead machine inside the attempt. More workers apply to the next attempt. The
+    second dead machine exceeds maxFailures. Meanwhile JobSet's controller hangs, which exhausts no tier."""
     assert len(NAME) == 42
     here.pool("spot", 3)
     here.pool("on-demand", 2)

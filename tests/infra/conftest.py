@@ -47,7 +47,7 @@ def optional_stacks(stacks: dict[str, Path], tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="session")
 def configuration(stacks: dict[str, Path]) -> dict[str, Any]:
-    """What Terraform reads, by cluster."""
+    """The configuration that Terraform reads, by cluster."""
     return {name: json.loads((folder / "cdk.tf.json").read_text()) for name, folder in stacks.items()}
 
 
@@ -74,7 +74,7 @@ def terraform(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tool.Te
         made = tool.Terraform(found, folder, {**environment, **extra})
         done = made.run("init", "-input=false", "-no-color", accept=(0, 1))
         if done.returncode and "provider" in done.stderr:
-            absent(f"the AWS provider cannot be had (SPOTLADDER_TERRAFORM_PLUGINS): {done.stderr[-300:]}", SUITE)
+            absent(f"the AWS provider is not available (SPOTLADDER_TERRAFORM_PLUGINS): {done.stderr[-300:]}", SUITE)
         assert done.returncode == 0, done.stderr
         return made
 

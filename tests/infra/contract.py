@@ -1,4 +1,5 @@
-"""Outputs of applied stacks, as the platform layer reads them; their names are not those that a fleet file gives."""
+"""Outputs of applied stacks, as the platform layer reads them; the names in them differ from those in the fleet
+file."""
 
 from __future__ import annotations
 

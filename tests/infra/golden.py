@@ -1,6 +1,5 @@
-"""Synthesized Terraform as people can review it: policies as objects, no metadata, sorted.
-
-`python -m tests.infra.golden` writes the golden files anew.
+"""Synthesized Terraform in a form that can be reviewed: policies as objects, no metadata, sorted. `python -m
+tests.infra.golden` regenerates the golden files.
 """
 
 from __future__ import annotations

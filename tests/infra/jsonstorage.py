@@ -1,4 +1,4 @@
-"""Cloud Storage as Go's client uses it: objects are read with the XML API, everything else is the JSON API.
+"""A fake of Cloud Storage for Go's client, which reads objects with the XML API and uses the JSON API otherwise.
 
 Source: cloud.google.com/storage/docs/json_api/v1/objects. Pulumi's engine finds it by STORAGE_EMULATOR_HOST.
 """
@@ -60,7 +60,7 @@ class JsonCalls(XmlCalls):
         return self._answer(204) if known else self._missing()
 
     def _json(self) -> tuple[str, str, dict[str, str]] | None:
-        """The object, the one that it is copied to, and the query; None for a call of the XML API."""
+        """The object, the target of a copy, and the query; None for a call of the XML API."""
         parts = urlsplit(self.path)
         found = _OBJECTS.fullmatch(parts.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}

@@ -1,7 +1,7 @@
 """Starts ministack with the fields of EKS that it leaves out: run by the Python of a separate environment.
 
 Ministack 1.5 does not return some fields of a cluster and of a node group; the AWS provider would see them as
-changed. It also starts a container for each cluster where it finds Docker; these tests need none.
+changed. If it finds Docker, it also starts a container for each cluster, which these tests do not need.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Sites:
         }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """A command of `spotladder infra`, not waited for."""
+        """Start a command of `spotladder infra` without waiting for it."""
         return subprocess.Popen(
             [sys.executable, "-m", "spotladder.cli.main", "infra", *arguments],
             cwd=self.folder,
@@ -112,7 +112,7 @@ class Sites:
         )
 
     def run(self, *arguments: str, code: int = 0) -> str:
-        """What a command prints. Fails the test with it when the exit code is another one."""
+        """The output of a command. Fails the test with the output if the exit code differs."""
         process = self.start(*arguments)
         try:
             printed, _ = process.communicate(timeout=TIMEOUT)
@@ -154,21 +154,21 @@ def sites(folder: Path) -> Iterator[Sites]:
 
 
 def missing() -> str:
-    """Which program of Pulumi is not there; "" when all are."""
+    """The missing program of Pulumi; "" if all exist."""
     wanted = ("pulumi", "pulumi-resource-pulumi-python")
     absent_ones = [name for name in wanted if not provider.program(name).exists() and shutil.which(name) is None]
     return f"not installed: {', '.join(absent_ones)}" if absent_ones else ""
 
 
 def build_kuberay() -> None:
-    """An image of the KubeRay operator, once for a machine."""
+    """An image of the KubeRay operator, built once for each machine."""
     if not images.tar_of(KUBERAY).exists():
         binary = provider.program("kuberay")
         provider.call([str(provider.tool()), "image", "build", KUBERAY, "--copy", f"{binary}:/manager"])
 
 
 def merge(path: Path, kubeconfigs: Mapping[str, Path]) -> None:
-    """One kubeconfig with a context for each cluster, named like it."""
+    """One kubeconfig with a context for each cluster, which has the cluster's name."""
     found: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
     for name, source in kubeconfigs.items():
         one = YAML(typ="safe").load(source)
@@ -228,7 +228,7 @@ def charts(folder: Path) -> None:
 
 
 def prepare(found: Sites, name: str) -> None:
-    """The namespace of the smoke job with the credentials of the bucket, as a user makes them."""
+    """The namespace of the smoke job with the credentials of the bucket, as a user creates them."""
     program = (ROOT / "tests" / "e2e" / "programs" / "chain.py").read_text()
     kube = found.kube(name, TEAM)
     kube.apply(

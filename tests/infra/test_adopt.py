@@ -1,4 +1,4 @@
-"""What a stack would create and what exists already, in the emulator's account."""
+"""Existing resources in the emulator's account that a stack would create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the bindings are loaded: module by module, although the index of Google's requires all of them."""
+"""The bindings are loaded module by module, although the index of Google's bindings requires all modules."""
 
 from __future__ import annotations
 

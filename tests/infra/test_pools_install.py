@@ -36,7 +36,7 @@ class HelmSite:
         self._env = {**os.environ, **homes, "KUBECONFIG": str(server.kubeconfig)}
 
     def run(self, name: str, *arguments: str | Path, fails: bool = False, given: str | None = None) -> str:
-        """Standard output; stderr of a command that must fail."""
+        """Standard output, or stderr of a command that must fail."""
         program = find(name)
         assert program is not None
         done = subprocess.run(
@@ -64,7 +64,7 @@ class HelmSite:
         self.run("helm", "uninstall", RELEASE, "-n", SYSTEM, "--ignore-not-found")
 
     def may(self, verb: str, resource: str, namespace: str, group: str) -> bool:
-        """Whether a member of the group may do that."""
+        """Whether a member of the group has this permission."""
         kind, _, part = resource.partition("/")
         asked = [
             "auth",
@@ -97,7 +97,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelmSite]:
 
 @pytest.fixture(scope="module")
 def ready(bare: HelmSite) -> HelmSite:
-    """The same, after what comes before the pools."""
+    """The same, after the installation of the components that precede the pools."""
     bare.kubectl("apply", "--server-side", "-f", tools() / "crds" / "karpenter")
     bare.run("helm", "upgrade", "--install", "spotladder-crds", CHARTS / "spotladder-crds")
     bare.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
@@ -237,12 +237,12 @@ def _crd_of_aws() -> Path:
     module = f"github.com/aws/karpenter-provider-aws@v{versions.KARPENTER}"
     done = subprocess.run([go, "mod", "download", "-json", module], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        absent(f"{module} cannot be had, which has the CRD of EC2NodeClass: {done.stdout[-300:]}", "infra")
+        absent(f"{module} is not available, which has the CRD of EC2NodeClass: {done.stdout[-300:]}", "infra")
     return Path(json.loads(done.stdout)["Dir"]) / "pkg" / "apis" / "crds" / NODE_CLASS
 
 
 def _within(wanted: Any, stored: Any) -> bool:
-    """Whether everything wanted is stored; the server adds defaults and nothing else."""
+    """Whether all wanted fields are stored; the server adds only defaults."""
     if isinstance(wanted, dict):
         return isinstance(stored, dict) and all(key in stored and _within(wanted[key], stored[key]) for key in wanted)
     if isinstance(wanted, list):

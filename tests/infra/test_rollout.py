@@ -1,6 +1,6 @@
 """Rollouts over two real clusters: Pulumi, Helm and kubectl as users have them, KubeRay and the controller in pods.
 
-The tests build on each other, in the order of the file: a cluster takes a minute to come to a good rollout.
+The tests build on each other, in the order of the file: a good rollout of a cluster takes a minute.
 """
 
 from __future__ import annotations

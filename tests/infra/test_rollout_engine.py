@@ -130,7 +130,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 @dataclass
 class Begun:
-    """A lab after its first rollout, and what its commands have printed."""
+    """A lab after its first rollout, and the output of its commands."""
 
     lab: Lab
     previewed: str
@@ -376,7 +376,7 @@ def in_cloud_storage() -> Iterator[tuple[dict[str, str], dict[str, str]]]:
 
 
 def keep_state(lab: Lab, state: dict[str, str]) -> None:
-    """Writes the fleet file with another place for the state."""
+    """Writes the fleet file with another location of the state."""
     fleet = json.loads((lab.folder / "fleet.yaml").read_text())
     fleet["spec"]["state"] = state
     (lab.folder / "fleet.yaml").write_text(json.dumps(fleet))

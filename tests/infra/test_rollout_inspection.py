@@ -1,4 +1,4 @@
-"""What is reported as installed, and as the failure of a cluster."""
+"""The reports of installed components, and of a cluster's failure."""
 
 from __future__ import annotations
 

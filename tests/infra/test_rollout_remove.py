@@ -1,4 +1,4 @@
-"""What `destroy` removes from a cluster: everything of one that was created, and only the fleet's own from another."""
+"""What `destroy` removes: from a created cluster everything, from an existing cluster only the fleet's own objects."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_kubernetes_of_a_cluster_of_the_user_is_a_stage_only_where_the_file_name
 
 
 def upgraded(cluster: Cluster, after: Object, tools: UpgradeCluster | None = None) -> list[tuple[str, str, str]]:
-    """What an upgrade reports."""
+    """The lines that an upgrade reports."""
     reports: list[tuple[str, str, str]] = []
     tools = tools or UpgradeCluster()
     platform: Any = UpgradePlatform(cluster, tools, after)

@@ -1,4 +1,4 @@
-"""The synthesized stacks: golden files, and rules that hold whatever the golden files say."""
+"""The synthesized stacks: golden files, and rules that are independent of the golden files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The EKS stack as Terraform sees it, without a cloud: its schema, and an apply with a mocked provider."""
+"""The EKS stack in Terraform, without a cloud: its schema, and an apply with a mocked provider."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_valid_and_applies_with_a_mocked_provider(terraform: Callable[..., tool.
 def test_every_option_is_valid(
     optional_stacks: dict[str, Path], terraform: Callable[..., tool.Terraform], tmp_path: Path
 ) -> None:
-    """The provider's schema has all arguments that options add, and the second region of the replica."""
+    """The provider's schema contains all arguments that options add, and the second region of the replica."""
     text = (optional_stacks["east"] / "cdk.tf.json").read_text()
     assert all(kind in text for kind in ("aws_budgets_budget", "aws_eks_access_entry", "replica", "endpoint-ecr-api"))
     assert "Success!" in terraform(tmp_path, optional_stacks["east"]).run("validate", "-no-color").stdout

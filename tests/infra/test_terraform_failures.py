@@ -1,4 +1,4 @@
-"""What the real Terraform and the real AWS provider print when something is wrong, as the one line that users see."""
+"""Errors of the real Terraform and the real AWS provider, as the one line that users see."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def environment(emulator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     if tool.binary() is None:
         absent("neither terraform nor tofu is on the PATH", "infra")
     if not os.environ.get("SPOTLADDER_TERRAFORM_PLUGINS"):
-        absent("the AWS provider cannot be had (SPOTLADDER_TERRAFORM_PLUGINS)", "infra")
+        absent("the AWS provider is not available (SPOTLADDER_TERRAFORM_PLUGINS)", "infra")
     found = {**tool.environment(tmp_path), "AWS_ENDPOINT_URL": emulator, "AWS_MAX_ATTEMPTS": "1"}
     for name, value in found.items():
         monkeypatch.setenv(name, value)
@@ -99,7 +99,7 @@ def test_an_unavailable_provider(environment: dict[str, str], tmp_path: Path) ->
 
 
 def test_a_provider_that_an_earlier_run_has_chosen(environment: dict[str, str], tmp_path: Path) -> None:
-    """The fleet comes to need a newer provider than the lock file of its state has."""
+    """The changed fleet needs a newer provider than the one in the lock file of its state."""
     lock = tmp_path / "providers" / "aws.lock.hcl"
     replace(stack(tmp_path, environment), lock_file=lock).init()
     assert lock.exists()

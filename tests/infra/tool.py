@@ -1,7 +1,7 @@
 """Terraform (or OpenTofu) on synthesized stacks, and an emulator of AWS, for tests.
 
 Providers come from `SPOTLADDER_TERRAFORM_PLUGINS`, a folder laid out as a filesystem mirror, or by the user's own CLI
-configuration. Nothing here talks to a cloud: the environment has no credentials but those of the emulator.
+configuration. Nothing connects to a cloud: the environment has only the credentials of the emulator.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Terraform:
         return done
 
     def plan(self, *arguments: str) -> dict[str, list[str]]:
-        """What a plan would do: the actions by address, without what stays as it is."""
+        """The actions of a plan by address, without unchanged resources."""
         self.run("plan", "-input=false", "-no-color", "-out=tfplan", *arguments)
         plan = json.loads(self.run("show", "-json", "tfplan").stdout)
         changes = {change["address"]: change["change"]["actions"] for change in plan.get("resource_changes", [])}
@@ -170,7 +170,7 @@ def free_port() -> int:
 
 
 def leftovers(url: str, region: str) -> dict[str, list[str]]:
-    """The resources of a stack that are left in the emulator, by kind."""
+    """The remaining resources of a stack in the emulator, by kind."""
     import boto3
 
     def client(service: str) -> Any:

@@ -36,7 +36,7 @@ async def training(here: KubeWorld, **spec: Any) -> None:
 
 
 async def takes_over(here: KubeWorld) -> None:
-    """Attempt 2 is ready: attempt 1 commits and stops, then the program of attempt 2 is let go."""
+    """Attempt 2 is ready: attempt 1 commits and stops, then the program of attempt 2 starts."""
     assert variables(await jobset.jobset(here, 2))[Variable.STANDBY] == "true"
     assert Variable.STANDBY not in variables(await jobset.jobset(here, 1))
     await jobset.run(here, 2)

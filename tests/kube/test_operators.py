@@ -75,7 +75,7 @@ async def test_a_webhook_that_does_not_respond_exhausts_no_tier(api_server: ApiS
                     await here.pass_time(900)  # The provisionTimeout is 600 s.
                 assert await here.is_on("spot-a", 1)
             await here.clock.advance(900)
-            async with here.operator():  # a new controller without memory
+            async with here.operator():  # a new controller without kept data
                 await here.pass_time(900)
                 await here.pass_time(1)
                 status = await here.status()
