@@ -27,6 +27,7 @@ ACCESS_REVIEWS = APIResource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
 DISRUPTION_BUDGETS = APIResource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+NETWORK_POLICIES = APIResource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 NAMESPACES = APIResource("", "v1", "namespaces", "Namespace", namespaced=False)
 SECRETS = APIResource("", "v1", "secrets", "Secret")
 CONFIG_MAPS = APIResource("", "v1", "configmaps", "ConfigMap")

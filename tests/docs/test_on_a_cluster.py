@@ -34,7 +34,7 @@ def containers() -> list[dict[str, Any]]:
     job = read_job(JOB)
     found = []
     for tier in resolve_tiers(job, capacity()):
-        cluster = RAYJOB.render(job, Origin(""), tier, 1, {})[1]["spec"]["rayClusterSpec"]
+        cluster = RAYJOB.render(job, Origin(""), tier, 1, {})[-1]["spec"]["rayClusterSpec"]
         for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
             found += group["template"]["spec"]["containers"]
     return found

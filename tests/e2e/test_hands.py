@@ -36,7 +36,7 @@ def test_things_are_deleted_by_hand_and_the_spec_is_changed(here: E2eCluster) ->
     here.suspend()
     here.is_the_uninterrupted_result(steps=here.steps())
     here.kube.delete("tieredjob", "job")
-    assert here.kube.list("rayjobs,rayclusters,poddisruptionbudgets") == []
+    assert here.kube.list("rayjobs,rayclusters,poddisruptionbudgets,networkpolicies") == []
 
 
 def test_two_jobs_want_one_pool(here: E2eCluster) -> None:

@@ -9,7 +9,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.connection import Connection, connect
 from spotladder.clusters.registry import ConnectionSource
 from spotladder.errors import SpotladderError
-from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.kube.apiserver import ApiServer
 from tests.kube.proxy import Proxy
@@ -28,7 +28,7 @@ class SecondCluster(KubeWorld):
         return ControlledConnection(self.proxy.of(self.client.connection))
 
     async def clean(self) -> None:
-        for kind in (RAYJOBS, RAYCLUSTERS, PODS, DISRUPTION_BUDGETS):
+        for kind in (RAYJOBS, RAYCLUSTERS, PODS, DISRUPTION_BUDGETS, NETWORK_POLICIES):
             await quietly(self.client.delete_all(kind, self.namespace, labels=""))
         for node in self._nodes:
             await quietly(self.client.delete(NODES, node))

@@ -15,7 +15,7 @@ from spotladder.clusters.errors import NotFound
 from spotladder.clusters.registry import sources
 from spotladder.custom_resources import FORCE_DELETE
 from spotladder.operator.leader import LeaderRuntime
-from spotladder.resources import DISRUPTION_BUDGETS, SECRETS, TIEREDJOBS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.apiserver import TOKEN, ApiServer
@@ -64,10 +64,13 @@ async def down(here: KubeWorld, runtime: LeaderRuntime, name: str = "east") -> N
 
 
 async def none_left(cluster: KubeWorld) -> bool:
-    budgets = [
-        found async for page in cluster.client.pages(DISRUPTION_BUDGETS, cluster.namespace) for found in page.items
+    others = [
+        found
+        for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)
+        async for page in cluster.client.pages(kind, cluster.namespace)
+        for found in page.items
     ]
-    return await cluster.rayjobs() == [] and not budgets
+    return await cluster.rayjobs() == [] and not others
 
 
 async def gone(here: KubeWorld, name: str = "digits") -> bool:

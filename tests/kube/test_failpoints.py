@@ -11,7 +11,7 @@ from spotladder.clusters.errors import NotFound
 from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.operator import failpoints
 from spotladder.operator.failpoints import Point
-from spotladder.resources import DISRUPTION_BUDGETS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.second_cluster import second_cluster
@@ -132,7 +132,8 @@ async def play_in_two_clusters(here: KubeWorld, east: KubeWorld) -> None:
     await eventually(lambda: here.has_phase("Running"), limit=60)
     assert await east.rayjobs() == []
     assert await here.rayjobs() == ["digits-a002"]
-    assert [page.items async for page in east.client.pages(DISRUPTION_BUDGETS, east.namespace)] == [[]]
+    for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES):
+        assert [page.items async for page in east.client.pages(kind, east.namespace)] == [[]]
     assert (await here.status())["failures"] == 2
 
 

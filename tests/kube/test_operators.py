@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from spotladder.checkpoints.log import CommitLog
-from spotladder.resources import DISRUPTION_BUDGETS, NODES, PODS, APIResource
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.operators import SILENCE
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
@@ -112,6 +112,9 @@ async def test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_fai
         await eventually(lambda: here.has_phase("Running"))
         budget = await here.client.get(DISRUPTION_BUDGETS, "digits-a001", here.namespace)
         assert budget["spec"]["minAvailable"] == 3, "the disruption budget must cover every pod"
+        isolated = (await here.client.get(NETWORK_POLICIES, "digits-a001", here.namespace))["spec"]["podSelector"]
+        labels = [pod["metadata"]["labels"] for pod in await here.pods(1)]
+        assert all(isolated["matchLabels"].items() <= own.items() for own in labels), "the policy covers every pod"
         head = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
         node = head["spec"]["nodeName"]
         await here.client.merge(NODES, node, body={"spec": {"unschedulable": True}})

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from spotladder.workloads.kinds import all_made
 from tests.absent import absent
 from tests.kube.apiserver import TOKEN, ApiServer, tools
 from tests.kube.world import install_kinds
@@ -236,8 +237,8 @@ def with_jobset(api: ApiRequests) -> ApiRequests:
 
 
 def path_of(body: Object) -> str:
-    kind = {"RayJob": "rayjobs", "JobSet": "jobsets", "PodDisruptionBudget": "poddisruptionbudgets"}[body["kind"]]
-    return f"/apis/{body['apiVersion']}/namespaces/default/{kind}"
+    (kind,) = [kind for kind in all_made() if kind.kind == body["kind"]]
+    return f"/apis/{body['apiVersion']}/namespaces/default/{kind.plural}"
 
 
 def pod_templates(thing: Any) -> Iterator[Object]:

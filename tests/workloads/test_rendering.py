@@ -70,7 +70,7 @@ def test_every_object_has_the_labels(template: dict[str, Any]) -> None:
                 collect(inner)
 
     collect(workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {}))
-    assert len(found) == (4 if of.spec.workload.kind == "ray" else 3)
+    assert len(found) == (5 if of.spec.workload.kind == "ray" else 3)
     assert all(labels.items() >= expected.items() for labels in found)
 
 
@@ -232,7 +232,7 @@ def test_pods_are_not_restarted_in_place() -> None:
 @pytest.mark.parametrize(("template", "pods"), [(ray_template(), 3), (jobset_template(), 2)], ids=["rayjob", "jobset"])
 def test_the_disruption_budget_covers_every_pod(template: dict[str, Any], pods: int) -> None:
     of = job(template)
-    first, main = workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {})
+    first, *_, main = workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {})
     assert (first["kind"], first["spec"]["minAvailable"]) == ("PodDisruptionBudget", pods)
     assert first["spec"]["selector"]["matchLabels"] == {names.JOB_UID: "u-1", names.ATTEMPT: "3"}
     assert main["kind"] == workload_of(of).main.kind

@@ -35,6 +35,9 @@
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [create, patch, delete, deletecollection]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [create, patch, delete, deletecollection]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch, patch, delete]   # patch: send the eviction notice

@@ -18,7 +18,7 @@ from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
-from spotladder.resources import DISRUPTION_BUDGETS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
@@ -80,11 +80,9 @@ async def test_an_existing_attempt_object_is_not_applied_again_after_a_spec_chan
         assert client.made == []
 
 
-async def test_a_refused_rayjob_in_a_member_cluster_gets_its_disruption_budget_deleted() -> None:
-    for monitor, taken_back in (
-        (None, []),
-        (SimpleNamespace(problem=""), [(DISRUPTION_BUDGETS, "digits-a001", "", None)]),
-    ):
+async def test_a_refused_rayjob_in_a_member_cluster_gets_its_other_objects_deleted() -> None:
+    earlier = [(kind, "digits-a001", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
+    for monitor, taken_back in ((None, []), (SimpleNamespace(problem=""), earlier)):
         client = RefusingClient()
         loaded, applier, home = launching(job(ray_template()), client)
         home.monitor = cast("Any", monitor)

@@ -24,7 +24,7 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.attempt_removal import SHORT_GRACE, AttemptRemover
-from spotladder.resources import DISRUPTION_BUDGETS, PODS, APIResource
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS, RayClusterRecord, RayJobRecord
@@ -62,8 +62,10 @@ async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_per
     top: Any = {"top": record(name="digits-a001", uid="r", **of_it)}
     loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods, **top))}, ())
     await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
+    policies = [(NETWORK_POLICIES, "digits-a001", "", None)] if kind == RAYJOBS else []
     assert client.removed == [
         (DISRUPTION_BUDGETS, "digits-a001", "", None),
+        *policies,
         (kind, "digits-a001", "r", None),
         (PODS, "to-hurry", "p1", SHORT_GRACE),
         (PODS, "slow", "p2", SHORT_GRACE),
@@ -143,7 +145,7 @@ async def test_copies_of_an_attempt_in_other_clusters_are_removed_where_the_clus
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
     stray = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
-    for problem, removed in (("no answer", []), ("", [DISRUPTION_BUDGETS, RAYJOBS])):
+    for problem, removed in (("no answer", []), ("", [DISRUPTION_BUDGETS, NETWORK_POLICIES, RAYJOBS])):
         loaded.found = JobObjects({}, ((1, located(home, problem=problem, top=stray)),))
         await AttemptRemover(clusters).delete_strays(loaded)
         assert [kind for kind, *_ in client.removed] == removed
@@ -196,14 +198,15 @@ async def test_objects_of_an_unseen_attempt_are_deleted_by_label() -> None:
     loaded, clusters, _home = loaded_job(job(ray_template()), client)
     await AttemptRemover(clusters).delete(loaded, Delete(3, Reason.FELL_BACK))
     where = f"{clusters.home.selector},{names.JOB}=digits,{names.ATTEMPT}=3"
-    assert client.deleted == [(RAYJOBS, "team-a", where), (DISRUPTION_BUDGETS, "team-a", where)]
+    assert client.deleted == [(kind, "team-a", where) for kind in (RAYJOBS, NETWORK_POLICIES, DISRUPTION_BUDGETS)]
 
 
 async def test_all_objects_of_an_invalid_job_are_deleted_by_label_whatever_their_kind() -> None:
     client = LabelledClient(absent=JOBSETS)
     loaded, clusters, _home = loaded_job(job(ray_template()), client)
     await AttemptRemover(clusters).remove_all(loaded.record)
-    assert {kind for kind, *_ in client.deleted} == {RAYJOBS, DISRUPTION_BUDGETS}, "JobSet is not installed"
+    known = {RAYJOBS, NETWORK_POLICIES, DISRUPTION_BUDGETS}
+    assert {kind for kind, *_ in client.deleted} == known, "JobSet is not installed"
     assert {(namespace, labels) for _, namespace, labels in client.deleted} == {
         ("team-a", f"{clusters.home.selector},{names.JOB}=digits")
     }
@@ -216,7 +219,7 @@ async def test_objects_of_a_deleted_job_with_the_same_name_are_swept_from_member
     abandoned = {(("team-a", "digits"), "uid"): [(1, located(home, top=top))]}
     fake: Any = SimpleNamespace(abandoned=lambda key, uid: abandoned[key, uid])
     assert await AttemptRemover(fake).sweep(("team-a", "digits"), "uid") is True
-    assert [kind for kind, *_ in client.removed] == [DISRUPTION_BUDGETS, RAYJOBS]
+    assert [kind for kind, *_ in client.removed] == [DISRUPTION_BUDGETS, NETWORK_POLICIES, RAYJOBS]
     assert await AttemptRemover(clusters).sweep(("team-a", "digits"), "uid") is False
 
 

@@ -18,7 +18,7 @@ from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
-from spotladder.resources import DISRUPTION_BUDGETS, NAMESPACES, SECRETS
+from spotladder.resources import DISRUPTION_BUDGETS, NAMESPACES, NETWORK_POLICIES, SECRETS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
 from spotladder.workloads.references import Reference
@@ -206,7 +206,8 @@ async def test_an_attempt_that_its_operator_rejects_is_removed_once_the_job_was_
     of_it: dict[str, Any] = {"namespace": "team-a", "uid": "r", "job": "digits", "deleted_at": ends, "digest": digest}
     rig.has(RayJobRecord(name="digits-a001", **of_it))
     assert await rig.launch() == Diagnosis(ConditionReason.BLOCKED, "RayJob digits-a001 is not valid: two heads")
-    found = [(DISRUPTION_BUDGETS, "digits-a001", "", None), (RAYJOBS, "digits-a001", "r", None)]
+    others = [(kind, "digits-a001", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
+    found = [*others, (RAYJOBS, "digits-a001", "r", None)]
     assert client.removed == (found if removed else [])
     assert client.made == []
 
@@ -222,7 +223,7 @@ async def test_a_name_that_a_deleted_job_still_uses_in_a_member_cluster_is_taken
     )
     rig.inventory.of_others = lambda *_: {2: object()}
     assert await rig.launch() is None
-    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "RayJob"]
+    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "NetworkPolicy", "RayJob"]
     assert "ownerReferences" not in client.made[-1]["metadata"], "its owner is in another cluster"
 
 

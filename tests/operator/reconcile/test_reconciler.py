@@ -16,7 +16,7 @@ from spotladder.core.elastic import BEGIN_DELAY
 from spotladder.core.model import Stage
 from spotladder.core.situation import REMOVAL_DELAY
 from spotladder.custom_resources import FINALIZER
-from spotladder.resources import DISRUPTION_BUDGETS, PODS, TIEREDJOBS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.world import KubeWorld, eventually
@@ -77,7 +77,8 @@ async def test_an_attempt_is_persisted_before_its_objects_are_created_once() -> 
         writes = [write for write in server_of(here).writes if write[0] in ("apply", "patch status")]
         first = next(index for index, write in enumerate(writes) if write[0] == "apply")
         assert ("patch status", TIEREDJOBS.plural) in writes[:first]
-        assert [kind for verb, kind in writes if verb == "apply"] == [DISRUPTION_BUDGETS.plural, RAYJOBS.plural]
+        made = [DISRUPTION_BUDGETS.plural, NETWORK_POLICIES.plural, RAYJOBS.plural]
+        assert [kind for verb, kind in writes if verb == "apply"] == made
 
 
 async def test_the_next_leader_continues_the_same_attempt() -> None:
@@ -144,6 +145,7 @@ async def test_a_deleted_job_is_drained_before_its_objects_are_deleted() -> None
 
         await eventually(gone)
         assert (await here.rayjobs(), server_of(here).objects(DISRUPTION_BUDGETS)) == ([], {})
+        assert server_of(here).objects(NETWORK_POLICIES) == {}
 
 
 def server_of(here: KubeWorld) -> FakeApiServer:

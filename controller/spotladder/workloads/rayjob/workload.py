@@ -27,14 +27,16 @@ from spotladder.api.ray_workload import workers_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.resources import DISRUPTION_BUDGETS, APIResource
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, APIResource
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
+from spotladder.workloads.network import policy
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, variables, with_env, with_overlay
 from spotladder.workloads.rayjob import state, surge
 from spotladder.workloads.rayjob.operator import silent_kuberay
+from spotladder.workloads.rayjob.ports import public_ports
 from spotladder.workloads.rayjob.records import (
     RAYCLUSTERS,
     RAYJOBS,
@@ -91,7 +93,7 @@ class RayJobKind:
     """Implements `WorkloadKind`."""
 
     main: APIResource = RAYJOBS
-    made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, RAYJOBS)
+    made: tuple[APIResource, ...] = (DISRUPTION_BUDGETS, NETWORK_POLICIES, RAYJOBS)
     records: Mapping[APIResource, Callable[[Object], Made]] = MappingProxyType(
         {RAYJOBS: RayJobRecord.of, RAYCLUSTERS: RayClusterRecord.of}
     )
@@ -117,7 +119,11 @@ class RayJobKind:
             spec=_spec(template.spec, overlay),
             annotations=_ANNOTATIONS,
         )
-        return [budget(name, job, overlay.labels, self.workers(job) + 1), rayjob]
+        return [
+            budget(name, job, overlay.labels, self.workers(job) + 1),
+            policy(name, job, overlay.labels, public_ports(rayjob["spec"]["rayClusterSpec"])),
+            rayjob,
+        ]
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_kuberay(objects, now) or silent_scheduler(objects.pods, now)
