@@ -69,7 +69,7 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_standby.test_a_change_right_after_the_start_waits_until_the_start_entry_is_read,
     test_standby.test_a_changed_image_starts_the_next_attempt_beside_the_running_one,
     test_standby.test_a_new_controller_lets_the_next_tier_run_that_is_ready_first,
-    test_standby.test_a_new_controller_takes_up_the_standby_where_the_old_one_left_it,
+    test_standby.test_a_new_controller_continues_the_standby_attempt,
     test_standby.test_a_standby_attempt_needs_room_within_the_limits_of_its_tier,
     test_standby.test_a_standby_without_capacity_costs_no_training,
     test_standby.test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job,
