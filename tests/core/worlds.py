@@ -43,9 +43,9 @@ class Pod:
     cause: Cause = Cause.UNKNOWN
     dies_at: float | None = None
     marked_at: float | None = None  # its node is suspected until then
-    dead: bool = False  # and it is
+    dead: bool = False  # its node is lost
     drained: bool = False  # an administrator has cordoned its node
-    scarce: bool = False  # it waits long for a node
+    scarce: bool = False  # it waits for a node for a long time
     node: str = ""  # its node in a pool
 
     @property

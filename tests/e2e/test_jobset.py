@@ -55,5 +55,5 @@ def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: E2eCluster) -> No
     assert here.path(NAME) == [("spot", "SpecUpdated"), ("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
     assert here.status(NAME)["failures"] == 2
     here.is_the_uninterrupted_result(NAME, steps=400)
-    here.until("what its last attempt printed is kept", lambda: here.printed(3, NAME))
+    here.until("the output of its last attempt is kept", lambda: here.printed(3, NAME))
     assert here.printed(3, NAME)["workers-0-0"].splitlines()[-1].endswith(" of 400 steps")

@@ -75,7 +75,7 @@ async def test_deleting_the_crd_drains_all_jobs_and_it_can_be_installed_again(ow
 
         async def waits_for_the_crd() -> bool:
             await here.clock.advance(1)
-            return here.runtime is not None and "the kind is not known" in here.runtime.health.cause
+            return here.runtime is not None and "the cluster does not have the kind" in here.runtime.health.cause
 
         await eventually(waits_for_the_crd)
         await install_kinds(own_server)

@@ -109,7 +109,9 @@ class DeployingCluster(Tools):
         (99.0, [pod(unscheduled="no node")], 60.0, r"not ready after 60 s: .*no node"),
     ],
 )
-def test_waiting_ends(ready_at: float, pods: list[Any], ends: float, message: str) -> None:
+def test_the_wait_for_a_workload_ends_when_it_is_ready_or_cannot_become_ready(
+    ready_at: float, pods: list[Any], ends: float, message: str
+) -> None:
     clock = SleepClock()
     cluster = DeployingCluster(clock, ready_at, pods)
     if message:

@@ -41,7 +41,7 @@ class ZoneTraces:
 
 
 Traces = dict[str, ZoneTraces]
-"""By zone."""
+"""The traces by zone."""
 
 
 @dataclass(frozen=True, slots=True)

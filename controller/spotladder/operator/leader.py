@@ -306,5 +306,5 @@ class LeaderRuntime:
 
 def _advice(cache: Cache[Any]) -> str:
     if cache.absent and cache.kind in (TIEREDJOBS, CAPACITYTIERS):
-        return "the kind is not known to the cluster: install the chart spotladder-crds"
+        return "the cluster does not have the kind: install the chart spotladder-crds"
     return cache.problem

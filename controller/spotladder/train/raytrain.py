@@ -99,7 +99,7 @@ def _explain_v1_trainers() -> None:
         check(trainer)
 
     explained.explains = True  # type: ignore[attr-defined]
-    base_trainer.BaseTrainer._validate_attributes = explained  # noqa: SLF001 – Ray has no other seam
+    base_trainer.BaseTrainer._validate_attributes = explained  # noqa: SLF001 – Ray has no other extension point
 
 
 def ray_scaling_config(num_workers: int = 1, **fields: Any) -> Any:

@@ -134,7 +134,7 @@ class Inventory:
         return {node: set(jobs.values()) for node, jobs in self._jobs_on.items()}
 
     def suspect(self, nodes: frozenset[str]) -> None:
-        """From now on these nodes, and no others, count as silent although their status is not."""
+        """Set the nodes that count as silent although their status does not say so."""
         changed, self.suspects = self.suspects ^ nodes, nodes
         for name in changed:
             self._wake_jobs_on(name)

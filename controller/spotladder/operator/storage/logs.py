@@ -297,7 +297,7 @@ class Logs:
             return Reading(True, before.progress, unreadable=f"{followed.address.uri}: {described(error)}")
 
     async def _is_silent(self, address: LogAddress, reading: asyncio.Future[Reading], began: asyncio.Event) -> bool:
-        """Whether the read has no answer in time. Returns False when it has one."""
+        """Whether the read has not completed in time."""
         bucket = self._bucket(address)
         while True:
             served, had_begun = bucket.served, began.is_set()
