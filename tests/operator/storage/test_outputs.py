@@ -101,6 +101,7 @@ async def test_the_output_is_stored_once_and_without_secrets_before_the_attempt_
         await run_background_tasks()
         assert world.kept == {DRIVER: "key [redacted] in us-east-1\n"}
         assert world.reads == 1
+        assert outputs._writing == set(), "a finished write is forgotten"
 
 
 async def test_output_read_at_the_end_of_the_program_is_stored_even_if_its_pods_are_gone() -> None:

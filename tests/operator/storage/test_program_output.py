@@ -53,6 +53,8 @@ class FakePodLogs:
         self, pod: str, _namespace: str, port: int, path: str, query: Mapping[str, str]
     ) -> AsyncIterator[bytes]:
         self.asked.append(f"{pod}:{port}/{path}")
+        assert query.get("lines", str(LINES)) == str(LINES)
+        assert query.keys() == ({"submission_id", "lines"} if query else set())
         found = self.dashboard.get(f"{path}?{query['submission_id']}" if query else path)
         if found is None:
             raise ClusterUnreachable("500 Internal Server Error")
