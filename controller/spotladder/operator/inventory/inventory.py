@@ -290,8 +290,10 @@ class Inventory:
             return {_job_of(record) for record in held if record is not None}
         if event.about_kind != "Job":
             return set()
-        every = (top for scoped in self._tops.values() for top in scoped.all() if top.namespace == event.namespace)
-        return {_job_of(top) for top in every if event.about_name.startswith(f"{top.name}-")}
+        parts = event.about_name.split("-")
+        attempts = ["-".join(parts[:number]) for number in range(1, len(parts))]
+        found = (scoped.get(name, event.namespace) for scoped in self._tops.values() for name in attempts)
+        return {_job_of(top) for top in found if top is not None}
 
 
 def _forget(index: dict[str, dict[str, T]], key: str, uid: str) -> None:
