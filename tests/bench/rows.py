@@ -51,11 +51,17 @@ Draw = Callable[[Sequence[Row], Path], None]
 
 
 def main(
-    measure: Callable[..., Sequence[Row]], title: str, *, skipped: str = "", draw: Draw | None = None, **numbers: int
+    measure: Callable[..., Sequence[Row]],
+    title: str,
+    *,
+    skipped: str = "",
+    note: str = "",
+    draw: Draw | None = None,
+    **numbers: int,
 ) -> None:
     """The command line of every `bench_*.py`: prints the table, and writes it as JSON with `--json OUT`, and the
     picture of `draw` beside it. `numbers` are the arguments of `measure` that have a flag, with their defaults.
-    `skipped` is why nothing can be measured here; "" if it can."""
+    `skipped` is why nothing can be measured here; "" if it can. `note` describes the conditions."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     for name, default in numbers.items():
@@ -65,8 +71,10 @@ def main(
         print(f"skipped: {skipped}")
         return
     rows = measure(**{name: getattr(arguments, name) for name in numbers})
-    print(f"## {title}\n\n{table(rows)}")
+    print("\n\n".join(filter(None, (f"## {title}", note, table(rows)))))
     if arguments.json:
         if draw is not None:
             draw(rows, arguments.json.with_suffix(".svg"))
-        arguments.json.write_text(json.dumps({"title": title, "rows": [asdict(row) for row in rows]}, indent=1))
+        arguments.json.write_text(
+            json.dumps({"title": title, "note": note, "rows": [asdict(row) for row in rows]}, indent=1)
+        )
