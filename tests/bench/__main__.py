@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.bench.rows import Row, table
 
@@ -42,16 +43,19 @@ def main() -> int:
             failed.append(name)
     sections = kept(PAGE.read_text()) if PAGE.exists() else {}
     for result in sorted(OUT.glob("*.json")):
-        found = json.loads(result.read_text())
-        picture = result.with_suffix(".svg")
-        picture_text = f"{embedded(picture, found['title'])}\n\n" if picture.exists() else ""
-        sections[found["title"]] = f"{picture_text}{table([Row(**row) for row in found['rows']])}"
+        found, picture = json.loads(result.read_text()), result.with_suffix(".svg")
+        sections[found["title"]] = section(found, embedded(picture, found["title"]) if picture.exists() else "")
     system = f"{platform.system()} {platform.machine()} with {os.cpu_count()} processors"
     machine = f"Measured with Python {platform.python_version()} on {system}.\n"
     texts = [f"## {title}\n\n{text}" for title, text in sections.items()]
     PAGE.write_text("\n".join([HEAD, machine, *texts]))
     print(f"written to {PAGE.relative_to(ROOT)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
+
+
+def section(found: dict[str, Any], picture: str = "") -> str:
+    """The picture, the note and the table of a benchmark's result."""
+    return "\n\n".join(filter(None, (picture, found.get("note"), table([Row(**row) for row in found["rows"]]))))
 
 
 def kept(page: str) -> dict[str, str]:
