@@ -116,3 +116,15 @@ def test_a_spot_attempt_that_starts_near_the_deadline_stays_for_the_least_time(p
             drained = one.move.target is Stage.DRAINING and one.move.reason is Reason.POLICY
             if drained and one.move.tier.startswith("spot"):
                 assert one.at - started[one.move.attempt] >= LEAST_STAY - ROUNDING, f"seed {seed}"
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_nodes_that_arrive_just_before_the_limit_are_not_left_at_once(spec: str) -> None:
+    """An attempt waited for spot capacity until the last moment. Its nodes came, and it was forced off at once."""
+    for seed in (118, 179, 183, 221, 233, 327, 360, 385, 407, 443):
+        found = outcome("greedy", seed, SPECS[spec], SimulationRun)
+        ready = {one.move.attempt: one.at for one in found.path if one.move.target is Stage.RUNNING}
+        forced = [one for one in found.path if (one.move.target, one.move.reason) == (Stage.DRAINING, Reason.POLICY)]
+        stays = [one.at - ready[one.move.attempt] for one in forced if one.move.tier.startswith("spot")]
+        assert min(stays, default=LEAST_STAY) >= LEAST_STAY - ROUNDING, f"seed {seed}"
+        assert found.succeeded

@@ -10,7 +10,10 @@ Rules
  3. An attempt on a spot tier starts only if rule 2 also covers that start, and the attempt can stay for as long as the
     start takes, LEAST_STAY at least. So the commit of a drained attempt does not bring the job back for seconds. Where
     capacity is known to last, the start is enough.
- 4. Rules 2 and 3 do not apply without a deadline or while the remaining work is unknown.
+ 4. An attempt that waits for spot capacity, and a job without one, moves to the fallback once rule 3 allows no start:
+    nodes that came later would be left again at once, and the work on the fallback is the same. Where capacity is
+    known to last, it waits as long as rule 2 allows.
+ 5. Rules 2 to 4 do not apply without a deadline or while the remaining work is unknown.
 
 Work that is not committed counts as remaining work, so a lost node never invalidates rule 2.
 """
@@ -146,12 +149,21 @@ class SafetyNet:
     @property
     def forced_at(self) -> Instant | None:
         """The earliest moment when only the fallback may be used: infinity without a deadline, None if unknown."""
-        return math.inf if self.view.deadline is None else self.latest
+        if self.view.deadline is None or self.latest is None or self.has_capacity or self.view.capacity_lasts:
+            return math.inf if self.view.deadline is None else self.latest
+        ends = [at for tier in self.spot if (at := self.start_until(tier)) is not None]
+        return min(self.latest, max(ends, default=math.inf))
 
     @property
     def certain(self) -> bool:
         """Whether the current capacity of every open tier is known."""
         return self.view.open.issubset([one.name for one in self.view.outlooks if one.capacity is not None])
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the job has no capacity off the fallback and may not start with any that comes: waiting for it only
+        delays the end."""
+        return bool(self.spot) and not self.view.capacity_lasts and not self.has_capacity and self.final
 
     @property
     def final(self) -> bool:
@@ -169,7 +181,7 @@ class SafetyNet:
         """Whether only the fallback can still meet the deadline."""
         if self.on_fallback:
             return bool(self.spot) and self.final
-        return self.late and self.usable_spot is None
+        return (self.late or self.hopeless) and self.usable_spot is None
 
 
 RETRY_INTERVAL: Seconds = 60.0
