@@ -159,7 +159,7 @@ class Keys:
         return key["AccessKeyId"], key["SecretAccessKey"]
 
     def revoke(self, key: str, secret: str) -> None:
-        """Delete a key. Its own request deletes it, since the server refuses requests without a valid one."""
+        """Delete a key. The key itself signs the request, because the server refuses requests without a valid key."""
         iam = self._iam(aws_access_key_id=key, aws_secret_access_key=secret)
         iam.delete_access_key(UserName=self._user, AccessKeyId=key)
 

@@ -128,7 +128,7 @@ def test_other_nodes_have_no_image_of_ours(cluster: str, tmp_path: Path) -> None
     assert images(tmp_path, cluster, Tools(KubeContext("/nowhere", cluster)), None) == {}
 
 
-def test_aws_that_refuses_to_answer(tmp_path: Path) -> None:
+def test_an_error_of_aws_is_reported(tmp_path: Path) -> None:
     client, _ = ssm((AL2023, None))
     with pytest.raises(EnvironmentFailure, match=r"allow ssm:GetParameter .* or leave out --online"):
         images(tmp_path, "east", Karpenter({}, []), lambda *_: client)

@@ -27,7 +27,7 @@ def test_matrix(found: dict[str, str], expected: tuple[str, ...]) -> None:
     assert all(part in message for part, message in zip(expected, messages, strict=True))
 
 
-def test_the_pins_fit_together() -> None:
+def test_the_pinned_versions_are_compatible() -> None:
     assert versions.conflicts(kubernetes=versions.KUBERNETES, karpenter=versions.KARPENTER) == ()
 
 
