@@ -180,7 +180,8 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
     """One run. The seed selects the traces, the position at which the run begins in them, and the nodes that are
     reclaimed: for one seed they are the same under every policy. Seed 0 begins at the start of the traces."""
     plans, start = _plans(scenario, seed)
-    market = Market.of(plans, start=start, seed=seed)
+    limit = scenario.horizon + HOUR
+    market = Market.of(plans, start=start, duration=limit, seed=seed)
     backend = SimBackend(
         market,
         scenario.spec.workers,
@@ -198,7 +199,7 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
         min_workers=min(scenario.program.sizes, default=None),
     )
     runner = SimulationRun(spec, installed(policy), backend)
-    return run(market, [runner], scenario.horizon + HOUR)[0]
+    return run(market, [runner], limit)[0]
 
 
 def availability(scenario: Scenario, seeds: int, bins: int) -> dict[str, Floats]:

@@ -38,11 +38,12 @@ class ZonePlan:
 
 
 class Zone:
-    """A zone during a run that starts `start` seconds into its trace."""
+    """A zone during a run that starts `start` seconds into its trace and lasts at most `duration` seconds. It keeps
+    only the changes of this time, so that the memory of a run does not grow with the trace."""
 
-    def __init__(self, plan: ZonePlan, start: Seconds = 0.0) -> None:
+    def __init__(self, plan: ZonePlan, start: Seconds = 0.0, duration: Seconds = math.inf) -> None:
         self.plan = plan
-        self.times, self.counts, self.prices = _changes(plan, start)
+        self.times, self.counts, self.prices = _changes(plan, start, duration)
         self.varying = bool((self.prices != self.prices[0]).any())
         self._quota_times = [] if plan.quota is None else (plan.quota.times - start).tolist()
         # Cumulative USD per node at each change, so that the cost of an interval is one difference.
@@ -84,16 +85,16 @@ def _after(times: Sequence[Seconds], now: Seconds) -> Seconds:
     return float(times[index]) if index < len(times) else math.inf
 
 
-def _changes(plan: ZonePlan, start: Seconds) -> tuple[list[float], list[int], Floats]:
-    """Times from the start of the run, nodes and prices, only at changes of nodes or prices. The last values hold
-    indefinitely."""
+def _changes(plan: ZonePlan, start: Seconds, duration: Seconds) -> tuple[list[float], list[int], Floats]:
+    """Times from the start of the run, nodes and prices, only at changes of nodes or prices during the run. The last
+    values hold indefinitely."""
     trace = plan.trace
     if trace is None:
         return [0.0], [UNLIMITED], np.array([plan.price.per_node_hour])
-    prices = np.full(len(trace.nodes), plan.price.per_node_hour) if trace.prices is None else trace.prices
-    changed = np.ones(len(trace.nodes), dtype=np.bool_)
-    changed[1:] = (np.diff(trace.nodes) != 0) | (np.diff(prices) != 0)
-    times, nodes, prices = trace.times[changed] - start, trace.nodes[changed], prices[changed]
-    first = max(0, int(np.searchsorted(times, 0.0, side="right")) - 1)
-    times = np.maximum(times[first:], 0.0)
-    return times.tolist(), nodes[first:].tolist(), prices[first:]
+    first = max(0, int(np.searchsorted(trace.times, start, side="right")) - 1)
+    part = slice(first, int(np.searchsorted(trace.times, start + duration, side="right")))
+    times, nodes = np.maximum(trace.times[part] - start, 0.0), trace.nodes[part]
+    prices = np.full(len(nodes), plan.price.per_node_hour) if trace.prices is None else trace.prices[part]
+    changed = np.ones(len(nodes), dtype=np.bool_)
+    changed[1:] = (np.diff(nodes) != 0) | (np.diff(prices) != 0)
+    return times[changed].tolist(), nodes[changed].tolist(), prices[changed]
