@@ -42,11 +42,12 @@ async def here(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeWorld]:
         yield found
 
 
-def controller(here: KubeWorld) -> Controller:
+def controller(here: KubeWorld, **more: Any) -> Controller:
     settings = Settings(
         namespaces=(NAMESPACE,),
         listen="127.0.0.1:0",
         checkpoint_access=[{"namespaces": ["*"], "uris": ["file:///"]}],
+        **more,
     )
     return Controller(settings, clock=here.clock)
 
@@ -81,6 +82,17 @@ async def test_once_reconciles_every_job_and_releases_the_lease(here: KubeWorld)
     assert await controller(here).once() == 1
     assert (await here.status())["conditions"]
     assert await holder(here) == ""
+
+
+async def test_secrets_of_member_clusters_are_read_in_the_namespace_of_the_lease(
+    here: KubeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(module, "sources", lambda _clusters, *, namespace, **_: asked.append(namespace) or {})
+    await controller(here).once()
+    await controller(here, lease_namespace="platform").once()
+    assert asked == [NAMESPACE, "platform"]
+    assert (await here.client.get(LEASES, LEASE, "platform"))["spec"]["holderIdentity"] == ""
 
 
 async def test_once_does_nothing_while_another_controller_leads(here: KubeWorld) -> None:

@@ -40,6 +40,7 @@ def test_an_invalid_access_rule_is_rejected(rule: dict[str, Any], said: str, tmp
     file.write_text(json.dumps({"checkpointAccess": [rule]}), encoding="utf-8")
     with pytest.raises(InvalidSpec) as refused:
         read_settings(file, {})
+    assert str(refused.value).startswith(f"{file}: checkpointAccess.0")
     assert said in str(refused.value)
 
 

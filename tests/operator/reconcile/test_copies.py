@@ -168,6 +168,7 @@ async def test_a_copy_is_written_when_its_source_has_changed() -> None:
     copies = keeping(CopyingJobs([]), far, SteppedClock(), home=home)
     assert await copies.bring(cast("WorkloadCluster", far), "team-a", [BUCKET]) is None
     copied = far.client.objects[SECRET]
+    assert (copied["apiVersion"], copied["kind"]) == ("v1", "Secret")
     assert copied["metadata"]["labels"][names.HOME] == "home"
     assert copied["metadata"]["annotations"] == {names.COPY_OF: "u-bucket/1"}
     assert await copies.bring(cast("WorkloadCluster", far), "team-a", [BUCKET]) is None

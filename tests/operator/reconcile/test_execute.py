@@ -12,7 +12,7 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.errors import Forbidden
 from spotladder.core.model import Action, Attempt, Decision, Delete, Drain, Finish, JobState, Progress, Stage
 from spotladder.core.reasons import Reason
-from spotladder.errors import StoreUnavailable
+from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.condition_types import ConditionType
 from spotladder.operator.reconcile.execute import ExecutionResult, Executor
 
@@ -103,6 +103,7 @@ class EndLog(RefusingApplier):
         ("", "False", "Ended", "step 40 is the last commit"),
         ("no right", "False", "Ended", "step 40 is the last commit; older checkpoints are not deleted: no right"),
         (StoreRefused("read-only"), "False", "EndRefused", "read-only"),
+        (LogCorrupt("entry 3"), "False", "EndRefused", "entry 3"),
         (StoreUnavailable("503"), "Unknown", "CheckpointsUnreadable", "the end is not complete in the log yet: 503"),
     ],
 )

@@ -16,6 +16,7 @@ from spotladder.core.elastic import BEGIN_DELAY
 from spotladder.core.model import Stage
 from spotladder.core.situation import REMOVAL_DELAY
 from spotladder.custom_resources import FINALIZER
+from spotladder.operator import leader
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS
@@ -115,6 +116,29 @@ async def test_a_job_with_a_missing_capacitytier_starts_once_the_capacitytier_ex
         await here.capacity("late")
         await eventually(lambda: here.is_on("late", 1))
         assert (await here.condition("Valid"))["status"] == "True"
+
+
+async def test_a_job_whose_stored_state_cannot_be_read_is_held_and_keeps_its_attempt() -> None:
+    async with filled_world() as here:
+        async with here.operator():
+            await running(here)
+        status = {"state": '{"version":2}'}
+        await here.client.merge(TIEREDJOBS, "digits", NAMESPACE, body={"status": status}, subresource="status")
+        async with here.operator():
+            await eventually(lambda: reason_is(here, "Valid", "StateUnreadable"))
+            await here.pass_time(300)
+            assert (await here.rayjobs(), (await here.status())["state"]) == (["digits-a001"], '{"version":2}')
+
+
+async def test_every_job_is_reconciled_again_within_a_minute_of_the_resync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leader.random, "random", lambda: 0.5)
+    async with memory() as here:
+        await running(here)
+        assert here.runtime
+        added: list[Any] = []
+        monkeypatch.setattr(here.runtime.queue, "add_at", lambda key, seconds: added.append((key, seconds)))
+        await here.clock.advance(here.runtime._settings.resync)
+        assert ((NAMESPACE, "digits"), 30.0) in added
 
 
 async def test_an_outage_of_the_api_server_does_not_end_the_attempt() -> None:

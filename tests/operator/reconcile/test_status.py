@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from spotladder.api.status import Condition, TieredJobStatus
+from spotladder.api.status import Condition, TieredJobStatus, WaitingStatus
 from spotladder.core import codec
 from spotladder.core.explanation import Explanation
+from spotladder.core.impediment import BY_REASON
 from spotladder.core.lifecycle import decide
-from spotladder.core.model import Attempt, Exit, JobState, Observation, Price, Stage, TierRecord
+from spotladder.core.model import Attempt, Exit, Impeded, JobState, Observation, Price, Stage, TierRecord
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources.stored_state import state_of
-from spotladder.operator.condition_types import ConditionType, merged
+from spotladder.operator.condition_types import ConditionType, Diagnosis, merged
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
 from tests.core.builders import START, SteppedJob, attempt, head, lost, pending, spec, tier, worker
@@ -262,3 +263,26 @@ def test_the_condition_message_of_an_idle_budget_stays_while_nodes_come() -> Non
     assert [message.partition("; ")[2] for message in messages] == [
         "idleBudget limits the wait: the job releases its nodes and leaves the tier)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "seen", "shown"),
+    [
+        (Reason.BLOCKED, False, True),
+        (Reason.BLOCKED, True, False),
+        (Reason.WAITING_FOR_CAPACITY, False, False),
+    ],
+    ids=["refused", "it exists since", "waits for capacity"],
+)
+def test_a_new_leader_knows_why_the_attempt_could_not_be_launched(reason: Reason, seen: bool, shown: bool) -> None:
+    waiting = WaitingStatus(reason=reason, message="exceeded quota", since=datetime.fromtimestamp(START, UTC))
+    state = JobState(
+        stage=Stage.STARTING,
+        attempt=Attempt(1, "spot-a", START, seen=seen),
+        impeded=Impeded(BY_REASON[reason].impediment, reason, START),
+    )
+    found = status.launch_diagnosis(TieredJobStatus(waiting=waiting), state)
+    assert found == (Diagnosis(reason, "exceeded quota") if shown else None)
+    assert status.launch_diagnosis(TieredJobStatus(), state) is None
+    assert status.launch_diagnosis(TieredJobStatus(waiting=waiting), replace(state, impeded=None)) is None
+    assert status.launch_diagnosis(TieredJobStatus(waiting=waiting), replace(state, attempt=None)) is None

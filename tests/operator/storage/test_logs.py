@@ -323,3 +323,8 @@ async def test_an_error_of_a_pending_end_is_raised_by_the_next_call(monkeypatch:
         fake.refusal = None
         await logs.end(address("a"), "Failed", 7, "", keep=3)
         assert fake.ends == 2
+
+
+async def test_a_read_of_a_log_does_not_delay_the_end_of_the_process() -> None:
+    thread = await operator_logs._threaded(threading.current_thread)
+    assert (thread.daemon, thread.name) == (True, "spotladder-log")
