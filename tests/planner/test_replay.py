@@ -18,7 +18,7 @@ from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.planner.replay.history import history
 from spotladder.sim.compare import simulate
 from spotladder.sim.world import run as simulation
-from spotladder.sim.world.backend import START
+from spotladder.sim.world.market import START
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun
 from tests.sim.builders import HOUR, market, runner, zone
 

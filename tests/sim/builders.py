@@ -11,8 +11,8 @@ from spotladder.core.model import CapacityType, JobSpec, Price, Tier
 from spotladder.core.policies.ordered import Ordered
 from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
 from spotladder.sim.trace import Trace
-from spotladder.sim.world.backend import START, SimBackend
-from spotladder.sim.world.market import Market
+from spotladder.sim.world.backend import SimBackend
+from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationRun
 from spotladder.sim.world.zone import ZonePlan

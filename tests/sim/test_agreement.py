@@ -35,7 +35,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from spotladder.policies import registry
-from spotladder.sim.world.backend import START
+from spotladder.sim.world.market import START
 from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
 from spotladder.sim.world.run import SimulationRun, run
 from tests.sim.builders import HOUR, market, runner, zone

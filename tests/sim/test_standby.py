@@ -10,7 +10,7 @@ import pytest
 from spotladder.core.model import Overlap, TierChoice, TierView
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
-from spotladder.sim.world.backend import START
+from spotladder.sim.world.market import START
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome, run
 from tests.sim.builders import HOUR, market, runner, zone

@@ -21,8 +21,8 @@ from spotladder.policies import registry
 from spotladder.sim import ray_sweep
 from spotladder.sim.synthetic import SyntheticMarket, generate
 from spotladder.sim.trace import Floats, Trace
-from spotladder.sim.world.backend import START, SimBackend
-from spotladder.sim.world.market import Market
+from spotladder.sim.world.backend import SimBackend
+from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
 from spotladder.sim.world.zone import ZonePlan

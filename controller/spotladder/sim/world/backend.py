@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spotladder.core.model import (
-    AttemptSeen,
     Delete,
     Drain,
     Exit,
@@ -20,11 +19,8 @@ from spotladder.core.model import (
     Launch,
     Observation,
     PodPhase,
-    PodRole,
     PodSeen,
     Progress,
-    QueueEviction,
-    QueueSeen,
     Replace,
     Resize,
     Seconds,
@@ -32,15 +28,11 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally
-from spotladder.sim.world.market import Market
+from spotladder.sim.world.market import START, Market
+from spotladder.sim.world.observed_attempt import attempt_seen
 from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
 
-START: Instant = 1_600_000_000.0
-"""Epoch seconds of the start of a run: any fixed value, so that runs can be repeated."""
-
-
 NO_CAPACITY = "the zone has no capacity for the whole gang now"
-NO_QUOTA = "the queue has no quota for the whole gang now"
 
 
 @dataclass
@@ -157,7 +149,7 @@ class SimBackend:
             hands_over=self.program.hands_over,
             stands_by=self.program.stands_by,
         )
-        attempts = tuple(self._seen(one) for one in self._attempts.values())
+        attempts = tuple(attempt_seen(one, self.market, self.program, self.workers) for one in self._attempts.values())
         if not self.probed:
             return Observation(self.changes, attempts, progress)
         offered = frozenset(tier for tier, zone in self.tiers.items() if self._offers(zone))
@@ -294,18 +286,6 @@ class SimBackend:
             attempt.queued = attempt.preempted = True
             self._release(attempt)
 
-    def _queue(self, attempt: SimAttempt) -> QueueSeen | None:
-        if self.market.zones[attempt.zone].plan.quota is None:
-            return None
-        eviction = QueueEviction.PREEMPTED if attempt.preempted else None
-        return QueueSeen(attempt.zone, attempt.queued, NO_QUOTA if attempt.queued else "", eviction=eviction)
-
-    def _refused(self, attempt: SimAttempt) -> bool:
-        """Whether the zone reports that it has no capacity for the attempt."""
-        if attempt.exit is not None or attempt.queued or not self.market.zones[attempt.zone].plan.reports_shortage:
-            return False
-        return sum(1 for pod in attempt.pods if pod.node is not None) < self.workers
-
     def _pod(self, number: int) -> SimPod:
         return SimPod(f"{number}-{next(self._uids)}")
 
@@ -410,20 +390,3 @@ class SimBackend:
         self.bill.evictions += node.noticed_at is not None
         self.market.take_back(node)
         pod.node = None
-
-    def _seen(self, attempt: SimAttempt) -> AttemptSeen:
-        now = self.market.now
-        head = PodSeen(f"{attempt.number}-head", PodRole.HEAD)
-        pods = (head, *attempt.lost, *(pod.seen(now, START) for pod in attempt.pods))
-        return AttemptSeen(
-            attempt.number,
-            () if attempt.queued else pods,
-            attempt.exit,
-            attempt.message,
-            refused=self._refused(attempt),
-            queue=self._queue(attempt),
-            surplus=len(attempt.pods) - self.workers if self.program.hands_over else None,
-            held=attempt.held(now),
-            size=attempt.size or None if self.program.sizes else None,
-            waits_for_all_workers=bool(self.program.sizes) and not attempt.size,
-        )

@@ -11,9 +11,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
-from spotladder.core.model import Seconds
+from spotladder.core.model import Instant, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.sim.world.zone import Zone, ZonePlan
+
+START: Instant = 1_600_000_000.0
+"""Epoch seconds of the start of a run: any fixed value, so that runs can be repeated."""
 
 
 @dataclass(eq=False)

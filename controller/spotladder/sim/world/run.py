@@ -27,8 +27,8 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
 from spotladder.sim.oscillation import PolicyOscillates
-from spotladder.sim.world.backend import START, SimBackend
-from spotladder.sim.world.market import Market
+from spotladder.sim.world.backend import SimBackend
+from spotladder.sim.world.market import START, Market
 
 DECISIONS_AT_ONCE = 100
 """Maximum number of decisions at one moment; if a policy makes more, it contradicts itself."""

@@ -1,0 +1,43 @@
+"""What a backend of the simulation observes of an attempt."""
+
+from __future__ import annotations
+
+from spotladder.core.model import AttemptSeen, PodRole, PodSeen, QueueEviction, QueueSeen
+from spotladder.sim.world.attempt import SimAttempt
+from spotladder.sim.world.market import START, Market
+from spotladder.sim.world.program import ProgramPlan
+
+NO_QUOTA = "the queue has no quota for the whole gang now"
+
+
+def attempt_seen(attempt: SimAttempt, market: Market, program: ProgramPlan, workers: int) -> AttemptSeen:
+    """The attempt of a job with this program and number of workers."""
+    now = market.now
+    head = PodSeen(f"{attempt.number}-head", PodRole.HEAD)
+    pods = (head, *attempt.lost, *(pod.seen(now, START) for pod in attempt.pods))
+    return AttemptSeen(
+        attempt.number,
+        () if attempt.queued else pods,
+        attempt.exit,
+        attempt.message,
+        refused=_refused(attempt, market, workers),
+        queue=_queue(attempt, market),
+        surplus=len(attempt.pods) - workers if program.hands_over else None,
+        held=attempt.held(now),
+        size=attempt.size or None if program.sizes else None,
+        waits_for_all_workers=bool(program.sizes) and not attempt.size,
+    )
+
+
+def _queue(attempt: SimAttempt, market: Market) -> QueueSeen | None:
+    if market.zones[attempt.zone].plan.quota is None:
+        return None
+    eviction = QueueEviction.PREEMPTED if attempt.preempted else None
+    return QueueSeen(attempt.zone, attempt.queued, NO_QUOTA if attempt.queued else "", eviction=eviction)
+
+
+def _refused(attempt: SimAttempt, market: Market, workers: int) -> bool:
+    """Whether the zone reports that it has no capacity for the attempt."""
+    if attempt.exit is not None or attempt.queued or not market.zones[attempt.zone].plan.reports_shortage:
+        return False
+    return sum(1 for pod in attempt.pods if pod.node is not None) < workers
