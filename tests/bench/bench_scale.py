@@ -1,4 +1,4 @@
-"""Storms of evictions among many jobs: pod lost → next attempt, and what a fallback costs.
+"""Storms of evictions among many jobs: pod lost → next attempt, and the cost of a fallback.
 
 tests/bench/crowd.py describes the jobs and the simulation. The figures are those of the controller and the API server,
 which share the machine's cores with the simulation.

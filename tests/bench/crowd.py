@@ -151,7 +151,7 @@ class Crowd:
         }
 
     async def end_simulation(self) -> None:
-        """From now on nothing happens to pods and RayJobs."""
+        """Stop the simulation: pods and RayJobs no longer change."""
         for task in self.playing:
             task.cancel()
         await asyncio.gather(*self.playing, return_exceptions=True)

@@ -100,7 +100,7 @@ class ScriptedStore:
 
 @dataclass
 class ProgramContext:
-    """What a program gets: its own `ScriptedStore` with the log, and a list for its events."""
+    """The arguments of a program: its own `ScriptedStore` with the log, and a list for its events."""
 
     store: ScriptedStore
     name: str

@@ -1,4 +1,4 @@
-"""The cache on the machine saves downloads and changes nothing else, whatever happens to its files."""
+"""The cache on the machine saves downloads and has no other effect, even if its files are damaged."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ def test_a_resume_in_place_copies_nothing(machine: CachedMachine) -> None:
 
 
 def test_every_file_of_a_job_with_a_cache_is_read_only(machine: CachedMachine) -> None:
-    """A program that cannot write to its files learns it at its first resume, not at the first one in place."""
+    """A program that cannot write to its files gets the error at its first resume, not only at the first restart in
+    place."""
     machine.commit(1, w=b"weights 1")
     machine.file("w").unlink()
     found = machine.log.resume(machine.folder / "out")

@@ -1,4 +1,4 @@
-"""What a job learns about its tiers, through `decide`: availability spells, the pace of its work, starts."""
+"""The observations of a job about its tiers, through `decide`: availability spells, the pace of its work, starts."""
 
 from __future__ import annotations
 

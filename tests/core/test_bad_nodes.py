@@ -157,8 +157,8 @@ def test_an_attempt_launched_before_its_nodes_were_bad_shows_that_its_tier_lacks
 
 
 def test_an_attempt_avoids_suspected_nodes_until_no_other_node_can_take_it() -> None:
-    """A suspected node that is heard again can take the next attempt. A tier is exhausted in its time, even if there is
-    always some node that is suspected."""
+    """A suspected node that sends heartbeats again can take the next attempt. A tier is exhausted in its time, even if
+    a node is suspected at any time."""
     job = SteppedJob(spec(tier("spot-a", 9, 150), tier("on-demand")))
     launches, suspects = {}, frozenset({"n7"})
     job.see(suspects=suspects)

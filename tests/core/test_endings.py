@@ -1,4 +1,4 @@
-"""How attempts and jobs end: outcomes, exhausted tiers, suspension, edits, handover, and observations that mislead."""
+"""How attempts and jobs end: outcomes, exhausted tiers, suspension, edits, handover, and misleading observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What users read while a job waits: the message and its source, since when, and the next step with its time."""
+"""The explanation while a job waits: the message and its source, the start of the wait, and the next step with its
+time."""
 
 from __future__ import annotations
 

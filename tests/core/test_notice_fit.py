@@ -1,4 +1,4 @@
-"""Commits that take longer than the notice of a tier, and what would make them fit."""
+"""Commits that take longer than the notice of a tier, and the remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observation adds to the state."""
+"""The effects of an observation on the state."""
 
 from __future__ import annotations
 

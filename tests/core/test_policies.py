@@ -48,7 +48,7 @@ def test_the_ordered_policy_keeps_the_current_tier_or_takes_the_next_open_one(
 
 
 class Restless:
-    """Always prefers the tier that the job is not on."""
+    """A policy that always prefers the tier that the job is not on."""
 
     def choose(self, view: TierView) -> TierChoice:
         return TierChoice(next(tier.name for tier in view.tiers if tier.name != view.current))

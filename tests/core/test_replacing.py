@@ -363,7 +363,7 @@ def test_a_controller_that_crashes_between_any_two_steps_hands_over_once() -> No
 
 
 def test_a_notice_after_a_handover_requests_a_replacement_before_it_hands_over_again() -> None:
-    """Although the first pod is not forgotten: a worker is left over."""
+    """Although the first pod is still recorded: there is a surplus worker."""
     made = job()
     give_notice(made)
     for _ in range(2):

@@ -279,8 +279,8 @@ def finishes_after_edits_and_suspensions(decider: Decider) -> None:
 @many
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
 def test_standby_attempts_keep_the_invariants_in_any_world(seed: int, crashes: float) -> None:
-    """Only the live attempt is let go, no failure is counted twice, the bounds of the overlap hold, and after any
-    disturbance the job finishes by its own requeues."""
+    """Only the program of the live attempt starts, no failure is counted twice, the bounds of the overlap hold, and
+    after any disturbance the job finishes by its own requeues."""
     world = world_with_overlap(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
     finishes_after_edits_and_suspensions(Decider(world, crashes, Returning()))
 

@@ -1,6 +1,6 @@
 """A random world around the decider: changing capacity, lost nodes, unreachable clusters, and a log that fences.
 
-The world keeps the truth; the decider only sees observations. Everything random comes from one seeded generator.
+The world has the true state; the decider gets only observations. Everything random comes from one seeded generator.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A day of spot capacity on real nodes: the machines of a cluster come and go as recorded in public traces, and the
-simulator predicts the same job on the same capacity.
+"""A day of spot capacity on real nodes: machines are added to a cluster and removed as recorded in public traces, and
+the simulator predicts the same job on the same capacity.
 
 The simulator gets what the record of the cluster's job measured (the duration of starts, restarts, steps and commits),
 and the times at which machines were given and taken. All decisions are its own.

@@ -1,4 +1,4 @@
-"""When pools lend nodes and when they reclaim them, with a stepped clock."""
+"""When pools provide and reclaim nodes, with a stepped clock."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_node_that_waits_for_ray_counts_as_placed() -> None:
 
 
 def test_a_pool_of_zero_nodes_is_named_as_the_cause_of_the_wait() -> None:
-    """A regression test: a job on its last tier with such a pool waited, and nothing said why."""
+    """A regression test: a job on its last tier with such a pool waited without a message."""
     causes = {pod.waiting_message for pod in bench(nodes=0).at(60)}
     assert causes == {'the pool "a" has 0 nodes: set pools.a.nodes in the world file'}
     assert {pod.waiting_message for pod in bench(size=2, nodes=1).at(60)} == {""}, "a pool with nodes may get more"

@@ -1,8 +1,8 @@
 """The simulator takes the same path as a job on the in-memory backend that is decided every second.
 
-Both have the same capacity and the same program. The simulator jumps from event to event and asks `decide` only when
-`wake_at` says so; here `decide` runs every second, on a backend that the conformance suite compares with the real ones.
-So every transition has the same time, reason, attempt and tier in both.
+Both have the same capacity and the same program. The simulator jumps from event to event and calls `decide` only at
+`wake_at`; here `decide` runs every second, on a backend that the conformance suite compares with the real ones. So
+every transition has the same time, reason, attempt and tier in both.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class EverySecond:
                         self._end(number, Exit.LOST)
 
     def _unhold(self, number: int) -> None:
-        """Without a worker the program is not held any more."""
+        """Without a worker the program is no longer held."""
         if number in self.standby:
             self.backend._attempts[number] = replace(self.backend._attempts[number], held=False)
         self.held_at.pop(number, None)

@@ -1,4 +1,4 @@
-"""What a comparison of policies says."""
+"""The results of a comparison of policies."""
 
 from __future__ import annotations
 

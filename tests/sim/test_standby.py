@@ -1,4 +1,4 @@
-"""Moves without a gap: the next attempt boots beside the live one, and takes over from it."""
+"""Standby attempts: the next attempt boots beside the live one, and takes over from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that are replaced inside an attempt before their nodes go, and what waiting gangs cost."""
+"""Workers that are replaced inside an attempt before their nodes are reclaimed, and the cost of waiting gangs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_handover_that_takes_longer_than_the_notice_loses_work() -> None:
 
 
 def test_nodes_of_a_gang_that_is_not_complete_are_counted_as_waiting() -> None:
-    """One of two nodes is there from 30 s on and waits for the other one until 600 s."""
+    """One of two nodes is ready from 30 s on and waits for the other one until 600 s."""
     found = outcome(job((0, 1), (570, 2)))
     assert found.succeeded
     assert found.waiting == pytest.approx((600 - 30) / HOUR)

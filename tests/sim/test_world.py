@@ -150,8 +150,8 @@ def test_policies_meet_the_deadline_when_all_spot_capacity_is_lost(name: str, pr
 
 
 def test_adaptive_returns_to_spot_capacity_that_it_cannot_see() -> None:
-    """Spot capacity comes after 6 h, and no probe tells. The job waits, goes to on-demand once, and tries spot again at
-    most every half hour; a policy that needs to know of the capacity stays on on-demand."""
+    """Spot capacity exists after 6 h, and no probe reports it. The job waits, moves to on-demand once, and tries spot
+    again at most every half hour. A policy that needs known capacity stays on on-demand."""
 
     def outcome_of(name: str) -> SimulationOutcome:
         plans = zone("spot", (0, 0), (6 * HOUR, 1), provision_delay=60.0), zone("on-demand", price=3.0)
@@ -174,7 +174,7 @@ def test_adaptive_returns_to_spot_capacity_that_it_cannot_see() -> None:
 @settings(max_examples=30, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(["greedy", "uniform-progress", "adaptive"]))
 def test_no_deadline_is_missed_that_on_demand_can_meet(seed: int, name: str) -> None:
-    """Through `decide`, with capacity that comes and goes, provisioning delays, notices, and uncommitted work that is
+    """Through `decide`, with changing capacity, provisioning delays, notices, and uncommitted work that is
     lost. The deadline leaves time for one start on on-demand, the grace period and one decision interval."""
     dice = Random(seed)
     delay, work = dice.choice([0.0, 90.0, 600.0]), dice.choice([0.5, 2.0, 5.0]) * HOUR

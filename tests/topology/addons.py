@@ -1,4 +1,4 @@
-"""EKS's answer to DescribeAddonVersions, which moto lacks; botocore has checked the request."""
+"""A fake of EKS's DescribeAddonVersions, which moto lacks; botocore checks the requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Addons:
         self.offered: dict[str, list[str]] = {name: [version] for name, version in addons.PINNED[KUBERNETES].items()}
 
     def answer(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a request with this query string."""
+        """The response to a request with this query string."""
         assert query["kubernetesVersion"] == KUBERNETES
         name = str(query["addonName"])
         versions = [

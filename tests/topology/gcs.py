@@ -54,7 +54,7 @@ REQUIRED: Mapping[tuple[str, str], str] = {("POST", "b"): "project", ("GET", "b"
 
 
 def refusal(method: str, path: str, query: Mapping[str, Sequence[str]], body: Any) -> str:
-    """Why the API answers a request with 400; "" when it does not."""
+    """Why the API responds to a request with 400; "" if it accepts the request."""
     kind = method, re.sub(r"^b/[^/]+(/o(/.+)?)?$", _kind, path)
     if kind not in PARAMETERS:
         return f"Unknown method: {method} {path}"

@@ -1,6 +1,7 @@
 """Google Cloud for tests: the real google-auth and google-cloud-container, over HTTP to this machine.
 
-The server checks requests as far as the clients are ours: those to Cloud Storage, and that every request is authorised.
+The server checks the requests that this project builds itself, those to Cloud Storage, and that every request is
+authorised.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _error(status: int, message: str) -> dict[str, Any]:
 
 @contextmanager
 def google_cloud(monkeypatch: pytest.MonkeyPatch, project: str | None = "acme-ml") -> Iterator[GoogleCloud]:
-    """A cloud that the libraries reach, with credentials for it."""
+    """A fake cloud for the libraries, with credentials for it."""
     cloud = GoogleCloud()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The pinned EKS add-ons: the table, what overrides it, and a Kubernetes version without a record."""
+"""The pinned EKS add-ons: the table, its overrides, and a Kubernetes version without a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which resources of a GKE stack exist in the project: those of the cluster are taken over, others are reported."""
+"""Existing resources of a GKE stack in the project: those of the cluster are imported, others are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rule of a fleet file: what is refused or warned of, at which line and column, and with which remedy."""
+"""Each rule of a fleet file: its errors and warnings, with line, column and remedy."""
 
 from __future__ import annotations
 
@@ -401,7 +401,7 @@ def test_all_problems_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
 
 
 def test_the_rules() -> None:
-    """A new rule fails here until it has its cases above (those of add-ons are in test_addons.py)."""
+    """The test fails for a new rule until it has its cases above (those of add-ons are in test_addons.py)."""
     covered = {
         "unique_names",
         "team_names",

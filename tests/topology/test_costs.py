@@ -1,4 +1,4 @@
-"""What a fleet costs while it is idle, and per hour of a tier."""
+"""The cost of an idle fleet, and per hour of a tier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`spotladder infra doctor`: programs of this machine, clusters that exist, and the command itself."""
+"""`spotladder infra doctor`: programs of this machine, existing clusters, and the command itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ esac
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH with stand-ins for the programs, which print only their version."""
+    """A PATH with fakes of the programs, which print only their version."""
     folder = tmp_path / "bin"
     folder.mkdir()
     program(folder, "terraform", 'echo "Terraform v1.12.1"')

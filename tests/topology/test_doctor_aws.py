@@ -1,4 +1,4 @@
-"""What `doctor` finds on AWS: moto's account, and for services that moto lacks, answers that botocore checks."""
+"""The findings of `doctor` on AWS: moto's account and, for services that moto lacks, responses that botocore checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ G_SPOT, G_ON_DEMAND, STANDARD, VPCS = "L-3819A6DF", "L-DB2E81BA", "L-1216C47A", 
 
 
 class Amazon:
-    """Quotas, versions of EKS and images, and what is refused. Everything else is moto's."""
+    """Quotas, versions of EKS and images, and refused requests. Moto answers everything else."""
 
     def __init__(self) -> None:
         self.quotas: dict[str, float] = {}
@@ -41,7 +41,7 @@ class Amazon:
         return client
 
     def _answer(self, model: Any, params: Any, **_: Any) -> Any:
-        """What botocore's own serializer has checked is answered; None leaves the call to moto."""
+        """Responds to requests that botocore's own serializer has checked; None passes the call to moto."""
         if model.name == "GetServiceQuota" and self.only_defaults:
             return SimpleNamespace(status_code=404), {"Error": {"Code": "NoSuchResourceException", "Message": "none"}}
         if model.name in self.refused:

@@ -1,4 +1,4 @@
-"""What `doctor` finds on Google Cloud: the client libraries on a fake of its APIs."""
+"""The findings of `doctor` on Google Cloud, with the client libraries on a fake of its APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fake of Cloud Storage refuses what the JSON API refuses."""
+"""The fake of Cloud Storage refuses the same requests as the JSON API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a GKE cluster left behind is found in its project, and what belongs to others is not."""
+"""The remaining resources of a GKE cluster in its project are found, and those of other owners are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`upgrade --images`: what the fleet file pins, what the cluster has, and what AWS publishes."""
+"""`upgrade --images`: the images in the fleet file, in the cluster and in AWS's list."""
 
 from __future__ import annotations
 

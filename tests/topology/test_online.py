@@ -1,4 +1,4 @@
-"""What the clouds say about zones and instance types: moto's copy of AWS's offerings, and a fake of Google Cloud."""
+"""Zones and instance types that the clouds offer: moto's copy of AWS's offerings, and a fake of Google Cloud."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ G2 = {"guestCpus": 8, "accelerators": [{"guestAcceleratorType": "nvidia-l4", "gu
 
 
 def google_offers(cloud: GoogleCloud) -> None:
-    """What the fleet's clusters on Google Cloud ask for."""
+    """The resources that the fleet's clusters on Google Cloud need."""
     zones = [f"https://compute.googleapis.com/compute/v1/{PROJECT}/zones/us-central1-{letter}" for letter in "abcf"]
     cloud.compute[f"{PROJECT}/regions/us-central1"] = {"name": "us-central1", "zones": zones}
     for letter in "ab":

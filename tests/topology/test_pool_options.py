@@ -1,4 +1,4 @@
-"""Options of pools: what each becomes in NodePools, node classes and ComputeClasses."""
+"""Options of pools, rendered in NodePools, node classes and ComputeClasses."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What pools become: golden values of the chart, and the rules that hold between pools, tiers and nodes.
-
-`python -m tests.topology.test_rendering` writes the golden files anew.
+"""Rendered pools: golden values of the chart, and the rules between pools, tiers and nodes. `python -m
+tests.topology.test_rendering` regenerates the golden files.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def test_every_pool_of_workers_is_a_tier(fleet: Fleet) -> None:
 
 
 def test_pods_of_a_tier_fit_its_nodes_and_no_others(fleet: Fleet) -> None:
-    """A pod's labels and tolerations, as the controller makes them, against the nodes of every NodePool."""
+    """A pod's selectors and tolerations, as the controller sets them, compared with the nodes of every NodePool."""
     cluster = fleet.cluster("east")
     pools = {pool["metadata"]["name"]: pool["spec"]["template"] for pool in values(fleet, cluster)["nodePools"]}
     for tier in capacity_tiers(fleet):

@@ -1,4 +1,4 @@
-"""Where charts come from, and how a changed one is noticed."""
+"""The sources of charts, and the detection of a changed chart."""
 
 from __future__ import annotations
 

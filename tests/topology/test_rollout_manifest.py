@@ -1,4 +1,4 @@
-"""Splitting what Helm renders."""
+"""Splitting Helm's rendered manifests into objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each cluster of a fleet gets, in which order, and which clusters go first."""
+"""The releases of each cluster of a fleet, their order, and the order of the clusters."""
 
 from __future__ import annotations
 

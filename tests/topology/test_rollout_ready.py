@@ -1,4 +1,4 @@
-"""When workloads count as ready, why they are not, and when waiting is useless."""
+"""When workloads count as ready, why they are not ready, and when waiting is useless."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SleepClock:
 
 
 class DeployingCluster(Tools):
-    """Answers with a Deployment that becomes ready at a time, and with pods."""
+    """A fake cluster with a Deployment that becomes ready at a given time, and with pods."""
 
     def __init__(self, clock: SleepClock, ready_at: float, pods: list[Any]) -> None:
         super().__init__(KubeContext("", ""))
@@ -123,7 +123,8 @@ def test_the_wait_for_a_workload_ends_when_it_is_ready_or_cannot_become_ready(
 
 
 class ServingCluster(Tools):
-    """Serves resources of API groups from a time on: `rayjobs` of `ray.io` from second 1 on."""
+    """A fake cluster that serves resources of API groups from a given time on: `rayjobs` of `ray.io` from second 1
+    on."""
 
     def __init__(self, clock: SleepClock, served_from: dict[str, float]) -> None:
         super().__init__(KubeContext("", ""))

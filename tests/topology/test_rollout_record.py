@@ -1,4 +1,4 @@
-"""Which good rollout a cluster goes back to."""
+"""The good rollout that a rollback restores."""
 
 from __future__ import annotations
 

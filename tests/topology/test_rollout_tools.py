@@ -1,4 +1,4 @@
-"""Failures of helm and kubectl: one line with the cause, and what to do when the cluster is out of reach."""
+"""Failures of helm and kubectl: one line with the cause, and the remedy for an unreachable cluster."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_helm_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_only_a_missing_release_counts_as_not_installed(
     said: str, installed: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise Pulumi would take a release for deleted when the credentials have expired."""
+    """Otherwise Pulumi would treat a release as deleted when the credentials have expired."""
     program(tmp_path, "helm", f"echo '{said}' >&2; exit 1")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     release = Release(Tools(KubeContext("", "lab")), "kuberay-operator", "kuberay-system")

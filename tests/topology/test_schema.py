@@ -1,4 +1,4 @@
-"""The published JSON schema accepts what the models accept, and refuses what they refuse by form."""
+"""The published JSON schema accepts the files that the models accept, and refuses the same malformed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bucket for Terraform's state, made on moto's S3."""
+"""The bucket for Terraform's state, created on moto's S3."""
 
 from __future__ import annotations
 

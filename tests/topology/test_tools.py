@@ -1,4 +1,4 @@
-"""What synthesis needs on the machine: the bindings of the clouds in use, and a Node.js that jsii supports."""
+"""The requirements of synthesis on the machine: the bindings of the clouds in use, and a Node.js that jsii supports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _no_node(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def program(folder: Path, version: str) -> Path:
-    """A stand-in for node that knows only its version."""
+    """A fake node that prints only its version."""
     path = folder / "node"
     path.write_text(f"#!/bin/sh\necho {version}\n")
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The version matrix: what fits together, and that our own pins do and stay supported."""
+"""The version matrix: compatible versions, and that the pinned versions are compatible and stay supported."""
 
 from __future__ import annotations
 

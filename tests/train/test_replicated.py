@@ -35,7 +35,7 @@ def found(job: Job) -> tuple[int, str] | None:
 
 
 def leaves(job: Job) -> None:
-    """The process ends in good order."""
+    """The process ends in an orderly way."""
     job._member.channel.close()
 
 

@@ -47,7 +47,7 @@ def test_a_commit_contains_step_total_and_metrics(tmp_path: Path) -> None:
 
 
 def test_a_commit_contains_how_long_it_took(tmp_path: Path) -> None:
-    """From the beginning of the block; its part in the background is measured by a real clock."""
+    """The time from the beginning of the block; its part in the background is measured by a real clock."""
     clock = ManualClock()
     trained = job(tmp_path, clock=clock)
     with trained.commit(10) as folder:

@@ -267,7 +267,7 @@ def test_a_sigterm_to_one_process_of_a_launcher_stops_all(tmp_path: Path) -> Non
 
 
 def seen(job: Job) -> tuple[int, tuple[int, ...], str, list[str]]:
-    """What a rank resumes from: step, ranks, its own `shared`, and the names of all merged files."""
+    """The commit from which a rank resumes: step, ranks, its own `shared`, and the names of all merged files."""
     with job.resume() as found:
         assert found is not None
         merged = sorted(path.name for path in found.merged().iterdir())

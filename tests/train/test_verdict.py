@@ -128,8 +128,8 @@ def test_lost_nodes_are_not_counted(group: FakeWorkerGroup) -> None:
 
 
 class FakeElasticGroup:
-    """The worker group of an elastic job, one of whose ranks does not answer; `silent` are nodes that are lost to a
-    connection but live for Ray."""
+    """The worker group of an elastic job, one of whose ranks does not answer; `silent` are nodes that accept no
+    connection but are live for Ray."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.silent: set[str] = set()

@@ -1,4 +1,4 @@
-"""Silent nodes before Kubernetes marks them: late Leases, the question to the kubelet, and the loss of contact."""
+"""Silent nodes before Kubernetes marks them: late Leases, the request to the kubelet, and the loss of contact."""
 
 from __future__ import annotations
 

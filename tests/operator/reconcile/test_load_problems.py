@@ -1,4 +1,4 @@
-"""What degrades a started job, and what its prices and CapacityTiers lack: the reason and the message of each."""
+"""The problems that degrade a started job, and missing prices and CapacityTiers: the reason and the message of each."""
 
 from __future__ import annotations
 

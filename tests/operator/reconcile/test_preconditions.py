@@ -30,7 +30,7 @@ class NoJobs:
 
 
 class Nothing:
-    """Clusters that must not be asked."""
+    """Clusters that must not be queried."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"asked for {name}")

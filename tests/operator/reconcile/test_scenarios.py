@@ -1,4 +1,4 @@
-"""Scenarios of tests/kube that need nothing but the API that the server in memory has: `make test` runs the reconciler
+"""Scenarios of tests/kube that need only the API of the server in memory: `make test` runs the reconciler
 through them in seconds, without a real API server."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the output of an attempt is read from, and how much of it."""
+"""The sources of an attempt's output, and the amount that is read."""
 
 from __future__ import annotations
 

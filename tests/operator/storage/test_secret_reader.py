@@ -1,4 +1,5 @@
-"""Secrets with the credentials of commit logs: what is read, for how long it is kept, and what the user must do."""
+"""Secrets with the credentials of commit logs: which Secrets are read, how long they are cached, and the remedies in
+the errors."""
 
 from __future__ import annotations
 
