@@ -147,3 +147,28 @@ def test_commits_change_no_choice_without_a_deadline(policy: str, monkeypatch: p
     assert sum(one.decisions for one in slow) > 1.5 * sum(one.decisions for one in quick)
     assert [one.path for one in quick] == [one.path for one in slow]
     assert [one.cost for one in quick] == pytest.approx([one.cost for one in slow])
+
+
+@pytest.mark.parametrize("policy", sorted(FOR_DEADLINES))
+@pytest.mark.parametrize("hours", [5.5, 7.0, 12.0])
+def test_commits_on_spot_capacity_change_no_choice(policy: str, hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiers = [
+        TierFacts(Tier(name, -1, 600.0, CapacityType.SPOT, Price(price, 1.0), notice=30.0), name, 0.3, availability)
+        for name, price, availability in (("spot-a", 0.1, 0.5), ("spot-b", 0.2, None))
+    ]
+    asked = replace(question(*tiers, BACKUP, max_duration=hours * 3600.0), policy=policy)
+    few = outcomes(asked, Assumptions(), range(3))
+    monkeypatch.setattr(simulated, "_quiet_tiers", lambda _question: frozenset())
+    every = outcomes(asked, Assumptions(), range(3))
+    assert sum(one.decisions for one in few) < sum(one.decisions for one in every)
+    assert [replace(one, decisions=0, samples=()) for one in few] == [
+        replace(one, decisions=0, samples=()) for one in every
+    ]
+
+
+def test_every_commit_is_considered_where_the_fallback_is_spot_capacity() -> None:
+    """Then progress may bring the job back from one spot tier to another."""
+    spot = TierFacts(Tier("spot", -1, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.25)
+    assert simulated._quiet_tiers(replace(question(spot), policy="uniform-progress")) == frozenset()
+    assert simulated._quiet_tiers(replace(question(spot, BACKUP), policy="uniform-progress")) == {"spot"}
+    assert simulated._quiet_tiers(replace(question(spot, BACKUP), policy="an entry point's")) == frozenset()

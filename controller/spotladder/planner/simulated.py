@@ -118,6 +118,7 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         assumptions.commit_interval,
         assumptions.commit_time,
         commits_wake=_looks_at_progress(question.policy, spec),
+        quiet_zones=_quiet_tiers(question),
         hands_over=bool(question.sizes),
         stands_by=spec.overlap is not None,
         sizes=question.sizes,
@@ -137,6 +138,14 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
 def _looks_at_progress(policy: str, spec: JobSpec) -> bool:
     """Whether a commit may change the choice of the policy."""
     return policy not in WITHOUT_PROGRESS and not (policy in FOR_DEADLINES and spec.max_duration is None)
+
+
+def _quiet_tiers(question: Question) -> frozenset[str]:
+    """The tiers on which a commit changes no choice of the policy. On spot capacity these policies stay until it is
+    lost or the deadline requires the fallback: a commit only moves this time, and they are asked again at the earlier
+    one. On the fallback more progress may bring the job back."""
+    spot = frozenset(facts.tier.name for facts in question.tiers if facts.spot)
+    return spot if question.policy in FOR_DEADLINES and len(spot) < len(question.tiers) else frozenset()
 
 
 def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZoneSource:

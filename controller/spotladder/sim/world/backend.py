@@ -315,7 +315,8 @@ class SimBackend:
             attempt.held_at = attempt.held_at or now + max(0.0, restart - self.program.resume)
             return
         self._newest_start = max(self._newest_start, attempt.number)
-        attempt.program = SimulatedProgram(self.program, now, self._committed, restart, size / self.workers)
+        rate = size / self.workers
+        attempt.program = SimulatedProgram(self.program, now, self._committed, restart, rate, zone=attempt.zone)
         attempt.size = size
         attempt.handing_over, attempt.held_at = False, None
         plan = self.market.zones[attempt.zone].plan

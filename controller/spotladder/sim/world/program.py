@@ -17,13 +17,13 @@ class ProgramPlan:
     `work` is its training time without interruptions and `restart` the time from ready workers to the first step.
     Every `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later,
     while training continues. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after
-    every commit; otherwise it learns of commits at the next other event, which is faster and makes no difference to a
-    policy that does not look at progress. `hands_over`: it can continue inside an attempt without pods that are
-    leaving. `first_restarts` replace `restart` for the first starts of the job, in their order. `stands_by`: it can be
-    held in a standby attempt; `resume` is the part of `restart` that is left when such a program is let go, in which it
-    reads the newest checkpoint. `sizes` are the ascending numbers of workers with which an elastic program trains, at a
-    rate that is proportional to them, and `grow_after` is how long it trains before it restarts with more. Raises
-    InvalidSpec for invalid values.
+    every commit; otherwise, and in `quiet_zones`, it learns of commits at the next other event, which is faster and
+    makes no difference to a policy that does not look at progress there. `hands_over`: it can continue inside an
+    attempt without pods that are leaving. `first_restarts` replace `restart` for the first starts of the job, in their
+    order. `stands_by`: it can be held in a standby attempt; `resume` is the part of `restart` that is left when such a
+    program is let go, in which it reads the newest checkpoint. `sizes` are the ascending numbers of workers with which
+    an elastic program trains, at a rate that is proportional to them, and `grow_after` is how long it trains before it
+    restarts with more. Raises InvalidSpec for invalid values.
     """
 
     work: int
@@ -32,6 +32,7 @@ class ProgramPlan:
     commit_time: Seconds = 10.0
     checkpoint_gib: float = 0.0
     commits_wake: bool = True
+    quiet_zones: frozenset[str] = frozenset()
     hands_over: bool = False
     first_restarts: tuple[Seconds, ...] = ()
     stands_by: bool = False
@@ -58,8 +59,11 @@ class SimulatedProgram:
     """A program that starts at `began` and resumes from `base`, the newest committed step, after `restart` seconds.
     Then it makes `rate` steps a second."""
 
-    def __init__(self, plan: ProgramPlan, began: Seconds, base: float, restart: Seconds, rate: float = 1.0) -> None:
+    def __init__(
+        self, plan: ProgramPlan, began: Seconds, base: float, restart: Seconds, rate: float = 1.0, *, zone: str = ""
+    ) -> None:
         self.plan, self.base, self.rate, self._began = plan, base, rate, began
+        self._commits_wake = plan.commits_wake and zone not in plan.quiet_zones
         self.trains_at = began + restart
         self._stopped_at: Seconds | None = None
         self._snapshot_at = min(self.trains_at + plan.commit_interval, self.done_at)
@@ -98,13 +102,13 @@ class SimulatedProgram:
             self._commit = (now + self.plan.commit_time, self.step(now))
 
     def wakes_at(self) -> Seconds:
-        """When its next commit is complete; without `commits_wake`, its last one. The controller learns nothing from a
-        snapshot, which `advance` makes up for."""
+        """When its next commit is complete; its last one where the others wake nobody. The controller learns nothing
+        from a snapshot, which `advance` makes up for."""
         if self._commit is not None:
             complete = self._commit[0]
         else:
             complete = math.inf if self.stopping else self._snapshot_at + self.plan.commit_time
-        return complete if self.plan.commits_wake or self.stopping else max(self.done_at, complete)
+        return complete if self._commits_wake or self.stopping else max(self.done_at, complete)
 
     def _next_event(self) -> Seconds:
         """When a snapshot is due or a commit is complete."""
