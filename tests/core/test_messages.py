@@ -199,3 +199,11 @@ def test_a_small_budget_is_not_rounded_to_zero(spent: float, budget: float, said
     job.state = replace(job.state, tiers=(replace(job.state.record("spot-a"), cost=spent),))
     job.see(all_ready(1), after=0.001)
     assert message(job, Reason.BUDGET_EXCEEDED) == said
+
+
+def test_the_message_of_a_slow_start_has_its_timeout() -> None:
+    job = SteppedJob(spec(tier("spot-a", 5, 60), start_timeout=120)).planned()
+    placed = [replace(pending(f"w-{index}"), scheduled=True, image_pulled=True) for index in range(2)]
+    for after in (1, 121):
+        job.see(attempt(1, head(), *placed), after=after)
+    assert message(job, Reason.START_TIMEOUT) == "every pod was placed, but the attempt was not ready within 2m"
