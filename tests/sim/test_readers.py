@@ -248,3 +248,23 @@ def test_an_invalid_egress_table_is_rejected(tmp_path: Path, text: str, said: st
     with pytest.raises(InvalidSpec) as caught:
         egress_prices.read(written(tmp_path, "egress.csv", text))
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "opposite", "usual"),
+    [
+        ("a.csv", "time,available\n0,0\n600,0\n1200,0\n", Polarity.PREEMPTED, Polarity.AVAILABLE),
+        ("a.csv", "time,preempted\n0,1\n600,1\n1200,1\n", Polarity.AVAILABLE, Polarity.PREEMPTED),
+        ("a.json", '{"metadata": {"gap_seconds": 600}, "data": [1, 1, 1]}', Polarity.AVAILABLE, Polarity.PREEMPTED),
+    ],
+)
+def test_the_advice_for_a_trace_without_capacity_fits_its_format(
+    tmp_path: Path, name: str, text: str, opposite: Polarity, usual: Polarity
+) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(InvalidSpec) as error:
+        read_traces([file])
+    assert f"Give --polarity {opposite}, or --polarity {usual} if there really was none" in str(error.value)
+    assert read_traces([file], opposite)[0].share() == 1.0
+    assert read_traces([file], usual)[0].share() == 0.0

@@ -54,8 +54,10 @@ def read_traces(paths: Sequence[Path], polarity: Polarity | None = None, *, sort
         files += inside
     traces = [read_trace(file, polarity, sort=sort) for file in files]
     if traces and polarity is None and all(trace.share() == 0.0 for trace in traces):
+        _, usual = _read(files[0], sort=sort)
+        opposite = Polarity.AVAILABLE if usual is Polarity.PREEMPTED else Polarity.PREEMPTED
         raise InvalidSpec(
-            "there is never capacity: does a 1 mean the opposite? Give --polarity available, or --polarity preempted "
+            f"there is never capacity: does a 1 mean the opposite? Give --polarity {opposite}, or --polarity {usual} "
             "if there really was none",
             where=str(paths[0]),
         )
