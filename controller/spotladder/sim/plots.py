@@ -156,7 +156,7 @@ def _timeline(axes: Any, summaries: Sequence[Summary]) -> None:
     axes.set(xlabel="hours after the start", title="The run with seed 0")
     axes.set_yticks(range(len(summaries)), [summary.policy for summary in summaries])
     axes.invert_yaxis()
-    axes.legend(loc="lower right", fontsize="small")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")  # beside the bars
 
 
 def _colours(rows: Sequence[object]) -> list[str]:
