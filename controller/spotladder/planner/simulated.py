@@ -140,12 +140,12 @@ def _looks_at_progress(policy: str, spec: JobSpec) -> bool:
     return policy not in WITHOUT_PROGRESS and not (policy in FOR_DEADLINES and spec.max_duration is None)
 
 
-def _quiet_tiers(question: Question) -> frozenset[str]:
+def _quiet_tiers(question: Question) -> tuple[str, ...]:
     """The tiers on which a commit changes no choice of the policy. On spot capacity these policies stay until it is
     lost or the deadline requires the fallback: a commit only moves this time, and they are asked again at the earlier
     one. On the fallback more progress may bring the job back."""
-    spot = frozenset(facts.tier.name for facts in question.tiers if facts.spot)
-    return spot if question.policy in FOR_DEADLINES and len(spot) < len(question.tiers) else frozenset()
+    spot = tuple(facts.tier.name for facts in question.tiers if facts.spot)
+    return spot if question.policy in FOR_DEADLINES and len(spot) < len(question.tiers) else ()
 
 
 def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Seconds, seed: int) -> ZoneSource:

@@ -32,7 +32,7 @@ class ProgramPlan:
     commit_time: Seconds = 10.0
     checkpoint_gib: float = 0.0
     commits_wake: bool = True
-    quiet_zones: frozenset[str] = frozenset()
+    quiet_zones: tuple[str, ...] = ()
     hands_over: bool = False
     first_restarts: tuple[Seconds, ...] = ()
     stands_by: bool = False
