@@ -59,7 +59,7 @@ def test_a_damaged_file_is_downloaded_and_only_this_one(
     assert machine.store.downloads == ["w"]
 
 
-def test_only_the_log_says_which_commit_is_the_newest(machine: CachedMachine) -> None:
+def test_only_the_log_determines_the_newest_commit(machine: CachedMachine) -> None:
     machine.commit(1, w=b"weights 1")
     machine.upload(2, w=b"never committed")
     assert set(machine.cached()) == {"ckpt-000001/w", "ckpt-000002/w"}
@@ -330,7 +330,7 @@ def test_a_slow_copy_does_not_delay_the_commit(machine: CachedMachine, monkeypat
     assert machine.resume() == (1, {"w": b"weights 1"})
 
 
-def test_a_full_disk_is_reported_once_and_nothing_else_happens(
+def test_a_full_disk_is_reported_once_and_has_no_other_effect(
     machine: CachedMachine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object) -> None:

@@ -113,7 +113,7 @@ def test_letting_an_attempt_take_over_is_idempotent_and_no_request_to_stop(rig: 
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["the live attempt", "its hedge"])
-def test_either_of_two_attempts_can_be_given_back(rig: Rig, number: int, first: bool) -> None:
+def test_either_of_two_attempts_can_be_deleted(rig: Rig, number: int, first: bool) -> None:
     hedge = next(_numbers) if isinstance(rig, LocalRig) else number + 1
     rig.backend.launch(Launch(number, "spot-a"))
     rig.backend.launch(Launch(hedge, "spot-b", standby=True))

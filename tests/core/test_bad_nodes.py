@@ -110,7 +110,7 @@ def test_the_wait_of_an_attempt_that_avoids_nodes_is_explained() -> None:
     assert waits.then == "the next attempt may use the avoided nodes"
 
 
-def test_an_attempt_for_which_a_node_is_being_added_goes_on_avoiding_the_bad_one() -> None:
+def test_an_attempt_for_which_a_node_is_being_added_continues_to_avoid_the_bad_one() -> None:
     job = avoiding(tier("spot-a", 9, 600))
     job.see(unplaced(3, provisioning=True), after=AVOIDANCE_TIMEOUT)
     job.see(unplaced(3, provisioning=True), after=300)

@@ -160,7 +160,7 @@ def test_a_damaged_packed_state_is_rejected(text: str) -> None:
         (codec.pack(JobState())[:-8], "the saved state cannot be unpacked; it is truncated or modified"),
     ],
 )
-def test_the_error_says_what_is_wrong_with_the_state_and_why(text: str, message: str) -> None:
+def test_the_error_names_the_defect_of_the_state_and_its_cause(text: str, message: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         codec.load_state(text)
     assert re.fullmatch(message, str(caught.value)), caught.value

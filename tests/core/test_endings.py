@@ -31,7 +31,7 @@ from spotladder.errors import IllegalTransition, InvalidSpec
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, pending, spec, tier, worker
 
 
-def test_success_finishes_the_job_and_removes_what_is_left() -> None:
+def test_success_finishes_the_job_and_removes_the_remaining_objects() -> None:
     job = SteppedJob().running()
     decision = job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
     assert job.state.stage is Stage.SUCCEEDED

@@ -142,7 +142,7 @@ def test_pods_that_start_one_by_one_do_not_change_the_explanation() -> None:
     assert explanation_of(made) == first
 
 
-def test_the_job_leaves_the_tier_exactly_when_the_explanation_says() -> None:
+def test_the_job_leaves_the_tier_exactly_at_the_time_of_the_explanation() -> None:
     made = waiting(says("w-0", SCHEDULER), says("w-1", SCHEDULER))()
     found = explanation_of(made)
     assert found is not None

@@ -93,7 +93,7 @@ def test_the_hedge_runs_if_it_is_ready_first() -> None:
 
 
 @pytest.mark.parametrize("other", [booting(), held()], ids=["the hedge boots", "both are ready"])
-def test_the_hedge_is_given_back_if_the_live_attempt_is_ready_first(other: AttemptSeen) -> None:
+def test_the_hedge_is_deleted_if_the_live_attempt_is_ready_first(other: AttemptSeen) -> None:
     job = hedged()
     job.see(all_ready(1), other, after=60)
     assert (job.reasons[-1], job.number, job.state.standby) == (Reason.ALL_READY, 1, None)
@@ -102,7 +102,7 @@ def test_the_hedge_is_given_back_if_the_live_attempt_is_ready_first(other: Attem
     assert (job.state.record("on-demand").attempts, job.state.history) == (0, ())
 
 
-def test_a_hedge_that_was_given_back_is_told() -> None:
+def test_a_deleted_hedge_is_reported() -> None:
     job = hedged()
     job.revision += 1
     seen = replace(job.last_seen, revision=job.revision, attempts=(all_ready(1), booting()))
@@ -182,7 +182,7 @@ FAILS: Mapping[str, tuple[AttemptSeen, float, str]] = {
 
 
 @pytest.mark.parametrize(("seen", "after", "why"), FAILS.values(), ids=FAILS)
-def test_a_hedge_that_fails_is_given_back_and_not_repeated_at_once(seen: AttemptSeen, after: float, why: str) -> None:
+def test_a_hedge_that_fails_is_deleted_and_not_repeated_at_once(seen: AttemptSeen, after: float, why: str) -> None:
     chosen = tiers()
     patient = replace(chosen.tiers[0], provision_timeout=7200.0)
     job = hedged(replace(chosen, tiers=(patient, chosen.tiers[1])))
@@ -198,7 +198,7 @@ def test_a_hedge_that_fails_is_given_back_and_not_repeated_at_once(seen: Attempt
     assert job.state.standby.number == 3
 
 
-def test_the_budget_bounds_what_hedges_cost() -> None:
+def test_the_budget_bounds_the_cost_of_hedges() -> None:
     job = hedged(tiers(overlap=Overlap(budget=0.05, hedge_after=AFTER)))
     boots = booting(worker("s1"), replace(PLACED, uid="s2"))
     job.see(WITHOUT_NODES, boots, after=1)
@@ -322,7 +322,7 @@ def test_both_attempts_are_paid() -> None:
     assert job.state.overlap_usd - before.overlap_usd == pytest.approx(on_demand)
 
 
-def test_the_explanation_says_when_the_next_tier_is_started_and_that_it_is() -> None:
+def test_the_explanation_has_the_time_at_which_the_next_tier_is_started() -> None:
     job = waiting()
     waits = explain(Situation(job.spec, job.state, job.last_seen, job.now))
     assert waits is not None

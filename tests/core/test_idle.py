@@ -26,7 +26,7 @@ def job(budget: float | None = 0.5, **more: object) -> SteppedJob:
     return made
 
 
-def test_a_gang_that_has_cost_its_budget_is_given_back_and_the_tier_is_exhausted() -> None:
+def test_a_gang_that_has_cost_its_budget_is_released_and_the_tier_is_exhausted() -> None:
     made = job()
     made.see(*PARTIAL)
     assert made.last.wake_at == pytest.approx(START + 500)

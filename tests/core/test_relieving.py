@@ -108,7 +108,7 @@ def test_a_second_notice_that_ends_sooner_moves_the_last_moment() -> None:
     assert job.state.stage is Stage.DRAINING
 
 
-def test_a_node_that_goes_before_its_time_ends_the_attempt_without_a_second_failure() -> None:
+def test_a_node_that_is_lost_before_its_notice_ends_ends_the_attempt_without_a_second_failure() -> None:
     job, _ = warned()
     gone = attempt(1, head(), worker("w1-0"), lost("w1-1"))
     job.see(gone, all_ready(2, held=False), after=5)

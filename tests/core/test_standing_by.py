@@ -266,7 +266,7 @@ def test_pods_that_the_standby_lost_before_are_no_failures() -> None:
     assert job.state.failures == 1
 
 
-def test_a_standby_that_is_not_wanted_any_more_is_given_up() -> None:
+def test_a_standby_that_is_no_longer_needed_is_given_up() -> None:
     job = standing_by()
     job.policy.name = "on-demand"
     job.see(all_ready(1), all_ready(2, held=False), after=1)

@@ -145,7 +145,7 @@ def test_a_program_that_hangs_is_one_failure_and_starts_a_new_attempt() -> None:
     assert job.see(after=1).actions == (Launch(2, "spot-a", hangs=1),)
 
 
-def test_each_hang_of_a_job_is_told_to_the_next_attempt() -> None:
+def test_the_next_attempt_gets_the_number_of_hangs() -> None:
     job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand", -1))).running()
     for number in (1, 2):
         job.see(all_ready(number, hung=HUNG), after=70)

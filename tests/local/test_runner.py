@@ -164,7 +164,7 @@ def test_a_program_that_fails_with_exit_code_5_ends_the_run_with_5(last_exit: in
     assert rig.run() == code
 
 
-def test_a_job_that_waits_says_what_for_once_for_each_change_of_the_cause() -> None:
+def test_a_waiting_job_reports_each_change_of_the_cause_once() -> None:
     """A pool without nodes: the user sees the cause and the end of the wait within two seconds."""
     rig = RunnerRig()
     launch = rig.backend.launch
@@ -194,7 +194,7 @@ def test_a_job_that_waits_says_what_for_once_for_each_change_of_the_cause() -> N
     assert shown[0].endswith("has 0 nodes (for 20s; provisionTimeout in 10s: the job leaves the tier)")
 
 
-def test_a_start_that_is_soon_over_says_nothing_about_waiting() -> None:
+def test_a_short_start_prints_no_message_about_waiting() -> None:
     rig = RunnerRig(script=[(1, comes_up(1)), (10, ends(1, Exit.SUCCEEDED))])
     rig.run()
     assert rig.of(Waited) == []
@@ -324,7 +324,7 @@ def test_skipped_commits_are_recorded_once() -> None:
     assert [record.text for record in rig.records if isinstance(record, Noted)] == [skipped]
 
 
-def test_the_end_of_a_job_without_commits_says_so() -> None:
+def test_the_end_of_a_job_without_commits_is_described() -> None:
     rig = RunnerRig(script=[(1, comes_up(1)), (5, ends(1, Exit.SUCCEEDED))])
     rig.run()
     (ended,) = rig.of(Ended)

@@ -216,7 +216,7 @@ def test_a_pool_without_a_free_node_has_no_room() -> None:
     assert full.fleet.room(BEGAN + 1) == 0
 
 
-def test_a_removed_pod_goes_without_a_loss_when_its_node_has_drained() -> None:
+def test_a_removed_pod_is_gone_without_a_loss_when_its_node_has_drained() -> None:
     rig = replacing()
     rig.at(21)
     rig.up()

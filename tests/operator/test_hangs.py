@@ -29,7 +29,7 @@ async def state(here: KubeWorld) -> JobState:
     return load_state((await here.status())["state"])
 
 
-async def test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_knows_it(here: KubeWorld) -> None:
+async def test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_gets_the_count(here: KubeWorld) -> None:
     await here.submit(hangTimeout="90s")
     await here.run(1)
     await eventually(lambda: here.has_phase("Running"))

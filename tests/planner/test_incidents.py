@@ -18,7 +18,7 @@ def test_the_incident_takes_the_same_path(file: Path) -> None:
     assert differences(read(file)) == []
 
 
-def test_there_are_incidents() -> None:
+def test_at_least_one_incident_is_recorded() -> None:
     assert INCIDENTS
 
 

@@ -130,7 +130,7 @@ def test_the_recommended_commit_interval_is_youngs_and_grows_with_the_age_of_nod
     assert interval(question(CALM, BACKUP), 10.0) is None
 
 
-def test_the_estimate_says_which_price_is_unknown() -> None:
+def test_the_estimate_names_the_unknown_price() -> None:
     unpriced = TierFacts(replace(SPOT, price=Price(known=False)), "a", evictions=0.1)
     said = "the price of spot is unknown: the simulated runs count it as $0.00"
     assert said in assumed(Assumptions(), question(unpriced, BACKUP))

@@ -14,7 +14,7 @@ from spotladder.sim.ray_sweep import spread
 OPTIONS = ("--trace", "synthetic", "--hours", "2", "--deadline", "6h", "--seeds", "6", "-o", "json")
 
 
-def test_without_ray_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_the_error_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EnvironmentFailure, match=r"--ray needs Ray: pip install 'spotladder\[local\]'"):
         list(spread(pow, 2, [1, 2], "local"))

@@ -67,7 +67,7 @@ def events(*items: dict[str, Any], kind: str = "List") -> str:
     return json.dumps({"apiVersion": "v1", "kind": kind, "items": list(items)})
 
 
-def test_events_of_kubernetes_tell_when_nodes_come_and_go(tmp_path: Path) -> None:
+def test_the_number_of_nodes_is_read_from_events_of_kubernetes(tmp_path: Path) -> None:
     """Registered again after a restart of the controller; removed without being registered: there from the start."""
     text = events(
         event(9, "RemovingNode", "old"),

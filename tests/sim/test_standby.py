@@ -66,14 +66,14 @@ def test_a_return_to_a_tier_without_capacity_costs_neither_training_nor_money() 
     assert outcome((0, 0)).finished > UNDISTURBED
 
 
-def test_capacity_that_goes_while_the_attempt_stands_by_costs_no_training() -> None:
+def test_capacity_that_is_lost_while_the_attempt_stands_by_costs_no_training() -> None:
     found = outcome((0, 1), (MOVE + BOOT + 10.0, 0), overlap=Overlap())
     assert (found.succeeded, found.recomputed) == (True, 0)
     assert found.finished == pytest.approx(UNDISTURBED)
     assert 0 < found.overlap < 20.0 / HOUR
 
 
-def test_the_live_attempt_is_replaced_when_its_node_goes_during_the_overlap() -> None:
+def test_the_live_attempt_is_replaced_when_its_node_is_lost_during_the_overlap() -> None:
     """The on-demand node is reclaimed while the spot program starts: it takes over as soon as it is ready."""
     here = market(zone("spot", provision_delay=BOOT), zone("on-demand", (0, 1), (MOVE + BOOT + 5.0, 0), price=3.0))
     job = runner(

@@ -100,7 +100,7 @@ def test_each_line_once_and_no_warnings() -> None:
     assert len(explain("east", [missing, missing, Diagnostic("warning", "Deprecated", "")])) == 1
 
 
-def test_a_cause_is_told_once() -> None:
+def test_a_cause_is_reported_once() -> None:
     missing = Diagnostic("error", 'Failed to get existing workspaces: S3 bucket "b" does not exist.', "")
     cloud = Diagnostic("error", "operation error S3: ListObjectsV2, NoSuchBucket:", "")
     roles = [Diagnostic("error", f"creating IAM Role ({name})", "EntityAlreadyExists: x") for name in "ab"]

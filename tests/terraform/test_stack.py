@@ -129,7 +129,7 @@ def test_errors_are_those_of_the_diagnostics(tmp_path: Path) -> None:
     assert [entry.summary for entry in failed.value.diagnostics] == ["creating IAM Role"]
 
 
-def test_a_program_that_says_nothing(tmp_path: Path) -> None:
+def test_a_program_without_output(tmp_path: Path) -> None:
     with pytest.raises(TerraformFailed, match="cluster east: Terraform plan failed: exit code 3"):
         stack(tmp_path, plan=[3, [], False]).plan()
 

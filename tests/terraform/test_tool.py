@@ -51,7 +51,7 @@ def test_what_cannot_be_used(says: str | None, message: str, tmp_path: Path) -> 
     assert error.value.exit_code == 5
 
 
-def test_a_named_program_that_is_not_there() -> None:
+def test_a_missing_named_program() -> None:
     with pytest.raises(EnvironmentFailure, match="SPOTLADDER_TERRAFORM=/nowhere/tf: no such program"):
         find({"PATH": "/usr/bin", "SPOTLADDER_TERRAFORM": "/nowhere/tf"})
 

@@ -53,7 +53,7 @@ def test_the_kubeconfig_of_an_eks_cluster_has_no_credentials(aws: None, tmp_path
     assert Path(found.kubeconfig).stat().st_mtime_ns == before, "an unchanged kubeconfig is not written again"
 
 
-def test_a_cluster_that_is_not_there_is_named(aws: None, tmp_path: Path) -> None:
+def test_the_error_names_a_missing_cluster(aws: None, tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path).fleet
     with pytest.raises(EnvironmentFailure, match=r"cluster east: .*apply its stack first"):
         access.target(fleet, fleet.cluster("east"), tmp_path / "state")

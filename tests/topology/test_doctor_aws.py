@@ -99,7 +99,7 @@ def test_an_account_that_has_everything(amazon: Amazon, tmp_path: Path) -> None:
     assert results["node image"].found == f"{NODE_IMAGE}; the newest is al2023@v20261117"
 
 
-def test_addons_beside_what_eks_offers(amazon: Amazon, tmp_path: Path) -> None:
+def test_addons_are_compared_with_the_versions_that_eks_offers(amazon: Amazon, tmp_path: Path) -> None:
     pinned = PINNED["1.35"]
     assert examined(amazon, fleet_of(tmp_path))["add-ons"].found == ", ".join(
         f"{name} {pinned[name]}" for name in INSTALLED

@@ -28,7 +28,7 @@ def test_everything_that_people_name_is_in_it(name: str) -> None:
     assert sorted(labels.values()) == sorted(expected)
 
 
-def test_arrows_follow_what_uses_what() -> None:
+def test_an_arrow_points_from_a_resource_to_the_one_that_it_uses() -> None:
     _, arrows = drawn("east")
     assert ("subnet<br>private-us-east-1a", "VPC<br>vpc") in arrows
     assert ("EKS cluster<br>cluster", "subnet<br>private-us-east-1a") in arrows

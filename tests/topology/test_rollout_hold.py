@@ -52,7 +52,7 @@ def started(lock: Path) -> Iterator[StartedRun]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_is_left_of_a_killed_run(tmp_path: Path, number: signal.Signals) -> None:
+def test_no_process_of_a_killed_run_remains(tmp_path: Path, number: signal.Signals) -> None:
     with started(tmp_path / "east.lock") as run:
         assert run.folder.is_dir()
         os.kill(run.process.pid, number)
@@ -62,7 +62,7 @@ def test_nothing_is_left_of_a_killed_run(tmp_path: Path, number: signal.Signals)
             assert not run.folder.exists()
 
 
-def test_nothing_is_left_of_a_run_that_ends(tmp_path: Path) -> None:
+def test_no_process_of_an_ended_run_remains(tmp_path: Path) -> None:
     with started(tmp_path / "east.lock") as run:
         run.process.communicate("\n")
         assert run.process.returncode == 0

@@ -53,7 +53,7 @@ def test_a_name_that_is_not_in_block_style_is_parsed() -> None:
     assert manifest.crd_name("kind: CustomResourceDefinition\nmetadata: {name: x}") == "x"
 
 
-def test_objects_are_told_apart_by_whether_they_name_a_namespace() -> None:
+def test_objects_with_and_without_a_namespace_are_separated() -> None:
     named, unnamed = manifest.by_namespace(RENDERED)
     assert ["DaemonSet" in text for text in named] == [True]
     assert len(unnamed) == 2

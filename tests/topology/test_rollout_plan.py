@@ -74,7 +74,7 @@ def test_home_has_the_controller_and_the_others_give_it_rights(fleet: Fleet) -> 
     assert values["lab"] == {"member": {"enabled": True}, "checkpointSecrets": ["checkpoints"]}
 
 
-def test_karpenter_knows_its_cluster_and_queue(fleet: Fleet) -> None:
+def test_karpenter_gets_its_cluster_and_queue(fleet: Fleet) -> None:
     east = plan(fleet, fleet.cluster("east")).steps[0].values
     assert east["settings"] == {"clusterName": "east", "interruptionQueue": "east-interruptions"}
     assert {"name": "AWS_REGION", "value": "us-east-1"} in east["controller"]["env"]

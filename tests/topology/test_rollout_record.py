@@ -31,7 +31,7 @@ FIRST, SECOND = good("1", a=1, b=1), good("2", a=2, b=1)
         ([FIRST, SECOND], {"a": 3, "b": 2}, SECOND),
     ],
 )
-def test_the_newest_good_rollout_that_is_not_what_runs(
+def test_the_newest_good_rollout_that_differs_from_the_running_one(
     goods: list[Good], live: dict[str, int], expected: Good | None
 ) -> None:
     assert target(goods, live) == expected

@@ -50,7 +50,7 @@ def test_the_schema_beside_the_example_is_the_one_of_the_models() -> None:
         jsonschema.validate(load(example.read_text(encoding="utf-8")), schema())
 
 
-def test_every_field_says_what_it_is() -> None:
+def test_every_field_has_a_description() -> None:
     for model in (Fleet, FleetSpec, Cluster, Network, Api, Pool, PoolLimits, Disruption, Reservation, Bucket, Team):
         for name, field in model.model_fields.items():
             assert field.description, f"{model.__name__}.{name}"

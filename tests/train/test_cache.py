@@ -43,7 +43,7 @@ def test_a_restart_in_place_reads_the_cache(tmp_path: Path) -> None:
         found_sum(job(store, cache=tmp_path / "another machine"))
 
 
-def test_without_the_variable_nothing_is_cached(tmp_path: Path) -> None:
+def test_without_the_variable_no_file_is_cached(tmp_path: Path) -> None:
     rank = member(tmp_path / "store", cache_size=1 << 30)
     assert rank.log.cache is None
     rank.close()

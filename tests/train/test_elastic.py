@@ -235,7 +235,7 @@ USE = "use scaling_config=train.ray_scaling_config()"
         ),
     ],
 )
-def test_a_program_that_cannot_be_elastic_ends_with_2_and_says_why(tmp_path: Path, script: str, said: str) -> None:
+def test_a_program_that_cannot_be_elastic_ends_with_2_and_a_message(tmp_path: Path, script: str, said: str) -> None:
     given = {"SIZES": "2,4", "URI": str(tmp_path / "checkpoints"), "JOB": "digits"}
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -159,7 +159,7 @@ def test_the_resources_of_a_rank() -> None:
 
 
 @pytest.mark.parametrize("preempted", [True, False])
-def test_a_reclaimed_node_is_told_from_a_crash(preempted: bool) -> None:
+def test_a_reclaimed_node_is_distinguished_from_a_crash(preempted: bool) -> None:
     error = RayActorError(preempted=preempted)
     assert rayinternals.is_preempted(error) == preempted
     assert rayinternals.is_preempted(rayinternals.WorkerHealthCheckFailedError("died", error)) == preempted
@@ -196,7 +196,7 @@ def test_a_process_outside_of_ray_train_has_no_context() -> None:
 
 
 @pytest.mark.parametrize(("enabled", "version"), [("1", "V2"), ("0", "V1")])
-def test_v2_is_told_from_v1_by_a_public_name(enabled: str, version: str) -> None:
+def test_v2_is_distinguished_from_v1_by_a_public_name(enabled: str, version: str) -> None:
     assert RunConfig.__module__.startswith("ray.")
     script = "from ray import train; print('V2' if hasattr(train, 'UserCallback') else 'V1')"
     process = subprocess.run(

@@ -76,7 +76,7 @@ def test_the_job_leaves_spot_only_if_one_more_tick_could_miss_the_deadline(data:
 
 
 @pytest.mark.parametrize("name", ["greedy", "uniform-progress", "adaptive"])
-def test_only_spot_is_used_when_spot_capacity_never_goes_away(name: str) -> None:
+def test_only_spot_is_used_if_spot_capacity_lasts(name: str) -> None:
     done = run(registry.by_name(name), [True] * 312, JobTimes())
     assert (set(done.held), done.starts) == ({SPOT}, 1)
     assert done.cost == pytest.approx(0.9731 * (48 + 0.05))

@@ -167,7 +167,7 @@ def test_a_budget_names_the_tiers_whose_cost_is_not_counted() -> None:
     assert load.unpriced(spec(PRICED, budget=5.0)) is None
 
 
-def test_an_overlap_names_the_tiers_whose_cost_nothing_bounds() -> None:
+def test_an_overlap_names_the_tiers_with_unbounded_cost() -> None:
     assert load.unbounded_overlap(spec(PRICED, FREE, overlap=Overlap())) == Diagnosis(
         ConditionReason.PRICE_UNKNOWN,
         "spec.overlap: no price is known for tier free, so nothing bounds the cost of a standby attempt and none "
