@@ -190,7 +190,7 @@ def test_a_waiting_job_reports_each_change_of_the_cause_once() -> None:
         "pods wait for nodes and images: the pool of " + name + " has 0 nodes" for name in ("spot-a", "on-demand")
     ]
     assert [record.message for record in waits if record.message] == causes
-    shown = [snapshot.waits for snapshot in rig.shown if BEGAN + 20 <= snapshot.now < BEGAN + 20.2]
+    shown = [snapshot.waits for snapshot in rig.snapshots if BEGAN + 20 <= snapshot.now < BEGAN + 20.2]
     assert shown[0].endswith("has 0 nodes (for 20s; provisionTimeout in 10s: the job leaves the tier)")
 
 
@@ -208,7 +208,7 @@ def test_the_end_of_a_wait_is_recorded() -> None:
     assert isinstance(ended, Waited)
     assert (begun.message, ended.message) == ("pods wait for nodes and images", "")
     assert ended.at == pytest.approx(BEGAN + 5, abs=0.2)
-    assert rig.shown[-1].waits == ""
+    assert rig.snapshots[-1].waits == ""
 
 
 def test_a_job_whose_log_another_owner_has_ends_fenced() -> None:
