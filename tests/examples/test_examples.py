@@ -59,12 +59,10 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
 
     # The same loop, uninterrupted, on two processes that are connected without Ray.
     assert run(framework, 2, tmp_path / "whole", **OPTIONS) == 0
-    uninterrupted = newest(tmp_path / "whole")
-    assert demo.last().step == uninterrupted.step == OPTIONS["steps"]
+    expected = newest(tmp_path / "whole")
+    assert demo.last().step == expected.step == OPTIONS["steps"]
     assert accuracy(demo.driver_logs()) == accuracy((tmp_path / "whole" / "rank-0.log").read_text())
-    assert weights(framework, demo.last(), demo.files) == weights(
-        framework, uninterrupted, tmp_path / "whole" / "digits"
-    )
+    assert weights(framework, demo.last(), demo.files) == weights(framework, expected, tmp_path / "whole" / "digits")
 
 
 def takes_over_inside_the_first_attempt(demo: Demo) -> None:
