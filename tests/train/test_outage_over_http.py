@@ -24,6 +24,14 @@ from tests.checkpoints.servers import OutageProxy, checked_keys, moto, new_bucke
 from tests.train.builders import variables
 
 AWAY = 3.0
+"""Minimum duration of an outage in seconds."""
+
+STEPS = 100
+"""Steps that the training makes during an outage."""
+
+LIMIT = 60.0
+"""Maximum seconds for them, and for a commit after the outage."""
+
 PAUSE = 0.01
 
 
@@ -63,32 +71,35 @@ def test_training_continues_and_commits_after_the_outage(
     job = Job(join(Environment(settings), ProcessRank()))
     during: list[int] = []
     began = back = 0.0
-    longest = 0.0
     for step in job.steps(0, 100_000):
-        begun = time.monotonic()
+        now = time.monotonic()
         if step == 30:
             outage.begin(kind)
-            began = begun
-        if began and not back and begun - began > AWAY:
+            began = now
+        if began and not back and now - began > AWAY and len(during) >= STEPS:
             outage.end()
-            back = begun
-        if back and begun - back > 2.0:
+            back = now
+        if back and step % 20 == 0 and _newest(log) > during[-1]:
             break
+        assert not began or now - (back or began) < LIMIT, (
+            f"no commit after the outage, or no step in it: {len(during)}"
+        )
         if job.should_commit(step):
             with job.commit(step) as folder:
                 (folder / "w").write_bytes(b"%d" % step)
         if began and not back:
             during.append(step)
-        longest = max(longest, time.monotonic() - begun)
         time.sleep(PAUSE)
-    assert len(during) > 50, "training stopped during the outage"
-    assert longest < 1.0
     newest = log.newest()
     assert newest is not None
-    assert newest.step > during[-1] - 20, "steps of the outage are not committed"
     log.verify(newest)
     job.flush()
     job.close()
+
+
+def _newest(log: CommitLog) -> int:
+    newest = log.newest()
+    return 0 if newest is None else newest.step
 
 
 def test_a_starting_attempt_waits_for_the_end_of_an_outage(server: str, outage: OutageProxy) -> None:
