@@ -259,8 +259,8 @@ def prepare(found: Sites, name: str) -> None:
     )
 
 
-def smoke(found: Sites) -> dict[str, Any]:
-    """A job of two workers that trains ten steps."""
+def smoke(found: Sites, steps: int = 10) -> dict[str, Any]:
+    """A job of two workers that trains this number of steps."""
 
     def group(cpus: str, memory: str) -> dict[str, Any]:
         container = {
@@ -293,7 +293,7 @@ def smoke(found: Sites) -> dict[str, Any]:
                 "ray": {
                     "template": {
                         "spec": {
-                            "entrypoint": "python /program/chain.py --steps 10 --pace 0.1",
+                            "entrypoint": f"python /program/chain.py --steps {steps} --pace 0.1",
                             "rayClusterSpec": {
                                 "headGroupSpec": group("0", "1Gi"),
                                 "workerGroupSpecs": [{"groupName": "workers", "replicas": 2, **group("1", "512Mi")}],

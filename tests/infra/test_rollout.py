@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tests.infra.sites import Sites, sites
+from tests.infra.sites import TEAM, Sites, sites, smoke
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(540)
 
@@ -102,3 +103,32 @@ def test_a_killed_rollout_continues(both: Sites) -> None:
         values = json.loads(both.kube(name).helm("get", "values", "spotladder", "-o", "json"))
         assert (values.get("controller") or {"workers": 5}) == {"workers": 5}
     both.run("drift")
+
+
+def test_an_upgrade_disrupts_no_running_job(both: Sites) -> None:
+    home = both.kube("east", TEAM)
+    job = smoke(both, steps=100_000)
+    job["metadata"]["name"] = "steady"
+    job["spec"]["tiers"] = [{"name": "east-workers", "capacityTier": "east-workers", "maxFailures": 0}]
+    home.apply(job)
+
+    def step() -> int:
+        commits = both.bucket.log(TEAM, "steady").read().commits
+        return max((commit.step for commit in commits), default=0)
+
+    def phase() -> tuple[str, int]:
+        status = (home.get("tieredjob", "steady") or {}).get("status", {})
+        return status.get("phase", ""), status.get("attempt", 0)
+
+    until(lambda: phase() == ("Running", 1) and step() > 0)
+    before = revisions(both, "east")
+    restarted = {**both.kuberay("1.6.1"), "revision": "2"}
+    both.write(values={"controller": both.controller(controller={"workers": 4}), "kuberay": restarted})
+    printed = both.run("upgrade", "--apply", "--target", "east")
+    after = revisions(both, "east")
+    assert {name for name, revision in after.items() if revision != before[name]} >= {"kuberay-operator", "spotladder"}
+    assert "attempt ended" not in printed
+    newest = step()
+    until(lambda: phase() == ("Running", 1) and step() > newest)
+    home.patch("tieredjob", "steady", {"spec": {"suspend": True}})
+    until(lambda: phase()[0] == "Suspended")
