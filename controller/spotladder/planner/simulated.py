@@ -141,9 +141,9 @@ def _looks_at_progress(policy: str, spec: JobSpec) -> bool:
 
 
 def _quiet_tiers(question: Question) -> tuple[str, ...]:
-    """The tiers on which a commit changes no choice of the policy. On spot capacity these policies stay until it is
-    lost or the deadline requires the fallback: a commit only moves this time, and they are asked again at the earlier
-    one. On the fallback more progress may bring the job back."""
+    """The tiers on which a commit changes no choice of the policy. These policies stay on spot capacity until it
+    is lost or the deadline requires the fallback. A commit only delays the time of that move, and the simulator decides
+    again at the earlier time. On the fallback, progress may allow a return to spot capacity."""
     spot = tuple(facts.tier.name for facts in question.tiers if facts.spot)
     return spot if question.policy in FOR_DEADLINES and len(spot) < len(question.tiers) else ()
 

@@ -277,8 +277,8 @@ class SimBackend:
         return quota is None or quota >= self.workers
 
     def _admit(self, attempt: SimAttempt) -> None:
-        """Admit the attempt if there is quota for it; withdraw its quota and its nodes if there is none left. An
-        attempt is admitted once."""
+        """Admit the attempt if its queue has quota for it. Preempt an admitted attempt if its queue no longer has: the
+        attempt loses its nodes. The queue does not admit a preempted attempt again."""
         has_quota = self._has_quota(attempt.zone)
         if attempt.queued and has_quota and not attempt.preempted:
             attempt.queued = False

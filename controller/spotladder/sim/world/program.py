@@ -102,8 +102,8 @@ class SimulatedProgram:
             self._commit = (now + self.plan.commit_time, self.step(now))
 
     def wakes_at(self) -> Seconds:
-        """When its next commit is complete; its last one where the others wake nobody. The controller learns nothing
-        from a snapshot, which `advance` makes up for."""
+        """The time at which the next commit of the program is complete; the last commit if earlier commits do not
+        cause a decision. The start of a commit is no event for the controller; `advance` processes it later."""
         if self._commit is not None:
             complete = self._commit[0]
         else:
