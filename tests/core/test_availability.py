@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.availability import SPELLS, with_sightings
 from spotladder.core.model import AttemptSeen, JobState, Spell, Stage, TierChoice, TierView
 from spotladder.core.policies.greedy import Greedy
@@ -172,7 +173,7 @@ class ReviewInThePast:
 
 def test_a_review_time_in_the_past_does_not_cause_a_busy_loop() -> None:
     job = SteppedJob(policy=ReviewInThePast()).running()
-    assert job.last.wake_at == job.now + 1.0
+    assert job.last.wake_at == job.now + ACTION_RETRY_INTERVAL
 
 
 @pytest.mark.parametrize(("seen", "available"), [(attempt(1, head(), refused=True), False), (all_ready(1), True)])

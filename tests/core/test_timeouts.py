@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.model import (
     Drain,
     Exit,
@@ -323,3 +326,18 @@ def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:
     job.see(attempt(1, *hurt), after=1)
     assert job.state.attempt is not None
     assert job.state.attempt.end_reason is Reason.RECOVERY_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"unavailable": {"spot-a": "limits.nodes is reached"}, "limited": frozenset({"spot-a"})},
+        {"unavailable": {"spot-a": "the cluster does not answer"}},
+    ],
+    ids=["a limit", "an unreachable cluster"],
+)
+def test_a_timer_that_expired_without_effect_is_looked_at_seldom(more: dict[str, Any]) -> None:
+    """Ten thousand jobs may wait for the limit of their only tier."""
+    job = SteppedJob(spec(tier("spot-a", 0, 60))).planned()
+    job.see(after=60, **more)
+    assert (job.state.stage, job.last.wake_at) == (Stage.STARTING, job.now + ACTION_RETRY_INTERVAL)

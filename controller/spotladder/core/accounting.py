@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core.copying import replace
+from spotladder.core.gang import launched_workers
 from spotladder.core.losses import with_record
 from spotladder.core.model import AttemptSeen, Impediment, Instant, JobSpec, JobState, PodPhase, PodRole, Price, Seconds
 
@@ -69,9 +70,7 @@ def _idle_usd(state: JobState, spec: JobSpec, elapsed: Seconds) -> float:
 
 def _over(state: JobState, spec: JobSpec) -> int:
     """How many nodes the live attempt holds beyond its number of workers."""
-    attempt = state.attempt
-    workers = spec.workers if attempt is None or attempt.workers is None else attempt.workers
-    return max(0, state.nodes - workers)
+    return max(0, state.nodes - launched_workers(state.attempt, spec))
 
 
 def rewound(state: JobState, now: Instant) -> JobState:

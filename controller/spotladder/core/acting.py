@@ -94,8 +94,9 @@ def wake_at(here: Situation, *, acted: bool, review_at: Instant | None = None) -
     times = [review_at, *_limits(here), *_timers(here)]
     if acted or here.state.stage is Stage.IDLE:
         times.append(here.now + ACTION_RETRY_INTERVAL)
-    # A timer that expired without effect (a deadline during a drain) must not cause a busy loop.
-    return min((time if time > here.now else here.now + 1.0 for time in times if time is not None), default=None)
+    # For a timer that expired without effect, such as provisionTimeout of a job at a limit that has no other tier.
+    again = here.now + ACTION_RETRY_INTERVAL
+    return min((time if time > here.now else again for time in times if time is not None), default=None)
 
 
 def _limits(here: Situation) -> list[Instant | None]:

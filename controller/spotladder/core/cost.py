@@ -22,7 +22,7 @@ from spotladder.core.model import Instant, Price, Seconds
 from spotladder.errors import InvalidSpec
 
 MONTH: Seconds = 730 * HOUR
-"""Days in a month, as clouds bill storage."""
+"""Seconds in a month of 730 hours, as clouds bill storage."""
 
 _MOST = 1_000_000
 """Maximum number of hours or failures; a larger one is a typing error."""
