@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from spotladder.clusters.client import Client
+from spotladder.clusters.client import PAGE_RETRY_INTERVAL, PAGE_TRIES, Client
 from spotladder.clusters.clock import SteppedClock, SystemClock
 from spotladder.clusters.connection import Connection
 from spotladder.clusters.credentials import Fixed
@@ -204,6 +205,42 @@ async def test_a_list_reads_all_pages() -> None:
 
     async with api(answer) as client:
         assert [page.items[0]["n"] async for page in client.pages(PODS, "ns")] == [0, 1, 2]
+
+
+async def test_a_page_without_an_answer_is_requested_again_and_the_pages_before_it_are_not() -> None:
+    requested, clock = list[int](), SteppedClock()
+
+    def answer(request: web.Request) -> Any:
+        at = int(request.query.get("continue", "0"))
+        requested.append(at)
+        if at == 1 and requested.count(1) < PAGE_TRIES:
+            return refused(504)
+        return {"metadata": {"resourceVersion": "9", "continue": "1" if at == 0 else ""}, "items": [{"n": at}]}
+
+    async with api(answer, clock=clock) as client:
+        listing = asyncio.create_task(_numbers(client))
+        while not listing.done():
+            await asyncio.sleep(0.005)
+            await clock.advance(PAGE_RETRY_INTERVAL)
+        assert listing.result() == [0, 1]
+    assert requested == [0, *[1] * PAGE_TRIES]
+
+
+async def test_the_first_page_is_requested_once() -> None:
+    requested = list[str]()
+
+    def answer(request: web.Request) -> Any:
+        requested.append(request.path)
+        return refused(504)
+
+    async with api(answer) as client:
+        with pytest.raises(ClusterUnreachable):
+            await _numbers(client)
+    assert len(requested) == 1
+
+
+async def _numbers(client: Client) -> list[int]:
+    return [entry["n"] async for page in client.pages(PODS, "ns") for entry in page.items]
 
 
 async def test_a_watch_reads_lines_of_any_length_across_chunks() -> None:

@@ -24,6 +24,12 @@ from spotladder.errors import SpotladderError
 from spotladder.resources import PODS, APIResource
 
 PAGE = 500
+PAGE_TRIES = 4
+"""How often a page is requested while the server does not answer, except the first one of a list."""
+
+PAGE_RETRY_INTERVAL: Seconds = 2.0
+"""Delay before a page is requested again."""
+
 SILENCE: Seconds = 150.0
 """A watch without an event for this time is dead: bookmarks arrive every minute."""
 
@@ -66,15 +72,29 @@ class Client(Transport):
     async def pages(
         self, kind: APIResource, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
     ) -> AsyncIterator[Page]:
-        """All objects of the kind, at least as new as every write before the call."""
+        """All objects of the kind, at least as new as every write before the call.
+
+        A page that the server does not answer is requested again: an overloaded server would have to send all pages
+        before it once more.
+        """
         query = {"limit": str(limit), **_selectors(labels, fields)}
         while True:
-            data = await self._call("list", kind, "GET", path_of(kind, namespace), query=query)
+            data = await self._page(kind, namespace, query)
             meta = data.get("metadata") or {}
             yield Page(data.get("items") or [], str(meta.get("resourceVersion", "")))
             if not (following := meta.get("continue")):
                 return
             query["continue"] = following
+
+    async def _page(self, kind: APIResource, namespace: str, query: Mapping[str, str]) -> Object:
+        for left in reversed(range(PAGE_TRIES if "continue" in query else 1)):
+            try:
+                return await self._call("list", kind, "GET", path_of(kind, namespace), query=query)
+            except ClusterUnreachable:
+                if not left:
+                    raise
+            await self._clock.sleep(PAGE_RETRY_INTERVAL)
+        raise AssertionError("the last try returns or raises")
 
     async def watch(
         self,
