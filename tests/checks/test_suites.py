@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -93,6 +94,15 @@ def test_a_changed_provider_makes_the_suite_run(
 def test_the_inputs_of_a_suite_include_every_module_that_its_tests_import(suite: str) -> None:
     missing = imported(sorted((ROOT / "tests" / suite).glob("*.py"))) - set(SUITES.inputs(suite))
     assert [str(path.relative_to(ROOT)) for path in sorted(missing)] == []
+
+
+@pytest.mark.parametrize("suite", sorted(SUITES.SUITES))
+def test_the_inputs_of_a_suite_include_every_page_that_its_tests_name(suite: str) -> None:
+    tests = "".join(path.read_text() for path in (ROOT / "tests" / suite).glob("*.py"))
+    pages = {
+        page for page in (ROOT / "docs").glob("*.md") if re.search(rf'docs(/|" / "){re.escape(page.name)}"', tests)
+    }
+    assert pages <= set(SUITES.inputs(suite))
 
 
 SOURCES = {"tests": ROOT, "spotladder": ROOT / "controller", "spotladder_infra": ROOT / "infra"}
