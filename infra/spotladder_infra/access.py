@@ -13,6 +13,7 @@ from typing import Any
 
 from spotladder.atomic import write_text
 from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.timestamps import utc_timestamp
 from spotladder_infra.amazon import sdk
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.packages import require_packages
@@ -128,11 +129,10 @@ def credential(cloud: str, cluster: str, region: str) -> dict[str, Any]:
         token, expires = _gke_token(cluster)
     else:
         raise InvalidSpec(f"expected cloud aws or gcp, got {cloud!r}")
-    stamp = expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "kind": "ExecCredential",
-        "status": {"token": token, "expirationTimestamp": stamp},
+        "status": {"token": token, "expirationTimestamp": utc_timestamp(expires.timestamp())},
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from spotladder.clusters.election import LEASES
@@ -11,6 +10,7 @@ from spotladder.clusters.errors import NotFound
 from spotladder.core.crashes import CRASH_LIMIT, FIRST_BACKOFF
 from spotladder.operator.inventory.heartbeats import NODE_LEASES
 from spotladder.resources import PODS, APIResource
+from spotladder.timestamps import utc_microseconds
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of
@@ -26,12 +26,12 @@ async def nodes_of(here: KubeWorld, attempt: int) -> list[str]:
 
 async def renewed(here: KubeWorld, node: str, seconds_ago: float) -> None:
     """Set the time of the last renewal of the kubelet's Lease."""
-    at = datetime.fromtimestamp(here.clock.now() - seconds_ago, UTC).isoformat(timespec="microseconds")
+    at = utc_microseconds(here.clock.now() - seconds_ago)
     body = {
         "apiVersion": LEASES.api_version,
         "kind": "Lease",
         "metadata": {"name": node, "namespace": NODE_LEASES},
-        "spec": {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": at.replace("+00:00", "Z")},
+        "spec": {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": at},
     }
     await here.client.apply(LEASES, body)
 

@@ -8,7 +8,6 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import Settings
 from spotladder.resources import CAPACITYTIERS, NODES, PODS, TIEREDJOBS, APIResource
+from spotladder.timestamps import utc_microseconds, utc_timestamp
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from spotladder.workloads.records import RAY_GROUP
@@ -345,7 +345,7 @@ class KubeWorld:
             "regarding": {"kind": about["kind"], **named, "uid": metadata["uid"]},
             "reason": reason, "note": message, "type": "Warning", "action": "Provisioning",
             "reportingController": source, "reportingInstance": f"{source}-0",
-            "eventTime": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "eventTime": utc_microseconds(time.time()),
         }  # fmt: skip
         await self.client.create(EVENTS, event)
 
@@ -354,7 +354,7 @@ class KubeWorld:
         metadata = about["metadata"]
         namespace = metadata.get("namespace", "default")
         reference = {"kind": about["kind"], "name": metadata["name"], "namespace": metadata.get("namespace", "")}
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = utc_timestamp(time.time())
         event = {
             "apiVersion": "v1",
             "kind": "Event",

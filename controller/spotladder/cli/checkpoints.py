@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.timestamps import utc_timestamp
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.entries import Commit, Entry
@@ -56,7 +56,16 @@ def list_commits(uri: UriArgument, output: OutputOption = Format.TABLE) -> None:
         print_data([_commit(commit) for commit in commits], output)
         return
     rows = [
-        [str(c.step), str(c.attempt), c.tier, _time(c.at), str(len(c.files)), _size(c.size), _metrics(c), c.path]
+        [
+            f"{c.step}",
+            f"{c.attempt}",
+            c.tier,
+            utc_timestamp(c.at),
+            f"{len(c.files)}",
+            _size(c.size),
+            _metrics(c),
+            c.path,
+        ]
         for c in commits
     ]
     print_table(["step", "attempt", "tier", "committed", "files", "size", "metrics", "path"], rows, title=log.uri)
@@ -94,7 +103,7 @@ def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Forma
         print_data(data, output)
         return
     title = f"{log.uri}: job {history.owner}, attempt {history.attempt}" + (f", {outcome}" if outcome else "")
-    rows = [[str(entry.seq), entry.kind, _time(entry.at), _about(entry)] for entry in entries]
+    rows = [[str(entry.seq), entry.kind, utc_timestamp(entry.at), _about(entry)] for entry in entries]
     print_table(["entry", "kind", "at", "what"], rows, title=title)
 
 
@@ -154,7 +163,7 @@ def gc(
         data = {"dryRun": dry_run, "deleted": [_commit(c) for c in dropped], "objects": objects, "bytes": freed}
         print_data(data, output)
         return
-    rows = [[str(c.step), str(c.attempt), _time(c.at), _size(c.size), c.path] for c in dropped]
+    rows = [[str(c.step), str(c.attempt), utc_timestamp(c.at), _size(c.size), c.path] for c in dropped]
     verb = "would delete" if dry_run else "deleted"
     title = f"{log.uri}: {verb} {_counted(len(dropped), 'commit')}"
     if not dry_run:
@@ -220,7 +229,7 @@ def _commit(commit: Commit) -> dict[str, Any]:
         "total": commit.total,
         "attempt": commit.attempt,
         "tier": commit.tier,
-        "at": _time(commit.at),
+        "at": utc_timestamp(commit.at),
         "path": commit.path,
         "files": len(commit.files),
         "bytes": commit.size,
@@ -263,10 +272,6 @@ def _metrics(commit: Commit) -> str:
 
 def _counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _size(count: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, Name
 from spotladder.cli.local.selection import StateDirOption, run_of, state_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget
+from spotladder.timestamps import utc_timestamp
 
 if TYPE_CHECKING:
     from spotladder.display.timeline import Waited
@@ -146,9 +146,7 @@ def _plain(run: LocalRun) -> dict[str, Any]:
 
 def _waiting(waited: Waited) -> dict[str, str]:
     """The fields of `status.waiting` of a job of a cluster."""
-    until = {} if waited.until is None else {"timer": waited.timer, "until": _utc(waited.until), "then": waited.then}
-    return {"message": waited.message, "since": _utc(waited.since), **until}
-
-
-def _utc(instant: float) -> str:
-    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    fields = {"message": waited.message, "since": utc_timestamp(waited.since)}
+    if waited.until is None:
+        return fields
+    return {**fields, "timer": waited.timer, "until": utc_timestamp(waited.until), "then": waited.then}

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 
 import structlog
 
@@ -24,6 +23,7 @@ from spotladder.core.contract import ExitCode
 from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.resources import APIResource
+from spotladder.timestamps import utc_microseconds
 
 LEASES = APIResource("coordination.k8s.io", "v1", "leases", "Lease")
 
@@ -149,7 +149,7 @@ class Election:
         return self._clock.ticks() - self._changed_at >= lasting
 
     async def _write(self, held: Object | None) -> Object:
-        now = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        now = utc_microseconds(self._clock.now())
         spec = dict(held.get("spec") or {}) if held else {}
         if spec.get("holderIdentity") != self.identity:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1

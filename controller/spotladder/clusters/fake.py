@@ -18,7 +18,6 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import deepcopy
-from datetime import UTC, datetime
 from typing import Any
 
 from spotladder.clusters.client import PAGE, Client, Page, WatchEvent
@@ -27,6 +26,7 @@ from spotladder.clusters.errors import ClusterUnreachable, Conflict, Invalid, No
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Seconds
 from spotladder.resources import ACCESS_REVIEWS, PODS, APIResource
+from spotladder.timestamps import utc_timestamp
 
 _Key = tuple[str, str]
 
@@ -63,7 +63,8 @@ class FakeApiServer:
         if before == body:
             return before
         if before is None:
-            metadata.update(uid=f"uid-{next(self._uids)}", creationTimestamp=self._time(), generation=1)
+            created = utc_timestamp(self._clock.now())
+            metadata.update(uid=f"uid-{next(self._uids)}", creationTimestamp=created, generation=1)
         elif before.get("spec") != body.get("spec"):
             metadata["generation"] = before["metadata"].get("generation", 1) + 1
         if metadata.get("deletionTimestamp") and not (metadata.get("finalizers") or kind == PODS):
@@ -82,7 +83,7 @@ class FakeApiServer:
         if found["metadata"].get("deletionTimestamp"):
             return found
         body = deepcopy(found)
-        body["metadata"]["deletionTimestamp"] = self._time()
+        body["metadata"]["deletionTimestamp"] = utc_timestamp(self._clock.now())
         return await self.put(kind, body, verb="delete")
 
     async def changes(self, kind: APIResource, after: int) -> AsyncIterator[WatchEvent]:
@@ -106,9 +107,6 @@ class FakeApiServer:
         async with self._changed:
             self._changed.notify_all()
         return body
-
-    def _time(self) -> str:
-        return datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class FakeClient(Client):

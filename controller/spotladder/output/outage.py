@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from spotladder.output.last_error import plain, without_repetition
 from spotladder.output.redact import redacted
+from spotladder.timestamps import seconds_of, utc_timestamp
 
 LONGEST_MESSAGE = 300
 """Maximum number of characters of the store's error."""
@@ -44,7 +44,7 @@ class ReportedOutage:
 
 def away_line(outage: Outage, now: float, doing: str) -> str:
     """The log line of an outage. `doing` is what the program does meanwhile; it must not contain a colon."""
-    since = datetime.fromtimestamp(int(outage.since), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = utc_timestamp(outage.since)
     return f"{_AWAY}{since} ({max(0.0, now - outage.since):.0f} s); {doing}: {' '.join(outage.message.split())}"
 
 
@@ -63,6 +63,6 @@ def last_reported(text: str) -> ReportedOutage | None:
         pass
     if last is None or last["back"]:
         return None
-    since = datetime.strptime(last["since"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+    since = seconds_of(last["since"])
     message = redacted(without_repetition(last["message"]).strip())[:LONGEST_MESSAGE]
     return ReportedOutage(Outage(since, message), last[0])

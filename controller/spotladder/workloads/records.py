@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from sys import intern
 from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
 from spotladder.output.last_error import last_error
 from spotladder.resources import PODS, APIResource
+from spotladder.timestamps import seconds_of
 from spotladder.workloads import names
 
 Object = Mapping[str, Any]
@@ -259,7 +259,7 @@ def instant(text: str | None) -> Instant | None:
     if not text:
         return None
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return seconds_of(text)
     except ValueError:
         return None
 

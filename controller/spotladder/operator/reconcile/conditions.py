@@ -11,7 +11,7 @@ from spotladder.core.crashes import crash_message
 from spotladder.core.evidence import program_ended
 from spotladder.core.explanation import IDLE_BUDGET, explain
 from spotladder.core.impediment import classify
-from spotladder.core.model import TERMINAL, Decision, Instant, JobSpec, JobState, Observation, Stage
+from spotladder.core.model import TERMINAL, Decision, JobSpec, JobState, Observation, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.operator.condition_types import (
@@ -24,6 +24,7 @@ from spotladder.operator.condition_types import (
 )
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.preflight import Ahead
+from spotladder.timestamps import utc_timestamp
 
 ENDED = "Ended"
 END_REFUSED = "EndRefused"
@@ -132,14 +133,10 @@ def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
     if waits is None:
         return state.message
     if waits.until is None:
-        return f"{waits.message} (since {_at(waits.since)})"
+        return f"{waits.message} (since {utc_timestamp(waits.since)})"
     # The end of idleBudget changes with every node of the gang: a condition is not written as often.
-    ends = "limits the wait" if waits.timer == IDLE_BUDGET else f"ends {_at(waits.until)}"
-    return f"{waits.message} (since {_at(waits.since)}; {waits.timer} {ends}: {waits.then})"
-
-
-def _at(instant: Instant) -> str:
-    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ends = "limits the wait" if waits.timer == IDLE_BUDGET else f"ends {utc_timestamp(waits.until)}"
+    return f"{waits.message} (since {utc_timestamp(waits.since)}; {waits.timer} {ends}: {waits.then})"
 
 
 def _updated(here: Situation) -> ConditionUpdate:

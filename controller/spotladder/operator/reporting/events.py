@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Literal
 
@@ -25,6 +24,7 @@ from spotladder.custom_resources.loss_events import COUNT, message_of
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import DELETE_REQUESTED, Diagnosis, one_line
 from spotladder.resources import TIEREDJOBS, APIResource
+from spotladder.timestamps import utc_microseconds
 
 WRITTEN = APIResource("events.k8s.io", "v1", "events", "Event")
 
@@ -155,7 +155,7 @@ class Events:
             self._flushing.clear()
 
     async def _write(self, job: JobRecord, note: Note, emitted_at: Instant) -> None:
-        at = datetime.fromtimestamp(emitted_at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        at = utc_microseconds(emitted_at)
         body = {
             "apiVersion": WRITTEN.api_version,
             "kind": WRITTEN.kind,
