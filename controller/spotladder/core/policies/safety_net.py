@@ -149,8 +149,10 @@ class SafetyNet:
     @property
     def forced_at(self) -> Instant | None:
         """The earliest moment when only the fallback may be used: infinity without a deadline, None if unknown."""
-        if self.view.deadline is None or self.latest is None or self.has_capacity or self.view.capacity_lasts:
-            return math.inf if self.view.deadline is None else self.latest
+        if self.view.deadline is None:
+            return math.inf
+        if self.latest is None or self.has_capacity or self.view.capacity_lasts:
+            return self.latest
         ends = [at for tier in self.spot if (at := self.start_until(tier)) is not None]
         return min(self.latest, max(ends, default=math.inf))
 

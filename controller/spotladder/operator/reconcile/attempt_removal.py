@@ -56,7 +56,7 @@ class AttemptRemover:
     async def sweep(self, key: JobKey, uid: str) -> bool:
         """Remove the objects of deleted TieredJobs with this name in member clusters. Returns whether there were any.
 
-        `uid` is that of the current TieredJob with this name, "" if there is none.
+        `uid` is the uid of the current TieredJob with this name, or an empty string if no such job exists.
         """
         found = self._clusters.abandoned(key, uid)
         for _, located in found:

@@ -39,7 +39,7 @@ class HealthServer:
                 web.get("/metrics", self._show_metrics),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
     @property
     def port(self) -> int:
@@ -50,7 +50,7 @@ class HealthServer:
     async def __aenter__(self) -> HealthServer:
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, self._host, self._port, shutdown_timeout=1.0).start()
+            await web.TCPSite(self._runner, self._host, self._port).start()
         except OSError as error:
             await self._runner.cleanup()
             raise EnvironmentFailure(
