@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.workloads.rayjob.version import ray_version
+from spotladder.workloads.jobset.workload import JOBSET
+from spotladder.workloads.rayjob.workload import RAYJOB
 
 
 @pytest.mark.parametrize(
@@ -23,5 +24,11 @@ def test_the_ray_version_of_a_job_is_its_rayversion_field_or_its_image_tag(
 ) -> None:
     head = {"template": {"spec": {"containers": [{"name": "ray", "image": spec.get("image", "ray")}]}}}
     cluster = {"rayVersion": spec.get("rayVersion"), "headGroupSpec": head}
-    assert ray_version([{"kind": "RayJob", "spec": {"rayClusterSpec": cluster}}]) == expected
-    assert ray_version([{"kind": "JobSet", "spec": {}}]) is None
+    assert (
+        RAYJOB.ray_version([{"kind": "PodDisruptionBudget"}, {"kind": "RayJob", "spec": {"rayClusterSpec": cluster}}])
+        == expected
+    )
+
+
+def test_a_jobset_has_no_ray_version() -> None:
+    assert JOBSET.ray_version([{"kind": "JobSet", "spec": {}}]) is None

@@ -103,6 +103,9 @@ class WorkloadKind(Protocol):
             InvalidSpec: the template asks for something that this tier does not have; names the field.
         """
 
+    def ray_version(self, rendered: Sequence[Mapping[str, Any]]) -> str | None:
+        """The Ray version of the attempt with these objects; None if it is unknown or the attempt has no Ray."""
+
     def begun(self, objects: AttemptObjects) -> bool:
         """Whether the workload's operator has accepted the attempt. Until then the attempt can be replaced by one with
         the same number."""

@@ -69,6 +69,9 @@ class BatchJobKind:
         name = names.attempt_name(job.metadata.name, attempt)
         return [made_of(template, JOBS, name=name, job=job, overlay=overlay, spec=spec)]
 
+    def ray_version(self, rendered: Sequence[Mapping[str, Any]]) -> None:
+        return None
+
     def begun(self, objects: AttemptObjects) -> bool:
         return True
 

@@ -34,7 +34,6 @@ from spotladder.resources import NAMESPACES
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.kueue import LOCAL_QUEUES
-from spotladder.workloads.rayjob.version import ray_version
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.tiers import ResolvedTier
 
@@ -49,7 +48,8 @@ LATER: Seconds = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The objects that pods in one cluster need. `ray` is the Ray version that KubeRay runs, None if it runs none."""
+    """The objects that pods in one cluster need. `ray` is the Ray version of the attempts,
+    None if it is unknown or they have no Ray."""
 
     cluster: str
     references: tuple[Reference, ...]
@@ -205,16 +205,16 @@ def lacking_namespace(cluster: WorkloadCluster, namespace: str) -> str:
 def needs(job: TieredJob, tiers: Iterable[ResolvedTier], copies: Iterable[Reference]) -> tuple[Wanted, ...]:
     """The objects to which the job's pods refer in the cluster of each tier. Objects that are copied there must exist
     in the home cluster."""
-    copied = tuple(copies)
+    workload, copied = workload_of(job), tuple(copies)
     found: dict[str, dict[Reference, None]] = {}
     rays: dict[str, str | None] = {}
     for tier in tiers:
         try:
-            objects = workload_of(job).render(job, names.Origin(""), tier, 1, {})
+            objects = workload.render(job, names.Origin(""), tier, 1, {})
         except InvalidSpec:
             continue  # The condition Valid reports this.
         named = references(objects, tier.queue)
-        rays[tier.cluster] = ray_version(objects)
+        rays[tier.cluster] = workload.ray_version(objects)
         if tier.cluster != HOME:
             found.setdefault(HOME, {}).update(dict.fromkeys(copied))
             named = tuple(entry for entry in named if entry not in copied)

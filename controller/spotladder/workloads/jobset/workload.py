@@ -17,7 +17,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -90,6 +90,9 @@ class JobSetKind:
             template, JOBSETS, name=name, job=job, overlay=overlay, spec=_spec(template.spec, overlay, name)
         )
         return [budget(name, job, overlay.labels, pods), jobset]
+
+    def ray_version(self, rendered: Sequence[Mapping[str, Any]]) -> None:  # noqa: ARG002 – the port's
+        return None
 
     def begun(self, objects: AttemptObjects) -> bool:
         return state.begun(objects)

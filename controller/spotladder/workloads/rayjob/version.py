@@ -12,9 +12,9 @@ _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}")
 _TAG = re.compile(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?:[-.@]|$)")
 
 
-def ray_version(objects: Iterable[Mapping[str, Any]]) -> str | None:
+def ray_version(rendered: Iterable[Mapping[str, Any]]) -> str | None:
     """The Ray version that KubeRay would run: that of the RayJob, else of the head's image; None if neither has one."""
-    for body in objects:
+    for body in rendered:
         if body.get("kind") != RAYJOBS.kind:
             continue
         spec = (body.get("spec") or {}).get("rayClusterSpec") or {}

@@ -46,6 +46,7 @@ from spotladder.workloads.rayjob.records import (
     driver_log,
     rayjob_of,
 )
+from spotladder.workloads.rayjob.version import ray_version
 from spotladder.workloads.records import Made, Object
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
@@ -136,6 +137,7 @@ class RayJobKind:
             return DriverOutput(SUBMITTER, f"job-name={rayjob.name}", log_of)
         return DriverOutput(SUBMITTER if mode == "SidecarMode" else "", log_of=log_of)
 
+    ray_version = staticmethod(ray_version)
     begun = staticmethod(state.begun)
     refusal = staticmethod(state.refusal)
     read = staticmethod(state.read)
