@@ -66,10 +66,10 @@ USAGE = {
         "error: Invalid value for '--seeds': expected a whole number (see: spotladder simulate --help)\n"
     ),
     ("simulate", "--seeds", "0"): (
-        "error: Invalid value for '--seeds': expected 1 or more (see: spotladder simulate --help)\n"
+        "error: Invalid value for '--seeds': expected a number, 1 or more (see: spotladder simulate --help)\n"
     ),
     ("plan", "--hours", "2000000", "job.yaml"): (
-        "error: Invalid value for '--hours': expected 1000000 or less (see: spotladder plan --help)\n"
+        "error: Invalid value for '--hours': expected a number, 1000000 or less (see: spotladder plan --help)\n"
     ),
     ("cost", "--hours", "5"): "error: Missing option '--spot-fraction' (see: spotladder cost --help)\n",
     ("validate", "-o", "xml", "f"): (

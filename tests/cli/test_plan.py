@@ -236,7 +236,7 @@ def test_what_if_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
 
 def test_a_duration_without_unit_is_refused_without_simulated_runs_too(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, "--restart", "3")
-    assert (answer.code, answer.err) == (2, "error: --restart: '3' is not a duration: write 3s\n")
+    assert (answer.code, answer.err) == (2, "error: --restart: '3' has no unit: write 3h, 3m or 3s\n")
 
 
 @pytest.mark.parametrize(

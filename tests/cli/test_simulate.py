@@ -145,10 +145,11 @@ def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
     [
         (("--policy", "orderd"), "error: --policy: no policy is called 'orderd'"),
         (("--deadline", "5h"), "--deadline: expected at least the work (6 h), got 5 h"),
+        (("--deadline", "8"), "--deadline: '8' has no unit: write 8h, 8m or 8s"),
         (("--deadline", "2 days"), "--deadline: '2 days' is not a duration: write 48h"),
         (("--deadline", "400h"), "zone.json: lasts 20.33 h (expected 400 h or more"),
-        (("--hours", "nan"), "Invalid value for '--hours': expected 1000000 or less"),
-        (("--hours", "1e9"), "Invalid value for '--hours': expected 1000000 or less"),
+        (("--hours", "nan"), "Invalid value for '--hours': expected a number, 1000000 or less"),
+        (("--hours", "1e9"), "Invalid value for '--hours': expected a number, 1000000 or less"),
         (("--commit-interval", "0s"), "--commit-interval: expected more than 0 s"),
         (("--polarity", "up"), "--polarity: expected available or preempted, got 'up'"),
         (("--plot", "costs.txt"), "--plot: write a file name that ends with .png or .svg"),

@@ -199,8 +199,8 @@ def _give_up_output() -> None:
 _EXPECTED = (
     (r"Input should be a valid number\b.*", "expected a plain number"),
     (r"Input should be a valid integer\b.*", "expected a whole number"),
-    (r"Input should be greater than or equal to (\S+)", r"expected \1 or more"),
-    (r"Input should be less than or equal to (\S+)", r"expected \1 or less"),
+    (r"Input should be greater than or equal to (\S+)", r"expected a number, \1 or more"),
+    (r"Input should be less than or equal to (\S+)", r"expected a number, \1 or less"),
 )
 """Messages of the library for invalid values of options, and those that users see."""
 
