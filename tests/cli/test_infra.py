@@ -6,9 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spotladder.cli.infra.applying import finish
+from spotladder.errors import EnvironmentFailure
 from tests.cli.terminal import call
 from tests.topology.builders import FLEET
 
@@ -156,8 +159,6 @@ def test_validate_loads_no_package_of_a_cloud(fleet: Path) -> None:
 
 
 def test_an_interrupt_is_the_result_of_its_cluster(capsys: Capture) -> None:
-    from spotladder.cli.infra.applying import finish
-
     def interrupted() -> None:
         raise KeyboardInterrupt
 
@@ -168,6 +169,38 @@ def test_an_interrupt_is_the_result_of_its_cluster(capsys: Capture) -> None:
     rows = [line.split(maxsplit=1) for line in printed.out.splitlines()[1:]]
     assert rows == [["east", "gone"], ["west", "interrupted"], ["lab", "not begun"]]
     assert printed.err == "cluster west: interrupted: run the same command again to continue\n"
+
+
+class StackWithState:
+    """A stack with one resource in its state."""
+
+    def addresses(self) -> list[str]:
+        return ["aws_vpc.vpc"]
+
+
+@pytest.mark.parametrize(
+    ("stack", "result", "remedy"),
+    [
+        (None, "failed", "run the same command again to continue"),
+        (
+            StackWithState(),
+            "failed with 1 resources in the state",
+            "completed changes are in the state: run the same command again to continue",
+        ),
+    ],
+)
+def test_only_a_cluster_with_a_stack_has_changes_in_the_state(
+    stack: Any, result: str, remedy: str, capsys: Capture
+) -> None:
+    def fails() -> None:
+        raise EnvironmentFailure("cluster west: no answer")
+
+    tasks: Any = [("east", lambda: None, StackWithState()), ("west", fails, stack)]
+    with pytest.raises(EnvironmentFailure) as raised:
+        finish(tasks, done="gone")
+    assert str(raised.value) == f"cluster west: no answer\n{remedy}"
+    rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows == [["east", "gone"], ["west", result]]
 
 
 def test_plan_prints_the_costs_of_clusters_and_tiers(capsys: Capture, fleet: Path) -> None:

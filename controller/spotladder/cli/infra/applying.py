@@ -158,7 +158,9 @@ def finish(tasks: Sequence[tuple[str, Callable[[], None], TerraformStack | None]
             print_table(("Cluster", "Result"), list(results.items()))
     if errors:
         lines = "\n".join(str(error) for error in errors)
-        raise EnvironmentFailure(f"{lines}\ncompleted changes are in the state: run the same command again to continue")
+        recorded = any(stack is not None and results[name].startswith("failed") for name, _, stack in tasks)
+        kept = "completed changes are in the state: " if recorded else ""
+        raise EnvironmentFailure(f"{lines}\n{kept}run the same command again to continue")
 
 
 def _held(stack: TerraformStack | None) -> str:
