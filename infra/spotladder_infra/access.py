@@ -22,9 +22,10 @@ from spotladder_infra.topology.fleet import Fleet
 
 
 def target(fleet: Fleet, cluster: Cluster, state: Path) -> KubeContext:
-    """The user's kubeconfig for a cluster that exists; for one that was created, a kubeconfig below `state`.
+    """The context of a cluster: in the user's kubeconfig for cloud `existing` and `kind`, else in one below `state`.
 
-    The kubeconfig that is written holds an address and the cloud's own program for tokens, and no credentials.
+    This function writes the kubeconfig below `state`. It has the address of the API server and the command that prints
+    a token, and no credentials.
 
     Raises:
         EnvironmentFailure: The cloud does not know the cluster, or does not respond.

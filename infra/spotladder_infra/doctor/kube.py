@@ -52,7 +52,7 @@ def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult
         if names:
             yield CheckResult(cluster.name, check, Status.OK, f"{len(names)} with {chosen}")
         else:
-            fix = "label nodes, or correct the selectors; none is needed yet where an autoscaler makes them"
+            fix = "label nodes or correct the selectors; ignore this if an autoscaler creates the nodes"
             yield CheckResult(cluster.name, check, Status.WARNING, f"no node has {chosen}", fix)
 
 

@@ -97,7 +97,9 @@ def name_lengths(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
             message = f"has {len(cluster.name)} characters (expected at most {longest} on {cluster.cloud}): shorten it"
             yield FleetFinding(("spec", "clusters", index, "name"), message)
         if not cluster.name[0].isalpha():
-            yield FleetFinding(("spec", "clusters", index, "name"), "must begin with a letter")
+            yield FleetFinding(
+                ("spec", "clusters", index, "name"), f"{quoted(cluster.name)} does not begin with a letter: rename it"
+            )
 
 
 def tags(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
@@ -172,12 +174,16 @@ def zones(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         path = ("spec", "clusters", index)
         region = cluster.region or ""
         if not regions.is_region(cluster.cloud, region):
-            yield FleetFinding((*path, "region"), f"{quoted(region)} is not a region of {cluster.cloud}")
+            example = next(iter(regions.ZONES[cluster.cloud]))
+            yield FleetFinding(
+                (*path, "region"),
+                f"{quoted(region)} is not a region of {cluster.cloud} (expected one like {example}): correct it",
+            )
             continue
         for place, zone in enumerate(cluster.zones):
             yield from _zone(cluster.cloud, region, zone, (*path, "zones", place))
         if cluster.cloud is Cloud.AWS and cluster.zones and len(set(cluster.zones)) < 2:
-            yield FleetFinding((*path, "zones"), "has one zone: the EKS control plane needs at least two")
+            yield FleetFinding((*path, "zones"), "has one zone: the EKS control plane needs at least two; add one")
         chosen = zones_of(cluster)
         if not chosen:
             near = closest(region, regions.ZONES[cluster.cloud], cutoff=0.8)
@@ -308,13 +314,18 @@ def _ranges(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
     yield "services", "services", service_range_of(cluster)
 
 
+def _zones_of(cloud: str, region: str) -> str:
+    known = regions.ZONES[cloud].get(region)
+    return f"choose one of {', '.join(known)}" if known else f"choose a zone of {region}"
+
+
 def _zone(cloud: str, region: str, zone: str, path: Path) -> Iterator[FleetFinding]:
     found = regions.region_of(cloud, zone)
     known = regions.ZONES[cloud].get(region)
     if found is None:
-        yield FleetFinding(path, f"{quoted(zone)} is not a zone of {cloud}")
+        yield FleetFinding(path, f"{quoted(zone)} is not a zone of {cloud}: {_zones_of(cloud, region)}")
     elif found != region:
         yield FleetFinding(path, f"{quoted(zone)} is in {found}, not in {region}: choose a zone of {region}")
     elif known is not None and zone not in known:
-        message = f"{quoted(zone)} does not exist (expected {', '.join(known)}; table of {regions.AS_OF})"
+        message = f"{quoted(zone)} does not exist (table of {regions.AS_OF}): {_zones_of(cloud, region)}"
         yield FleetFinding(path, message)

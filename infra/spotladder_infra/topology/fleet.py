@@ -51,7 +51,14 @@ class Bucket(Record):
             message = f"is in {location}: Cloud Storage needs a key in {self.region}, where the bucket is; choose one"
             raise several([Finding(("kmsKey",), message)])
         if self.replicate_to == self.region:
-            raise several([Finding(("replicateTo",), "must be another region than the bucket's own")])
+            raise several(
+                [
+                    Finding(
+                        ("replicateTo",),
+                        "must be another region than the bucket's own: choose another one, or remove it",
+                    )
+                ]
+            )
         return self
 
 
