@@ -159,6 +159,19 @@ def good(begun: Begun, tmp_path: Path) -> Iterator[Lab]:
 
 pytestmark = pytest.mark.timeout(600)
 
+
+def results(printed: str) -> dict[str, str]:
+    """The table at the end of a rollout: the result of each cluster."""
+    lines = [line.split(maxsplit=1) for line in printed.splitlines()]
+    return {words[0]: words[1] for words in lines[lines.index(["CLUSTER", "RESULT"]) + 1 :] if words[0] in GOOD}
+
+
+def records(lab: Lab, cluster: str) -> Any:
+    """The recorded rollouts of a cluster."""
+    found = lab.cluster(cluster).state["objects"]["configmap/spotladder-system/spotladder-rollout"]
+    return json.loads(found["data"]["good"])
+
+
 GOOD = {
     "east": {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 1},
     "west": {"spotladder-pools": 1, "kuberay-operator": 1, "spotladder": 1},
@@ -179,8 +192,11 @@ def test_the_first_rollout_goes_in_waves(begun: Begun) -> None:
 
 
 def test_no_change_then_drift_then_rollback(good: Lab) -> None:
-    good.run("rollout")
+    before = records(good, "east")
+    printed = good.run("rollout")
     assert good.versions() == GOOD, "a rollout without a change changes nothing"
+    assert results(printed) == {"east": "unchanged", "west": "unchanged"}
+    assert records(good, "east") == before, "it keeps the time of the rollout that installed the releases"
 
     good.change("west", drift=["kuberay-operator"])
     assert "Deployment/kuberay-operator" in good.run("drift", code=1)
@@ -193,7 +209,8 @@ def test_no_change_then_drift_then_rollback(good: Lab) -> None:
     good.run("drift")
 
     good.write(values={"controller": {"replicaCount": 3}})
-    good.run("rollout", "--target", "east")
+    printed = good.run("rollout", "--target", "east")
+    assert results(printed) == {"east": "good"}
     assert good.versions()["east"]["spotladder"] == 2
     good.run("rollback", "--target", "east")
     east = good.cluster("east").state["releases"]
@@ -252,6 +269,12 @@ def test_the_first_failure_stops_the_rollout_and_the_same_command_continues(lab:
     assert "ErrImageNeverPull: r:typo" in printed
     assert "west  crds" not in printed
     assert lab.versions()["west"] == {}
+    assert results(printed) == {"east": "failed", "west": "not begun"}
+    assert "rollback" not in printed, "there is nothing to go back to"
+    assert printed.endswith(
+        "error: correct the cause and run the same command again to continue; "
+        "spotladder infra status --target east shows what is installed\n"
+    )
     assert "(none was good yet): correct the fleet file" in lab.run("rollback", "--target", "east", code=5)
     lab.write()
     lab.run("rollout")
@@ -270,7 +293,8 @@ def test_a_failed_canary_is_rolled_back(good: Lab) -> None:
     jobset = good.folder / "charts" / "jobset"
     jobset.mkdir()
     (jobset / "Chart.yaml").write_text("name: jobset\nversion: 0.12.0\n")
-    good.run("rollout", code=5)
+    printed = good.run("rollout", code=5)
+    assert printed.endswith("or restore the last good rollout: spotladder infra rollback --target east\n")
     assert good.versions()["east"]["jobset"] == 1
     good.change("east", drift=["spotladder"])
     printed = good.run("rollback", "--target", "east")
@@ -311,7 +335,24 @@ def test_ctrl_c_prints_how_to_continue(good: Lab) -> None:
 
 def test_an_upgrade_needs_a_good_rollout(lab: Lab) -> None:
     assert "hold nodes" in lab.run("upgrade")
-    assert "has no good rollout yet" in lab.run("upgrade", "--apply", code=5)
+    printed = lab.run("upgrade", "--apply", code=5)
+    assert "cluster east has no good rollout yet: run spotladder infra rollout --target east first" in printed
+    assert "the same command" not in printed, "it would fail again"
+
+
+def test_a_rollback_records_the_crds_that_stay(good: Lab) -> None:
+    """`drift` prints the recorded version of CRDs that differ from the chart."""
+    chart = good.folder / "charts" / "kuberay-operator" / "Chart.yaml"
+    chart.write_text(chart.read_text().replace("1.6.1", "v1.6.1"))
+    good.write(values={"kuberay": {"image": {"tag": "typo"}}})
+    good.run("rollout", "--target", "east", code=5)
+    good.run("rollback", "--target", "east")
+    (now,) = [version for name, version, _ in records(good, "east")[-1]["crds"] if name == "kuberay-operator"]
+    assert now == "v1.6.1", "the newer CRDs stay"
+    good.write()
+    rows = [line.split() for line in good.run("preview", "--target", "east").splitlines()]
+    assert ["1", "east", "kuberay", "update"] in [row[:4] for row in rows]
+    assert "crds-kuberay-operator" not in [row[2] for row in rows if len(row) > 2], "they are installed"
 
 
 def test_an_upgrade_holds_the_nodes(good: Lab) -> None:

@@ -20,7 +20,7 @@ from spotladder_infra.rollout import automation, engine
 from spotladder_infra.rollout.changes import details
 from spotladder_infra.rollout.cluster import Desired, program
 from spotladder_infra.rollout.engine import Change
-from spotladder_infra.rollout.provider import CrdsProvider, ReleaseProvider
+from spotladder_infra.rollout.provider import VARIABLE, Context, CrdsProvider, ReleaseProvider
 from spotladder_infra.rollout.record import InstalledRelease
 from spotladder_infra.topology.fleet import Fleet
 
@@ -80,11 +80,27 @@ def test_what_changes_a_release(change: dict[str, str], expected: tuple[bool, li
     assert (found.changes, found.replaces) == expected
 
 
+@pytest.fixture
+def rollout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a provider in a rollout."""
+    monkeypatch.setenv(VARIABLE, Context("", "", {}, 1.0).environment()[VARIABLE])
+
+
+@pytest.mark.usefixtures("rollout")
 def test_drift_is_a_change() -> None:
     drifted = {**OLD, "drift": '["Deployment/a"]'}
     assert ReleaseProvider().diff("a", drifted, OLD).changes
     assert CrdsProvider().diff("a", drifted, OLD).changes
     assert not CrdsProvider().diff("a", OLD, {**OLD, "values": "other"}).changes
+
+
+@pytest.mark.parametrize(("restored", "changes"), [(None, True), ({"a": 1}, False)])
+def test_a_rollback_changes_no_crds(
+    restored: dict[str, int] | None, changes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, Context("", "", {}, 1.0, restored).environment()[VARIABLE])
+    assert CrdsProvider().diff("a", {**OLD, "version": "1.1.0"}, OLD).changes is changes
+    assert ReleaseProvider().diff("a", {**OLD, "version": "1.1.0"}, OLD).changes
 
 
 @pytest.mark.parametrize(

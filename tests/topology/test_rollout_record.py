@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from spotladder_infra.rollout.record import Good, InstalledRelease, digest_of, target
+from spotladder_infra.kubecontext import KubeContext
+from spotladder_infra.rollout.record import Good, InstalledRelease, add, digest_of, read, target
+from spotladder_infra.rollout.tools import Object, Tools
 
 
 def good(at: str, **revisions: int) -> Good:
@@ -35,6 +38,45 @@ def test_the_newest_good_rollout_that_differs_from_the_running_one(
     goods: list[Good], live: dict[str, int], expected: Good | None
 ) -> None:
     assert target(goods, live) == expected
+
+
+class RecordCluster(Tools):
+    """A fake cluster that keeps one ConfigMap."""
+
+    def __init__(self) -> None:
+        super().__init__(KubeContext("/nowhere", "lab"))
+        object.__setattr__(self, "objects", [])
+
+    objects: list[Object]
+
+    def get(self, *arguments: str) -> Object | None:
+        assert arguments[0] == "configmap"
+        return self.objects[-1] if self.objects else None
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> str:
+        assert arguments[0] == "apply"
+        assert given is not None
+        self.objects.append(json.loads(given))
+        return ""
+
+
+NEWER_CRDS = replace(FIRST, at="2", crds=(("a", "1.1.0", "d"),))
+
+
+@pytest.mark.parametrize(
+    ("found", "new", "recorded"),
+    [
+        (SECOND, True, [FIRST, SECOND]),
+        (replace(FIRST, at="2"), False, [FIRST]),
+        (replace(FIRST, at="2", smoke=True), False, [replace(FIRST, smoke=True)]),
+        (NEWER_CRDS, True, [NEWER_CRDS]),
+    ],
+)
+def test_a_rollout_without_a_change_keeps_the_earlier_time(found: Good, new: bool, recorded: list[Good]) -> None:
+    tools = RecordCluster()
+    assert add(tools, FIRST) is True
+    assert add(tools, found) is new
+    assert read(tools) == recorded
 
 
 def test_revisions_are_by_release() -> None:

@@ -39,6 +39,14 @@ class Desired:
 
 
 @dataclass(frozen=True, slots=True)
+class Installed:
+    """The state of a cluster after a run of the engine, and whether that run changed the cluster."""
+
+    good: Good
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutSite:
     """The working folders of a fleet's rollout on this machine. `folder` has the charts of clusters without internet
     access."""
@@ -134,8 +142,8 @@ class ClusterPlatform:
         final = {change.resource: change for change in resources(made) if change.operation != "refresh"}
         return list(final.values())
 
-    def apply(self, timeout: float, report: Report) -> Good:
-        """Installs the releases in the fleet file. Returns the installed state. Raises EnvironmentFailure."""
+    def apply(self, timeout: float, report: Report) -> Installed:
+        """Installs the releases in the fleet file. Raises EnvironmentFailure."""
         desired, paths = self.desired()
         return self._apply(desired, self._stack(paths, timeout), report)
 
@@ -147,15 +155,18 @@ class ClusterPlatform:
         report: Report,
     ) -> Good:
         """Installs these releases and CRDs, with the charts of this machine for what changes."""
-        return self._apply(Desired(crds, listed), self._stack(self.desired()[1], timeout), report)
+        return self._apply(Desired(crds, listed), self._stack(self.desired()[1], timeout), report).good
 
     def restore(self, good: Good, timeout: float, report: Report) -> Good:
-        """Restores a good rollout from Helm's history, and removes the releases that it did not have."""
+        """Restores a good rollout from Helm's history, and removes the releases that it did not have. CRDs stay.
+
+        The result names the CRDs that the cluster has, which may be newer than those of the good rollout.
+        """
         live = {name: int(entry["revision"]) for name, entry in releases(self.tools).items()}
         # All of them: a release at its good revision may have been changed by hand, and is applied again from there.
         known = {name: revision for name, revision in good.revisions.items() if name in live}
         paths = self.desired()[1] if len(known) < len(good.revisions) else {}
-        made = self._apply(Desired(good.crds, good.releases), self._stack(paths, timeout, known), report)
+        made = self._apply(Desired(good.crds, good.releases), self._stack(paths, timeout, known), report).good
         for step in plan(self.place.fleet, self.cluster).steps:
             component = step.component
             if component.release in live and component.release not in good.revisions:
@@ -168,22 +179,32 @@ class ClusterPlatform:
         """Removes the stack from the state, after everything in it was uninstalled."""
         self._stack({}).remove()
 
-    def _apply(self, desired: Desired, stack: PulumiStack, report: Report) -> Good:
+    def _apply(self, desired: Desired, stack: PulumiStack, report: Report) -> Installed:
         versions = {entry.resource: entry.version for entry in desired.releases}
         versions |= {f"{CRDS}{name}": version for name, version, _ in desired.crds}
+        changed: list[str] = []
+        crds = {name: (name, version, digest) for name, version, digest in desired.crds}
 
         def begins(change: Change) -> None:
             if change.resource in versions and change.operation in _DOING:
                 report(change.resource, _DOING[change.operation], versions[change.resource])
 
         def done(change: Change) -> None:
-            if change.resource in versions and change.operation in (*_DOING, "same"):
+            if change.resource not in versions:
+                return
+            if change.operation == "same" and (chart := change.resource.removeprefix(CRDS)) in crds:
+                versions[change.resource] = change.old["version"]
+                crds[chart] = (chart, change.old["version"], change.old["digest"])
+            if change.operation in _DOING:
+                changed.append(change.resource)
+            if change.operation in (*_DOING, "same"):
                 report(change.resource, "ready", versions[change.resource])
 
         stack.up(program(desired), Watcher(begins, done, _failed(report)))
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
-        return Good("", smoke=False, releases=installed, crds=desired.crds)
+        good = Good("", smoke=False, releases=installed, crds=tuple(crds.values()))
+        return Installed(good, bool(changed))
 
     def _stack(
         self, paths: dict[str, str], timeout: float = 600.0, restore: dict[str, int] | None = None

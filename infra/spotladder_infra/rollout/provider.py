@@ -118,7 +118,6 @@ class CrdsProvider(ResourceProvider):
     def _changed(self, props: Properties) -> Properties:
         context = _context()
         if context.restore is not None:
-            # A rollback leaves CRDs as they are: stored objects may have fields that only the newer ones know.
             return {"names": "[]", "drift": "[]"}
         with _one_line():
             names = crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
@@ -137,7 +136,10 @@ class CrdsProvider(ResourceProvider):
         return ReadResult(id_, {**props, "drift": json.dumps(found), "equal": None if found else fingerprint})
 
     def diff(self, _id: str, _olds: Properties, _news: Properties) -> DiffResult:
-        """A changed version or digest, or drift."""
+        """A changed version or digest, or drift. None in a rollback, which leaves CRDs as they are: stored objects may
+        have fields that only the newer ones know. The state keeps the version that the cluster has."""
+        if _context().restore is not None:
+            return DiffResult(changes=False)
         return _difference(_olds, _news, ("version", "digest"), replace=("chart",))
 
     def delete(self, _id: str, _props: Properties) -> None:

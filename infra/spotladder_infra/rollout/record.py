@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spotladder_infra.rollout.components import SYSTEM
@@ -70,12 +70,21 @@ def write(tools: Tools, goods: list[Good]) -> None:
     )  # fmt: skip
 
 
-def add(tools: Tools, good: Good) -> None:
-    """A good rollout; one with the same revisions as the newest replaces it."""
+def add(tools: Tools, good: Good) -> bool:
+    """Records a good rollout; one with the same revisions as the newest replaces it.
+
+    Returns whether the cluster was not recorded as good in this state before. If it was, the earlier time stays.
+    """
     known = read(tools)
-    if known and known[-1].revisions == good.revisions:
+    newest = known[-1] if known else None
+    if newest is not None and (newest.releases, newest.crds) == (good.releases, good.crds):
+        if good.smoke and not newest.smoke:
+            write(tools, [*known[:-1], replace(newest, smoke=True)])
+        return False
+    if newest is not None and newest.revisions == good.revisions:
         known.pop()
     write(tools, [*known, good])
+    return True
 
 
 def digest_of(goods: list[Good], chart: str, version: str) -> str:

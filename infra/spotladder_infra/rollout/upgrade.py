@@ -60,6 +60,15 @@ EMPTY = ": Empty/"
 """Part of the message of that Event for a node without pods: `Disrupting Node: Empty/Delete`."""
 
 
+class NoGoodRollout(EnvironmentFailure):
+    """An upgrade begins with a cluster in which a rollout was good."""
+
+    def __init__(self, cluster: str) -> None:
+        super().__init__(
+            f"cluster {cluster} has no good rollout yet: run spotladder infra rollout --target {cluster} first"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class UpgradeStage:
     """A stage of an upgrade. `gate` is the requirement for its begin, `by` the command or component that performs
@@ -162,9 +171,7 @@ def upgrade(platform: ClusterPlatform, home: Tools, timeout: float, report: Repo
     platform.check()
     goods = record.read(platform.tools)
     if not goods:
-        raise EnvironmentFailure(
-            f"cluster {platform.cluster.name} has no good rollout yet: run spotladder infra rollout first"
-        )
+        raise NoGoodRollout(platform.cluster.name)
     before, disrupted = attempts(home), disruptions(platform.tools)
     report(POOLS, "holding nodes", "")
     platform.install(_held(goods[-1].releases), goods[-1].crds, timeout, report)

@@ -26,11 +26,15 @@ from spotladder_infra.rollout.tools import Object, Tools
 SMOKE = "smoke job"
 LINK = "link"
 
+RECORD_TIMEOUT = 10.0
+"""Timeout in seconds of a request for the recorded rollouts of a cluster that has failed."""
+
 
 class ClusterOutcome(StrEnum):
-    """The outcome for a cluster."""
+    """The outcome for a cluster. It is unchanged if it was good before and nothing was installed."""
 
     GOOD = "good"
+    UNCHANGED = "unchanged"
     FAILED = "failed"
     UNTOUCHED = "not begun"
 
@@ -39,13 +43,15 @@ class ClusterOutcome(StrEnum):
 class ClusterResult:
     """The outcome of one cluster; `message` says why it failed, or which rollout was restored.
 
-    A failure is `final` when the same command would fail again; its message then has another remedy.
+    A failure is `final` when the same command would fail again; its message then has another remedy. After a failure
+    with `can_go_back`, a rollback has an earlier good rollout to restore.
     """
 
     cluster: str
     outcome: ClusterOutcome
     message: str = ""
     final: bool = False
+    can_go_back: bool = False
 
 
 class NoEarlierRollout(EnvironmentFailure):
@@ -102,18 +108,18 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
             serialized(name, component, state, details)
 
         try:
-            good = platform.apply(options.timeout, report)
+            installed = platform.apply(options.timeout, report)
             if name != place.fleet.spec.home:
                 report(LINK, "installing", "")
                 link.link(home, platform.tools, name)
                 report(LINK, "ready", "")
             proved = _smoke(platform, home, options, report)
-            record.add(platform.tools, replace(good, at=_now(), smoke=proved))
+            new = record.add(platform.tools, replace(installed.good, at=_now(), smoke=proved))
         except SpotladderError as error:
-            return ClusterResult(name, ClusterOutcome.FAILED, str(error))
-        return ClusterResult(name, ClusterOutcome.GOOD)
+            return _failed(name, error)
+        return ClusterResult(name, ClusterOutcome.GOOD if installed.changed or new else ClusterOutcome.UNCHANGED)
 
-    return run_waves(ordered, options.concurrency, one)
+    return _with_rollbacks(place, run_waves(ordered, options.concurrency, one))
 
 
 def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> list[ClusterResult]:
@@ -133,10 +139,10 @@ def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
             proved = _smoke(platform, home, options, report)
             record.add(platform.tools, replace(good, at=_now(), smoke=proved))
         except SpotladderError as error:
-            return ClusterResult(name, ClusterOutcome.FAILED, str(error))
+            return _failed(name, error)
         return ClusterResult(name, ClusterOutcome.GOOD)
 
-    return run_waves(ordered, options.concurrency, one)
+    return _with_rollbacks(place, run_waves(ordered, options.concurrency, one))
 
 
 def run_waves(
@@ -179,17 +185,44 @@ def rollback(place: RolloutSite, options: RolloutOptions, progress: Progress) ->
             message = _back(platform, options.timeout, lambda *change, at=name: progress(at, *change))
             results.append(ClusterResult(name, ClusterOutcome.GOOD, message))
         except SpotladderError as error:
-            final = isinstance(error, NoEarlierRollout)
-            results.append(ClusterResult(name, ClusterOutcome.FAILED, str(error), final))
+            results.append(_failed(name, error))
     return results
 
 
-def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str, str], None]) -> str:
-    goods = record.read(platform.tools)
+def _failed(cluster: str, error: SpotladderError) -> ClusterResult:
+    final = isinstance(error, NoEarlierRollout | held.NoGoodRollout | InvalidSpec)
+    return ClusterResult(cluster, ClusterOutcome.FAILED, str(error), final)
+
+
+def _with_rollbacks(place: RolloutSite, results: Sequence[ClusterResult]) -> list[ClusterResult]:
+    """The results, and for each cluster that failed, whether a rollback has a rollout to restore."""
+
+    def can_go_back(name: str) -> bool:
+        try:
+            platform = ClusterPlatform(place, place.fleet.cluster(name))
+            return _target(platform, Tools(platform.target, RECORD_TIMEOUT))[1] is not None
+        except SpotladderError:
+            return False
+
+    return [
+        replace(found, can_go_back=can_go_back(found.cluster))
+        if found.outcome is ClusterOutcome.FAILED and not found.final
+        else found
+        for found in results
+    ]
+
+
+def _target(platform: ClusterPlatform, tools: Tools) -> tuple[list[record.Good], record.Good | None]:
+    """The recorded rollouts of a cluster, and the one that a rollback restores."""
+    goods = record.read(tools)
     ours = {step.component.release for step in plan(platform.place.fleet, platform.cluster).steps}
     ours |= {name for good in goods for name in good.revisions}
-    live = {name: int(entry["revision"]) for name, entry in releases(platform.tools).items() if name in ours}
-    wanted = record.target(goods, live)
+    live = {name: int(entry["revision"]) for name, entry in releases(tools).items() if name in ours}
+    return goods, record.target(goods, live)
+
+
+def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str, str], None]) -> str:
+    goods, wanted = _target(platform, platform.tools)
     if wanted is None:
         raise NoEarlierRollout(platform.cluster.name, goods[-1].at if goods else "")
     made = platform.restore(wanted, timeout, report)

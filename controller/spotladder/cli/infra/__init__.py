@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from spotladder.cli.infra import access, bootstrap, costs, destroy, doctor, fleet, rollout, stacks
+from spotladder.cli.infra import access, bootstrap, comparison, costs, destroy, doctor, fleet, rollout, stacks, upgrade
 
 app = typer.Typer(add_completion=False)
 
@@ -39,11 +39,11 @@ for _command, _listed in (
     (access.token, "Print a token for a cluster's API server."),
     (destroy.destroy, "Delete the clusters and what belongs to them."),
     (rollout.rollout, "Install or upgrade the components of the clusters."),
-    (rollout.preview, "Show what a rollout would change."),
-    (rollout.status, "Show the version and state of each component."),
-    (rollout.drift, "Find manual changes in the clusters."),
+    (comparison.preview, "Show what a rollout would change."),
+    (comparison.status, "Show the version and state of each component."),
+    (comparison.drift, "Find manual changes in the clusters."),
     (rollout.rollback, "Restore the last good rollout of the clusters."),
-    (rollout.upgrade, "Show or apply the stages of an upgrade."),
+    (upgrade.upgrade, "Show or apply the stages of an upgrade."),
     (fleet.render, "Print the values of the chart spotladder-pools."),
     (fleet.schema, "Print the JSON schema of a fleet file."),
 ):

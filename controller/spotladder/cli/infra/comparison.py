@@ -1,0 +1,143 @@
+"""`spotladder infra preview|status|drift`: compares the clusters of a fleet with the fleet file. Changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from spotladder.cli.infra.options import (
+    FLEET,
+    STATE,
+    CloudOption,
+    ClusterOption,
+    FleetOption,
+    StateOption,
+)
+from spotladder.cli.infra.rollout_site import ChartsOption, inspected, platform_of, raise_failures, rollout_site
+from spotladder.cli.output import Format, OutputOption, print_data, print_table
+
+if TYPE_CHECKING:
+    from spotladder_infra.rollout.cluster import RolloutSite
+    from spotladder_infra.rollout.engine import Change
+    from spotladder_infra.rollout.inspection import ComponentRow
+
+
+def preview(
+    fleet: FleetOption = FLEET,
+    target: ClusterOption = None,
+    cloud: CloudOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+    *,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show what a rollout would change in each cluster. Nothing is changed. Exit code 5 when a cluster cannot be
+    read; the others are shown.
+
+    \b
+    Examples:
+      spotladder infra preview
+      spotladder infra preview --target east --output json
+    """
+    place, targets = rollout_site(fleet, charts, state, target, cloud)
+    from spotladder_infra.rollout.plan import waves
+
+    numbers = {name: number for number, wave in enumerate(waves(place.fleet, tuple(targets)), 1) for name in wave}
+
+    def changes(name: str) -> list[dict[str, str]]:
+        found = platform_of(place, name).preview(lambda *_: None)
+        return [{"wave": str(numbers[name]), "cluster": name, **_described(change)} for change in found]
+
+    entries, failures = inspected(place, list(numbers), changes)
+    if output is Format.TABLE:
+        _print_changes(entries)
+    else:
+        print_data(entries, output)
+    raise_failures(failures)
+
+
+def status(
+    fleet: FleetOption = FLEET,
+    target: ClusterOption = None,
+    cloud: CloudOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+    *,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Show the version of each component in each cluster, and whether it is ready. Exit code 5 if a cluster cannot be
+    read; the others are shown.
+
+    \b
+    Examples:
+      spotladder infra status
+      spotladder infra status --target east --output json
+    """
+    place, targets = rollout_site(fleet, charts, state, target, cloud)
+    rows, failures = _components(place, targets, compare=False)
+    _print_rows(rows, output)
+    raise_failures(failures)
+
+
+def drift(
+    fleet: FleetOption = FLEET,
+    target: ClusterOption = None,
+    cloud: CloudOption = None,
+    charts: ChartsOption = None,
+    state: StateOption = STATE,
+    *,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Find manual changes in the clusters. Exit code 1 if there is a difference; a rollout undoes it.
+
+    \b
+    Examples:
+      spotladder infra drift
+      spotladder infra drift --target east --output json
+    """
+    place, targets = rollout_site(fleet, charts, state, target, cloud)
+    rows, failures = _components(place, targets, compare=True)
+    _print_rows(rows, output)
+    raise_failures(failures)
+    if not all(row.up_to_date for row in rows):
+        raise typer.Exit(1)
+
+
+def _components(place: RolloutSite, targets: list[str], *, compare: bool) -> tuple[list[ComponentRow], list[str]]:
+    from spotladder_infra.rollout.inspection import inspect
+
+    names = [entry.name for entry in place.fleet.spec.clusters if not targets or entry.name in targets]
+    return inspected(place, names, lambda name: inspect(platform_of(place, name), compare=compare))
+
+
+def _described(change: Change) -> dict[str, str]:
+    from spotladder_infra.rollout.changes import details
+
+    return {"component": change.resource, "change": change.operation, "details": details(change)}
+
+
+def _print_changes(entries: list[dict[str, str]]) -> None:
+    rows = [
+        (entry["wave"], entry["cluster"], entry["component"], entry["change"], entry["details"])
+        for entry in entries
+        if entry["change"] != "same"
+    ]
+    if rows:
+        print_table(("Wave", "Cluster", "Component", "Change", "Details"), rows)
+    if entries:
+        typer.echo(f"{len(rows)} to change, {len(entries) - len(rows)} unchanged.")
+
+
+def _print_rows(rows: list[ComponentRow], output: Format) -> None:
+    if not rows and output is Format.TABLE:
+        return
+    if output is not Format.TABLE:
+        from dataclasses import asdict
+
+        print_data([{**asdict(row), "drift": list(row.drift)} for row in rows], output)
+        return
+    cells = [
+        (row.cluster, row.component, row.version, row.wanted, row.ready, ", ".join(row.drift) or "–") for row in rows
+    ]
+    print_table(("Cluster", "Component", "Version", "Wanted", "Ready", "Drift"), cells)

@@ -1,0 +1,59 @@
+"""The progress of a rollout, and the result of each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from spotladder.cli.output import print_table
+
+if TYPE_CHECKING:
+    from spotladder.cli.infra.progress import Progress
+    from spotladder_infra.rollout.waves import ClusterResult
+
+
+@contextmanager
+def rollout_progress() -> Iterator[Progress]:
+    """Yields the callback that prints progress. After an interrupt, prints how to continue."""
+    from spotladder.cli.infra.progress import progress
+
+    try:
+        with progress() as show:
+            yield show
+    except KeyboardInterrupt:
+        typer.echo("interrupted: run the same command again to continue", err=True)
+        raise
+
+
+def print_results(results: list[ClusterResult]) -> None:
+    """Prints the result of each cluster. Raises EnvironmentFailure with the remedy if one has failed."""
+    from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.rollout.inspection import failure_of
+    from spotladder_infra.rollout.waves import ClusterOutcome
+
+    failed = [found for found in results if found.outcome is ClusterOutcome.FAILED]
+    notes = {found.cluster: f", {found.message}" for found in results if found.message and found not in failed}
+    print_table(("Cluster", "Result"), [(at.cluster, f"{at.outcome}{notes.get(at.cluster, '')}") for at in results])
+    if failed:
+        lines = [failure_of(found.cluster, found.message) for found in failed]
+        raise EnvironmentFailure("\n".join([*lines, *_remedies(failed)]))
+
+
+def _remedies(failed: list[ClusterResult]) -> list[str]:
+    """The remedy of the failures whose message has none of its own."""
+    open_failures = [found for found in failed if not found.final]
+    if not open_failures:
+        return []
+    again = "correct the cause and run the same command again to continue"
+    earlier = [found.cluster for found in open_failures if found.can_go_back]
+    if earlier:
+        return [f"{again}, or restore the last good rollout: spotladder infra rollback{_targets(earlier)}"]
+    shown = _targets([found.cluster for found in open_failures])
+    return [f"{again}; spotladder infra status{shown} shows what is installed"]
+
+
+def _targets(clusters: list[str]) -> str:
+    return "".join(f" --target {name}" for name in clusters)

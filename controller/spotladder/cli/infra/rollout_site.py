@@ -1,0 +1,98 @@
+"""The fleet file of a rollout: the chosen clusters, their working directories and the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from spotladder.cli.infra.options import read, targets_of
+
+if TYPE_CHECKING:
+    from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
+    from spotladder_infra.rollout.waves import RolloutOptions
+    from spotladder_infra.topology.fleet import Fleet
+
+Row = TypeVar("Row")
+ChartsOption = Annotated[
+    Path | None, typer.Option("--charts", help="Folder with the charts, instead of their public repositories.")
+]
+
+
+def rollout_site(
+    path: Path,
+    charts: Path | None,
+    state: Path,
+    target: list[str] | None,
+    cloud: str | None,
+    *,
+    canary: list[str] | None = None,
+) -> tuple[RolloutSite, list[str]]:
+    """The working directories of the rollout and the names of the chosen clusters; empty for all clusters.
+
+    Raises:
+        InvalidSpec: A cluster or the cloud is unknown.
+        EnvironmentFailure: A program or a package is missing.
+    """
+    from spotladder_infra.packages import require_packages
+    from spotladder_infra.rollout.tools import require
+
+    fleet = read(path, warn=True).fleet
+    targets = targets_of(fleet, target, cloud)
+    for name in canary or ():
+        fleet.cluster(name)
+    if canary:
+        rollout = fleet.spec.rollout.model_copy(update={"canary": canary})
+        fleet = fleet.model_copy(update={"spec": fleet.spec.model_copy(update={"rollout": rollout})})
+    require("pulumi", "helm", "kubectl")
+    require_packages("pulumi")
+    folder = charts
+    if folder is None and fleet.spec.platform.charts:
+        folder = path.parent / fleet.spec.platform.charts
+    from spotladder_infra.rollout.cluster import RolloutSite
+
+    return RolloutSite(fleet, state, folder), targets
+
+
+def rollout_options(
+    fleet: Fleet, path: Path, targets: list[str], *, concurrency: int | None, smoke: bool
+) -> RolloutOptions:
+    """The options in the fleet file at `path`, for these clusters. Raises InvalidSpec if the smoke job is invalid."""
+    from spotladder_infra.rollout import smoke as smoke_job
+    from spotladder_infra.rollout.waves import RolloutOptions
+
+    asked = fleet.spec.rollout
+    document = smoke_job.read(path.parent / asked.smoke.job) if smoke and asked.smoke else None
+    return RolloutOptions(
+        targets=tuple(targets),
+        concurrency=concurrency or asked.concurrency,
+        timeout=asked.timeout,
+        smoke=document,
+        smoke_timeout=asked.smoke.timeout if asked.smoke else 0.0,
+    )
+
+
+def platform_of(place: RolloutSite, name: str) -> ClusterPlatform:
+    """The platform layer of the cluster with this name."""
+    from spotladder_infra.rollout.cluster import ClusterPlatform
+
+    return ClusterPlatform(place, place.fleet.cluster(name))
+
+
+def inspected(
+    place: RolloutSite, names: Sequence[str], inspect_one: Callable[[str], Iterable[Row]]
+) -> tuple[list[Row], list[str]]:
+    """The rows of the clusters, and one line for each cluster that cannot be read."""
+    from spotladder_infra.rollout.inspection import inspect_all
+
+    return inspect_all(names, place.fleet.spec.rollout.concurrency, inspect_one)
+
+
+def raise_failures(failures: list[str]) -> None:
+    """Raises EnvironmentFailure with these lines, if there are any."""
+    from spotladder.errors import EnvironmentFailure
+
+    if failures:
+        raise EnvironmentFailure("\n".join(failures))
