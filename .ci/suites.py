@@ -93,7 +93,6 @@ FORECASTS = (
     "controller/spotladder/cli/simulation.py",
     "controller/spotladder/cli/tier_facts.py",
     "controller/spotladder/cli/what_if.py",
-    "controller/spotladder/cli/written_files.py",
     "controller/spotladder/planner",
     "controller/spotladder/sim",
 )

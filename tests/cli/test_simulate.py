@@ -152,7 +152,7 @@ def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
         (("--hours", "1e9"), "Invalid value for '--hours': expected a number, 1000000 or less"),
         (("--commit-interval", "0s"), "--commit-interval: expected more than 0 s"),
         (("--polarity", "up"), "--polarity: expected available or preempted, got 'up'"),
-        (("--plot", "costs.txt"), "--plot: write a file name that ends with .png or .svg"),
+        (("--plot", "costs.txt"), "--plot: must be a file name that ends with .png or .svg"),
         (("--world", "world.yaml"), "--world: goes with --job"),
         (("--seeds", "0"), "--seeds"),
         (("--trace", "nowhere.json"), "nowhere.json: cannot be read"),

@@ -139,6 +139,7 @@ def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
     amounts = {each.key: each.cost for each in compared_costs(facts)}
     assert amounts["blended"] == pytest.approx(estimate(scenario).cost * 2.82)
     assert amounts["on-demand-uninterrupted"] == pytest.approx(83 / 3600 * 2.82, rel=0.02)
+    assert amounts["on-demand-formula"] == pytest.approx(scenario.hours * 2.82)
     assert amounts["paid"] == facts.spent
     assert next(iter(amounts)) == "paid"
 

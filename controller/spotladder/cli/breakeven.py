@@ -6,18 +6,18 @@ import math
 from pathlib import Path
 from typing import Any
 
+from spotladder.cli.written_files import check_file, check_format
 from spotladder.core.cost import Accounting, CostScenario, break_even
-from spotladder.errors import EnvironmentFailure, InvalidSpec, not_written
+from spotladder.errors import EnvironmentFailure, not_written
 
-FORMATS = (".png", ".svg")
 _POINTS = 200
 _HIGHEST_PERCENT = 500.0
 
 
 def draw(file: Path, scenario: CostScenario, accounting: Accounting) -> None:
     """Write the curve of `accounting` with the scenario as a point. Raises InvalidSpec, EnvironmentFailure."""
-    if file.suffix.lower() not in FORMATS:
-        raise InvalidSpec(f"must be a file name that ends with .png or .svg, not {file.name!r}", path="--plot")
+    check_format("--plot", file)
+    check_file("--plot", file)
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg

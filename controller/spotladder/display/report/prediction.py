@@ -123,10 +123,11 @@ def compared_costs(facts: Facts) -> ComparedCosts:
     by_commits = uninterrupted_usd(facts.spec, facts.state)  # The figure of status, the live view and the controller.
     cost = scenario.hours * run.price if by_commits is None else by_commits
     uninterrupted = ComparedCost(ON_DEMAND, "on-demand, uninterrupted", cost)
+    closed = ComparedCost("on-demand-formula", "formula: on-demand, T × price", scenario.hours * run.price)
     note = (
         f"The closed formulas use the measured values of this run: T = {span(scenario.hours * HOUR)}, "
         f"α = {percent(scenario.spot_fraction)}, M = {scenario.max_failures}, Δt = {span(scenario.overhead * HOUR)}, "
         f"spot at {percent(1 - scenario.spot_discount)} of the on-demand price. They charge every hour of the run; "
         "the paid cost includes only the hours in which nodes were held."
     )
-    return ComparedCosts((paid, *formulas, uninterrupted, same_nodes), note)
+    return ComparedCosts((paid, *formulas, closed, uninterrupted, same_nodes), note)
