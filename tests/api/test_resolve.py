@@ -178,3 +178,8 @@ def test_the_output_of_kubectl_get_is_accepted(tmp_path: Path) -> None:
 def test_the_idle_budget_of_a_tier_is_converted(tmp_path: Path) -> None:
     text = changed(JOB, ("maxFailures: 3\n", 'maxFailures: 3\n    idleBudget: "0.50"\n'))
     assert [tier.idle_budget for tier in resolved(tmp_path, text).tiers] == [0.5, None]
+
+
+def test_the_probe_of_a_tier_is_converted(tmp_path: Path) -> None:
+    text = changed(JOB, ("maxFailures: 3\n", "maxFailures: 3\n    probe: 1\n"))
+    assert [tier.probe for tier in resolved(tmp_path, text).tiers] == [1, 0]

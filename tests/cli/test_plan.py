@@ -141,6 +141,14 @@ def test_a_what_if_of_the_idle_budget(capsys: Capture, tmp_path: Path) -> None:
     assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["IDLEBUDGET", "0.5", "20"]
 
 
+def test_a_what_if_of_the_probe(capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, *RATE, "--what-if", "spot-a.probe=0,1")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    start = lines.index("What if: spot-a.probe=0,1")
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["PROBE", "0", "1"]
+
+
 def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) -> None:
     options = (*RATE, "--what-if", "spot-a.provisionTimeout=5m,10m", "--seed", "7", "-o", "json")
     first, again = (planned(capsys, tmp_path, *options).out for _ in range(2))
@@ -209,13 +217,17 @@ def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:
     [
         (
             "spot-a",
-            "expected TIER.maxFailures=0..10, TIER.provisionTimeout=5m,10m or TIER.idleBudget=0.5,2, got 'spot-a'",
+            (
+                "expected TIER.maxFailures=0..10, TIER.provisionTimeout=5m,10m, TIER.idleBudget=0.5,2 or "
+                "TIER.probe=0,1, got 'spot-a'"
+            ),
         ),
         ("spot-a.price=1", "expected TIER.maxFailures=0..10"),
         ("spot-z.maxFailures=1", "the job has no tier 'spot-z' (expected one of spot-a, on-demand)"),
         ("spot-a.maxFailures=x", "expected 0..10, or numbers from -1 like 0,3,5, got 'x'"),
         ("spot-a.maxFailures=5..1", "expected 1 to 50 values, got 0"),
         ("spot-a.idleBudget=-1", "expected amounts in USD like 0.5,2, got '-1'"),
+        ("spot-a.probe=-1", "expected numbers of workers like 0,1, got '-1'"),
         ("spot-a.maxFailures=0..99", "expected 1 to 50 values, got 100"),
         ("spot-a.provisionTimeout=soon", "'soon'"),
     ],
@@ -304,7 +316,7 @@ def test_a_picture_of_the_plan(capsys: Capture, tmp_path: Path) -> None:
     assert [word for word in ("share of runs", "spot-a.maxFailures=0..2", "Commit interval") if word not in text] == []
     answer = planned(capsys, tmp_path, *RATE, "--plot", "plan.txt")
     assert (answer.code, answer.out) == (2, "")
-    assert "--plot: write a file name that ends with .png or .svg" in answer.err
+    assert "--plot: must be a file name that ends with .png or .svg" in answer.err
 
 
 @pytest.mark.parametrize(

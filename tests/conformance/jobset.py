@@ -48,7 +48,8 @@ class JobSetRig(KubernetesRig):
 
     async def _create_pods(self, jobset: dict[str, Any], restart: int, *, run: bool = False) -> None:
         name = jobset["metadata"]["name"]
-        own = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["metadata"]["labels"]
+        template = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+        own, gates = template["metadata"]["labels"], template["spec"].get("schedulingGates")
         for index in range(WORKERS):
             labels = {
                 **own,
@@ -59,6 +60,8 @@ class JobSetRig(KubernetesRig):
             }
             pod = f"{name}-workers-0-{index}-{restart}"
             spec: dict[str, Any] = {"containers": [{"name": "train", "image": "train"}]}
+            if gates:
+                spec["schedulingGates"] = gates
             if run:
                 spec["nodeName"] = await self._here.node(f"{pod}-node")
             metadata = {"name": pod, "namespace": NAMESPACE, "labels": labels}

@@ -29,6 +29,7 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
+    Ungate,
 )
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
@@ -64,6 +65,9 @@ class KubernetesBackend:
         self._run(self._do(action))
 
     def drain(self, action: Drain) -> None:
+        self._run(self._do(action))
+
+    def ungate(self, action: Ungate) -> None:
         self._run(self._do(action))
 
     def replace(self, action: Replace) -> None:

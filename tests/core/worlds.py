@@ -25,6 +25,7 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
+    Ungate,
     UpdateStrategy,
 )
 from spotladder.core.reasons import Cause
@@ -47,6 +48,7 @@ class Pod:
     drained: bool = False  # an administrator has cordoned its node
     scarce: bool = False  # it waits for a node for a long time
     node: str = ""  # its node in a pool
+    gated: bool = False  # it asks for none
 
     @property
     def leaves(self) -> bool:
@@ -74,6 +76,8 @@ class TrueAttempt:
     hands_over: bool = False
     stands_by: bool = False
     held: bool = False  # it waits until it may take over
+    gated: bool = False  # its new workers ask for no node
+    most_placed: int = 0  # the largest number of its workers that were observed with a node
     leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
     avoids: tuple[str, ...] = ()  # nodes that its pods may not use
 
@@ -128,6 +132,7 @@ class RandomWorld:
     takeovers: int = 0
     shrinks: int = 0
     begun_smaller: int = 0
+    ungated: int = 0
 
     # --- the backend ---
 
@@ -139,7 +144,10 @@ class RandomWorld:
         self.let_go = self.let_go if action.standby else action.attempt
         if self.spec.handover is Handover.WHEN_GONE:
             assert not any(program.runs for program in self.programs.values()), "two programs without a fence"
-        pods = [self._pod(PodRole.HEAD), *(self._pod(PodRole.WORKER) for _ in range(self.spec.workers))]
+        pods = [
+            self._pod(PodRole.HEAD),
+            *(self._pod(PodRole.WORKER, gated=action.gated) for _ in range(self.spec.workers)),
+        ]
         self.programs[action.attempt] = TrueAttempt(
             action.attempt,
             action.tier,
@@ -153,7 +161,21 @@ class RandomWorld:
             stands_by=self.spec.overlap is not None and self.random.random() < 0.8,
             held=action.standby,
             avoids=action.avoids,
+            gated=action.gated,
         )
+
+    def ungate(self, action: Ungate) -> None:
+        program = self.programs.get(action.attempt)
+        if program is None or program.tier in self.cut_off:
+            return
+        workers = [pod for pod in program.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST]
+        for pod in workers:
+            if pod.gated and pod.uid in action.pods:
+                pod.gated = False
+                self.ungated += 1
+        tier = self.spec.tier(program.tier)
+        asking = sum(not pod.gated for pod in workers)
+        assert tier is None or asking <= tier.probe or program.most_placed >= tier.probe, "the probe asks first"
 
     def drain(self, action: Drain) -> None:
         program = self.programs.get(action.attempt)
@@ -235,10 +257,10 @@ class RandomWorld:
         pool = [f"{program.tier}-{index}" for index in range(self.pool)]
         return [node for node in pool or [""] if node not in program.avoids]
 
-    def _pod(self, role: PodRole) -> Pod:
+    def _pod(self, role: PodRole, *, gated: bool = False) -> Pod:
         self.pods_made += 1
         scarce = self.begins_with_all_workers and role is PodRole.WORKER and self.random.random() < 0.5
-        return Pod(f"pod-{self.pods_made}", role, scarce=scarce)
+        return Pod(f"pod-{self.pods_made}", role, scarce=scarce, gated=gated)
 
     def _seen(self, program: TrueAttempt) -> AttemptSeen:
         if self.now < program.unheard_until:
@@ -254,15 +276,23 @@ class RandomWorld:
                 suspect=pod.marked_at is not None and pod.phase is PodPhase.RUNNING,
                 noticed=pod.leaves and pod.phase is PodPhase.RUNNING,
                 notice_ends_at=pod.dies_at,
-                unschedulable=pod.phase is PodPhase.PENDING and (program.tier in self.dry or not self._nodes(program)),
+                unschedulable=(
+                    pod.phase is PodPhase.PENDING
+                    and not pod.gated
+                    and (program.tier in self.dry or not self._nodes(program))
+                ),
+                gated=pod.gated,
                 cause=Cause.MAINTENANCE if pod.drained and pod.dies_at is None else pod.cause,
                 node=pod.node,
-                scheduled=placed,
-                image_pulled=placed,
+                scheduled=placed and not pod.gated,
+                image_pulled=placed and not pod.gated,
                 exit_code=1 if pod.cause is Cause.APP_ERROR else None,
             )
             for pod in program.pods
         )
+        workers = (pod for pod in pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST)
+        nodes = sum(pod.scheduled or pod.phase is PodPhase.RUNNING for pod in workers)
+        program.most_placed = max(program.most_placed, nodes)
         surplus = program.wanted - program.workers if program.hands_over else None
         held = program.all_ready if program.held else None
         size = program.size if program.elastic and program.size else None
@@ -296,6 +326,8 @@ class RandomWorld:
 
     def _live(self, program: TrueAttempt, seconds: float) -> None:
         for pod in program.pods:
+            if pod.gated:
+                continue
             scarce = pod.scarce and self.random.random() < 0.95
             placeable = program.tier not in self.dry | self.slow and not scarce
             if pod.phase is PodPhase.PENDING and placeable and (nodes := self._nodes(program)):
@@ -315,7 +347,7 @@ class RandomWorld:
             if self.random.random() < 0.5:  # KubeRay removes it eventually
                 program.pods.remove(pod)
         while self._workers(program) < program.wanted:
-            program.pods.append(self._pod(PodRole.WORKER))
+            program.pods.append(self._pod(PodRole.WORKER, gated=program.gated))
 
     @staticmethod
     def _mark(pod: Pod) -> None:

@@ -32,6 +32,7 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
+    Ungate,
 )
 from spotladder.core.reasons import Cause
 from spotladder.policies import registry
@@ -134,7 +135,8 @@ class EverySecond:
             running = [pod for other, name in self.tiers.items() if name == tier for pod in self._running(other)]
             staying = [pod for pod in running if pod.uid not in self.gone_at]
             free = max(0, self._nodes(tier, now) - len(staying))
-            pending = [pod.uid for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.PENDING]
+            waiting = [pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.PENDING]
+            pending = [pod.uid for pod in waiting if not pod.gated]
             started = {pod.uid for pod in seen.pods if pod.role is PodRole.HEAD} | set(pending[:free])
             pods = tuple(
                 replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False) if pod.uid in started else pod
@@ -143,7 +145,7 @@ class EverySecond:
             self.backend._attempts[number] = replace(
                 seen, pods=pods, refused=self.reports_shortage and free < len(pending)
             )
-            size = self._size(number, complete=free >= len(pending))
+            size = self._size(number, complete=free >= len(waiting) == len(pending))
             if size and number not in self.programs:
                 self._begin(number, now, size)
             program = self.programs.get(number)
@@ -213,6 +215,9 @@ class EverySecond:
                     self.stood_by.add(action.attempt)
                     self._unhold(action.attempt)
                 self.tiers[action.attempt] = action.tier
+                self._place(now)
+            case Ungate():
+                self.backend.ungate(action)
                 self._place(now)
             case Drain():
                 first = action.attempt not in self.backend.drained

@@ -40,7 +40,7 @@
   verbs: [create, patch, delete, deletecollection]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch, patch, delete]   # patch: send the eviction notice
+  verbs: [list, watch, patch, delete]   # patch: send the eviction notice, let the pods of a probe ask for nodes
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]                        # mark pods of Jobs as failed when their machine is gone

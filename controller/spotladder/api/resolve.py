@@ -78,6 +78,7 @@ def job_spec(
             notice=capacity[tier.capacity_tier].notice,
             queue_timeout=tier.queue_timeout,
             idle_budget=tier.idle_budget,
+            probe=tier.probe,
             fleet=capacity[tier.capacity_tier].fleet,
         )
         for tier in spec.tiers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -32,6 +33,7 @@ from spotladder.api.fields import (
     several,
 )
 from spotladder.api.overlap import OverlapBounds, overlap_problems
+from spotladder.api.ray_workload import RayWorkload, workers_of
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.api.workload import Workload
 from spotladder.api.workload_kinds import enumerated
@@ -94,6 +96,12 @@ class JobTier(Record):
         "nodes are released and the job moves to the next tier. Needs the price of the CapacityTier. Default: no "
         "limit.",
     )
+    probe: Count = Field(
+        default=0,
+        description="Number of workers that must have a node before the others ask for theirs, so that a tier whose "
+        "nodes do not join the cluster, or are reclaimed at once, costs these nodes at most. 0: all workers ask at "
+        "once.",
+    )
     on_insufficient_capacity: Annotated[OnInsufficientCapacity, choice(OnInsufficientCapacity)] = Field(
         default=OnInsufficientCapacity.WAIT,
         description="Reaction to a report of the provisioner that it has no capacity: wait (until provisionTimeout) or "
@@ -116,6 +124,12 @@ class JobTier(Record):
         "False, or where this is not possible, as for a JobSet: the job commits, and a new attempt starts.",
     )
     overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
+
+
+def large_probes(tiers: Sequence[JobTier], workers: int) -> dict[int, str]:
+    """Why the `probe` of these tiers, by index, is wrong for a workload with this number of workers."""
+    limit = f"must be at most the number of workers of the workload, {workers}"
+    return {index: f"{limit}, not {tier.probe}" for index, tier in enumerate(tiers) if tier.probe > workers}
 
 
 class RestartPolicy(Record):
@@ -337,6 +351,13 @@ class TieredJobSpec(Record):
         timeouts = [tier.provision_timeout for tier in self.tiers]
         if self.overlap is not None and (found := overlap_problems(self.overlap, self.handover, timeouts)):
             raise several(found)
+        return self
+
+    @model_validator(mode="after")
+    def _probes_are_parts_of_the_gang(self) -> TieredJobSpec:
+        ray = self.workload.of(RayWorkload)
+        if ray is not None and (found := large_probes(self.tiers, workers_of(ray.template.spec))):
+            raise several([Finding(("tiers", index, "probe"), message) for index, message in found.items()])
         return self
 
     @model_validator(mode="after")

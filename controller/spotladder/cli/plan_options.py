@@ -58,8 +58,8 @@ WhatIfOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TIER.FIELD=VALUES",
-        help="Simulate other values of a tier's maxFailures (0..10 or 0,3,5), provisionTimeout (5m,10m) or idleBudget "
-        "(0.5,2 USD). Repeat it for several fields.",
+        help="Simulate other values of a tier's maxFailures (0..10 or 0,3,5), provisionTimeout (5m,10m), "
+        "idleBudget (0.5,2 USD) or probe (0,1). Repeat it for several fields.",
     ),
 ]
 

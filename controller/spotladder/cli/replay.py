@@ -60,8 +60,8 @@ def replay(
         typer.Option(
             "--what-if",
             metavar="TIER.FIELD=VALUES",
-            help="Replay with other values of a tier's maxFailures (0..10 or 0,3,5), provisionTimeout (5m,10m) or "
-            "idleBudget (0.5,2 USD).",
+            help="Replay with other values of a tier's maxFailures (0..10 or 0,3,5), provisionTimeout (5m,10m), "
+            "idleBudget (0.5,2 USD) or probe (0,1).",
         ),
     ] = None,
     hours: Annotated[

@@ -23,18 +23,24 @@ class WhatIf:
     values: tuple[tuple[str, float], ...]
 
 
-FIELDS = {"maxFailures": "max_failures", "provisionTimeout": "provision_timeout", "idleBudget": "idle_budget"}
+FIELDS = {
+    "maxFailures": "max_failures",
+    "provisionTimeout": "provision_timeout",
+    "idleBudget": "idle_budget",
+    "probe": "probe",
+}
 """Fields of `core.model.Tier` by the names of the job's fields."""
 
 
 def parsed(text: str, tiers: Sequence[str]) -> WhatIf:
-    """Parse `TIER.maxFailures=0..10`, `TIER.provisionTimeout=5m,10m` or `TIER.idleBudget=0.5,2`, for a job with these
-    tiers. Raises InvalidSpec."""
+    """Parse `TIER.maxFailures=0..10`, `TIER.provisionTimeout=5m,10m`, `TIER.idleBudget=0.5,2` or `TIER.probe=0,1`, for
+    a job with these tiers. Raises InvalidSpec."""
     target, given, values = text.partition("=")
     tier, _, field = target.rpartition(".")
     if not given or field not in FIELDS:
         raise InvalidSpec(
-            f"expected TIER.maxFailures=0..10, TIER.provisionTimeout=5m,10m or TIER.idleBudget=0.5,2, got {text!r}",
+            "expected TIER.maxFailures=0..10, TIER.provisionTimeout=5m,10m, TIER.idleBudget=0.5,2 or TIER.probe=0,1, "
+            f"got {text!r}",
             path="--what-if",
         )
     if tier not in tiers:
@@ -55,6 +61,12 @@ def _numbers(text: str) -> list[tuple[str, float]]:
     return [(part, int(part)) for part in parts]
 
 
+def _counts(text: str) -> list[tuple[str, float]]:
+    if "-" in text:
+        raise InvalidSpec(f"expected numbers of workers like 0,1, got {text!r}", path="--what-if")
+    return _numbers(text)
+
+
 def _amounts(text: str) -> list[tuple[str, float]]:
     parts = text.split(",")
     if not all(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", part) for part in parts):
@@ -69,4 +81,4 @@ def _durations(text: str) -> list[tuple[str, float]]:
         raise InvalidSpec(f"{text!r}: {error}", path="--what-if") from None
 
 
-_PARSERS = {"maxFailures": _numbers, "provisionTimeout": _durations, "idleBudget": _amounts}
+_PARSERS = {"maxFailures": _numbers, "provisionTimeout": _durations, "idleBudget": _amounts, "probe": _counts}

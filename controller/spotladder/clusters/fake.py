@@ -276,12 +276,14 @@ def _merged(before: Any, patch: Any) -> Any:
 
 
 def _operate(body: Any, operation: Mapping[str, Any]) -> None:
-    """One operation of a JSON patch (RFC 6902): `test` or `add`. Raises Invalid."""
+    """One operation of a JSON patch (RFC 6902): `test`, `add` or `remove`. Raises Invalid."""
     *path, last = str(operation["path"]).lstrip("/").split("/")
     for name in path:
         body = body[int(name)] if isinstance(body, list) else body[name]
     if operation["op"] == "add":
         body[last] = deepcopy(operation["value"])
+    elif operation["op"] == "remove":
+        del body[int(last) if isinstance(body, list) else last]
     elif body.get(last) != operation["value"]:
         raise Invalid(422, "Invalid", f"testing value {operation['path']} failed")
 

@@ -23,6 +23,7 @@ from spotladder.core.model import (
     Stage,
     TakeOver,
 )
+from spotladder.core.probing import gated, ungating
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, READY, Situation
 
@@ -48,11 +49,12 @@ def actions(here: Situation) -> tuple[Action, ...]:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
     elif (replacing := _replace(here) or resize(here)) is not None:
         todo.append(replacing)
-    return (*todo, *_standby_actions(here))
+    return (*todo, *ungating(here), *_standby_actions(here))
 
 
 def _launch(here: Situation, attempt: Attempt) -> Launch:
-    return Launch(attempt.number, attempt.tier, attempt.standby, here.state.hangs, attempt.avoids)
+    probed = gated(attempt, here.spec)
+    return Launch(attempt.number, attempt.tier, attempt.standby, here.state.hangs, attempt.avoids, probed)
 
 
 def _standby_actions(here: Situation) -> tuple[Action, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from spotladder.core.contract import Variable
-from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Replace, Resize, Seconds, TakeOver
+from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Replace, Resize, Seconds, TakeOver, Ungate
 
 LAST_COMMIT_LIMIT: Seconds = 10.0
 """Maximum time for which a backend delays the report of a program's exit until it has read the commit log, so that the
@@ -31,6 +31,9 @@ class AttemptBackend(Protocol):
 
     def launch(self, action: Launch) -> None:
         """Create the attempt. Returns at once; the next observation shows the effect."""
+
+    def ungate(self, action: Ungate) -> None:
+        """Let these workers ask for nodes. An attempt or a pod that does not exist is not an error."""
 
     def drain(self, action: Drain) -> None:
         """Request the attempt's program to commit and stop. Does nothing if the attempt does not exist."""

@@ -183,7 +183,7 @@ def no_capacity(here: Situation) -> str:
         return "the attempt is being created"
     if seen.refused:
         return "the provisioner has no capacity"
-    waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed]
+    waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed and not pod.gated]
     message = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")
     suffix = f" ({message})" if message else ""
     if waiting:

@@ -71,6 +71,8 @@ def _sentence(here: Situation, found: MatchedRule) -> str:
     waiting = [pod for pod in pods if pod.phase is PodPhase.PENDING and not pod.placed and pod.waiting_message]
     words = min(waiting, key=lambda pod: pod.called).waiting_message if waiting else ""
     what = "the provisioner has no capacity" if seen is not None and seen.refused else "pods wait for nodes and images"
+    if gated := sum(1 for pod in pods if pod.gated):
+        what += f" ({gated} of {here.workers} workers ask for a node after the probe)"
     avoids = f"; the attempt avoids {', '.join(here.attempt.avoids)}" if here.attempt.avoids else ""
     return (f"{what}: {words}" if words else what) + avoids
 

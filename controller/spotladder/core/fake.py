@@ -26,6 +26,7 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
+    Ungate,
 )
 from spotladder.core.reasons import Cause
 
@@ -47,6 +48,7 @@ class FakeBackend:
     handed_over: set[str] = field(default_factory=set)
     keeps_deleted: set[int] = field(default_factory=set)
     revision: int = 0
+    _gated: set[int] = field(default_factory=set)
     _attempts: dict[int, AttemptSeen] = field(default_factory=dict)
     _replacements: int = 0
     _avoids: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -54,12 +56,13 @@ class FakeBackend:
     # --- AttemptBackend ---
 
     def launch(self, action: Launch) -> None:
-        """Create the attempt with all of its pods pending."""
+        """Create the attempt with all of its pods pending, or gated."""
         self.calls.append(action)
         self._avoids.setdefault(action.attempt, action.avoids)
         if action.attempt not in self._attempts:
-            names = [f"a{action.attempt}-w{index + 1}" for index in range(self.workers)]
-            pods = tuple(PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=True) for name in names)
+            if action.gated:
+                self._gated.add(action.attempt)
+            pods = tuple(self._pending(action.attempt, index + 1) for index in range(self.workers))
             head = PodSeen(f"a{action.attempt}-head", PodRole.HEAD, PodPhase.PENDING, ready=False)
             held = False if action.standby else None
             self._attempts[action.attempt] = AttemptSeen(
@@ -68,6 +71,17 @@ class FakeBackend:
                 surplus=0,
                 held=held,
                 waits_for_all_workers=self.begins_with_all_workers,
+            )
+
+    def ungate(self, action: Ungate) -> None:
+        """Let `bring_up` and `place` reach these pods."""
+        self.calls.append(action)
+        if action.attempt in self._attempts:
+            self._change(
+                action.attempt,
+                lambda pod: (
+                    replace(pod, gated=False, unschedulable=True) if pod.gated and pod.uid in action.pods else pod
+                ),
             )
 
     def drain(self, action: Drain) -> None:
@@ -130,9 +144,10 @@ class FakeBackend:
     # --- controlled by tests ---
 
     def bring_up(self, number: int, workers: int | None = None) -> None:
-        """Start every pending pod of the attempt: the head, and this number of workers if it is given."""
+        """Start every pending pod of the attempt that is not gated: the head, and this number of workers if given."""
         node = self._node(number)
-        pending = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING and node is not None]
+        waiting = [pod for pod in self._attempts[number].pods if pod.phase is PodPhase.PENDING and not pod.gated]
+        pending = [] if node is None else waiting
         starts = {pod.uid for pod in [pod for pod in pending if _serves(pod)][:workers]}
         starts |= {pod.uid for pod in pending if pod.role is PodRole.HEAD}
         self._change(
@@ -174,7 +189,7 @@ class FakeBackend:
             number,
             lambda pod: (
                 replace(pod, scheduled=True, image_pulled=True, unschedulable=False, node=node)
-                if pod.phase is PodPhase.PENDING and node is not None
+                if pod.phase is PodPhase.PENDING and not pod.gated and node is not None
                 else pod
             ),
         )
@@ -246,8 +261,12 @@ class FakeBackend:
 
     def _wanted(self, number: int) -> PodSeen:
         self._replacements += 1
-        name = f"a{number}-w{self.workers + self._replacements}"
-        return PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=True)
+        return self._pending(number, self.workers + self._replacements)
+
+    def _pending(self, number: int, index: int) -> PodSeen:
+        gated = number in self._gated
+        name = f"a{number}-w{index}"
+        return PodSeen(name, phase=PodPhase.PENDING, ready=False, unschedulable=not gated, gated=gated)
 
     def _owner(self, uid: str) -> int:
         return next(number for number, seen in self._attempts.items() if any(pod.uid == uid for pod in seen.pods))

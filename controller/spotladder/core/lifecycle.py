@@ -20,11 +20,12 @@ Rules
     ready runs.
 11. An elastic attempt is ready with `min_workers`. After a loss, or a notice, that leaves enough workers, its program
     restarts with fewer inside the attempt.
+12. On a tier with `probe`, that many workers ask for a node first, and the others once they have it.
 
 `_STAGES` has one function for each stage. `transitions.py` has the transition table, `situation.py` the facts and
 deadlines. `observing.py` updates the state from an observation, `endings.py` ends live attempts, `moving.py` has the
-effects of a change of stage, `elastic.py` the rules of elastic attempts, `standing_by.py` has the standby attempt,
-`hedging.py` the hedge, and `acting.py` derives the actions of a state.
+effects of a change of stage, `elastic.py` the rules of elastic attempts, `probing.py` those of probes, `standing_by.py`
+has the standby attempt, `hedging.py` the hedge, and `acting.py` derives the actions of a state.
 """
 
 from __future__ import annotations

@@ -29,6 +29,9 @@ the job is corrected."""
 NOTICE = "spotladder.io/notice"
 """Annotation on pods: the notice to the program, which it reads as a file through a downward-API volume."""
 
+PROBE_GATE = "spotladder.io/probe"
+"""Scheduling gate on workers: they ask for a node once the controller has removed it."""
+
 COPY = "spotladder.io/copy"
 """On copies of Secrets and similar objects in other clusters."""
 

@@ -111,6 +111,8 @@ def with_overlay(
     metadata["labels"] = {**(metadata.get("labels") or {}), **overlay.labels, names.ROLE: role.value}
     metadata["annotations"] = {**_STAY, **(metadata.get("annotations") or {})}
     place(spec, placement, overlay.tier.name, (*at, "spec"))
+    if overlay.tier.gated and role is PodRole.WORKER:  # The first, so that its index does not change.
+        spec["schedulingGates"] = [{"name": names.PROBE_GATE}, *(spec.get("schedulingGates") or ())]
     spec["restartPolicy"] = "Never"
     spec.setdefault("terminationGracePeriodSeconds", grace_of(overlay.tier.notice))
     programs = containers[:1] if only_first else containers

@@ -82,7 +82,8 @@ class PodRecord(Made):
     Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its first container.
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
-    `grace` is the grace period in seconds with which it was deleted.
+    `grace` is the grace period in seconds with which it was deleted. `gated`: it still has the scheduling gate of a
+    probe.
     """
 
     kind: ClassVar[APIResource] = PODS
@@ -102,7 +103,13 @@ class PodRecord(Made):
     seen_by_scheduler: bool = False
     notice: str = ""
     grace: int = 0
+    gated: bool = False
     containers: tuple[ContainerRecord, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """The `PodSeen.uid` of the pod: its place in a JobSet, which stays while pods are replaced, or its uid."""
+        return self.slot or self.uid
 
     @classmethod
     def of(cls, pod: Object) -> Self:
@@ -128,6 +135,7 @@ class PodRecord(Made):
             unschedulable=(message_of(scheduled) or "Unschedulable") if refused else "",
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
+            gated=any(gate.get("name") == names.PROBE_GATE for gate in spec.get("schedulingGates") or ()),
             containers=tuple(
                 _container(entry)
                 for key in ("initContainerStatuses", "containerStatuses")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
@@ -10,7 +11,7 @@ from spotladder.api.problems import Problem
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
 from spotladder.api.review import Review, Reviewed
-from spotladder.api.tieredjob import TieredJob
+from spotladder.api.tieredjob import TieredJob, large_probes
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 from spotladder.workloads import providers
@@ -54,6 +55,10 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
             workload.render(job, Origin(""), tier, 1, {})
         except InvalidSpec as error:
             found.setdefault(str(error), error)
+    with suppress(InvalidSpec):  # An error of the template is reported above.
+        for index, message in large_probes(job.spec.tiers, workload.workers(job)).items():
+            path = f"spec.tiers[{index}].probe"
+            found[path] = InvalidSpec(message, path=path)
     return tuple(found.values())
 
 

@@ -20,7 +20,8 @@ class ResolvedTier:
 
     `index` is its index in `spec.tiers`, for messages. `workers` and `head` are the placements of their pods. `notice`
     is the cloud's notice period before a reclaim, in seconds. `queue` is the LocalQueue of Kueue, "" without one.
-    `fleet` is what all jobs have observed on the tier.
+    `gated`: the workers are created with the scheduling gate of a probe. `fleet` is what all jobs have observed on the
+    tier.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ResolvedTier:
     price: Price
     overrides: TierOverrides
     queue: str = ""
+    gated: bool = False
     fleet: Outcomes = NO_OUTCOMES
 
     def avoiding(self, nodes: tuple[str, ...]) -> ResolvedTier:

@@ -9,9 +9,10 @@ import pytest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.errors import Forbidden
+from spotladder.clusters.errors import Forbidden, Invalid, NotFound
 from spotladder.core.model import (
     Launch,
+    Ungate,
 )
 from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.apply import Applier
@@ -22,6 +23,7 @@ from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
+from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
 from tests.workloads.builders import job, jobset_template, ray_template
@@ -97,3 +99,32 @@ async def test_a_new_attempt_avoids_the_nodes_of_its_launch() -> None:
     loaded, applier, _home = launching(job(ray_template()), client)
     await applier.launch(loaded, Launch(1, "spot-a", avoids=("node-7",)))
     assert str(client.made[-1]).count("node-7") == 2, "the head and the workers"
+
+
+class OutdatedClient(AcceptingClient):
+    """A fake client of an API server on which the pods are gone or have no gate any more."""
+
+    async def patch(self, kind: object, name: str, namespace: str, operations: Any) -> Any:
+        await super().patch(kind, name, namespace, operations)
+        raise NotFound(404, "NotFound", name) if name == "w-0" else Invalid(422, "Invalid", "testing value failed")
+
+
+@pytest.mark.parametrize("client", [AcceptingClient(), OutdatedClient()], ids=["current", "outdated"])
+async def test_the_gates_of_the_named_pods_are_removed(client: AcceptingClient) -> None:
+    """Pods of a JobSet are named by their place. A pod that has changed since is left to the next observation."""
+    loaded, applier, home = launching(job(ray_template()), client)
+    gated = [PodRecord(name=f"w-{index}", namespace="team-a", uid=f"p{index}", gated=True) for index in range(3)]
+    free = PodRecord(name="w-3", namespace="team-a", uid="p3")
+    place = PodRecord(name="w-4", namespace="team-a", uid="p4", slot="workers-0-4", gated=True)
+    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=(*gated, free, place)))}, ())
+    await applier.ungate(loaded, Ungate(1, ("p0", "p2", "p3", "workers-0-4")))
+    await applier.ungate(loaded, Ungate(2, ("p1",)))
+    operations = ["test", "test", "remove"]
+    assert client.patched == [("w-0", operations), ("w-2", operations), ("w-4", operations)]
+
+
+async def test_the_workers_of_a_gated_attempt_are_created_gated() -> None:
+    client = AcceptingClient()
+    loaded, applier, _home = launching(job(ray_template()), client)
+    await applier.launch(loaded, Launch(1, "spot-a", gated=True))
+    assert str(client.made[-1]).count(names.PROBE_GATE) == 1

@@ -16,6 +16,7 @@ from spotladder.core.model.decision import (
     TierChoice,
     TierOutlook,
     TierView,
+    Ungate,
 )
 from spotladder.core.model.observation import (
     AttemptSeen,
@@ -119,5 +120,6 @@ __all__ = [
     "TierOutlook",
     "TierRecord",
     "TierView",
+    "Ungate",
     "UpdateStrategy",
 ]

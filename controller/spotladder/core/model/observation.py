@@ -72,6 +72,8 @@ class PodSeen:
     lost pod: `silent` means that the silence of its node is the only evidence, `exit_code` is that of the container
     that ended it and `exit_message` the last line of its output, if known.
 
+    `gated` means that the pod is kept from asking for a node (`Ungate`).
+
     `suspect` means that the pod's node is silent and its cluster has not marked it as such yet: the pod counts as
     running, but may be lost.
     """
@@ -91,6 +93,7 @@ class PodSeen:
     image_pulled: bool = False
     waiting_reason: str = ""
     waiting_message: str = ""
+    gated: bool = False
     silent: bool = False
     suspect: bool = False
     exit_code: int | None = None

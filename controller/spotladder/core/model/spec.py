@@ -75,7 +75,8 @@ class Tier:
     created; "" if pods never change (a local run). `queue_timeout` is how long an attempt may wait for quota in an
     admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
     before that, if possible. `standby`: a standby attempt may start on it. `idle_budget` is what the nodes of a gang
-    that waits for more nodes may cost, in USD; None: without limit. `fleet` is what all jobs have observed on it."""
+    that waits for more nodes may cost, in USD; None: without limit. `probe` workers must have a node before the others
+    ask for theirs; 0: all ask at once. `fleet` is what all jobs have observed on it."""
 
     name: str
     max_failures: int = 0
@@ -89,6 +90,7 @@ class Tier:
     surge: bool = False
     standby: bool = True
     idle_budget: float | None = None
+    probe: int = 0
     fleet: Outcomes = NO_OUTCOMES
 
 

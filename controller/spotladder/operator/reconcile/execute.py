@@ -15,7 +15,7 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
-from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch, Replace, Resize, TakeOver
+from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch, Replace, Resize, TakeOver, Ungate
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -90,7 +90,8 @@ class Executor:
         live = decision.state.attempt.number if decision.state.attempt else None
         chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
             (
-                not isinstance(action, Replace | Resize) and (not isinstance(action, Delete) or action.attempt == live),
+                not isinstance(action, Replace | Resize | Ungate)
+                and (not isinstance(action, Delete) or action.attempt == live),
                 partial(self._do, loaded, action, result, admits, address),
             )
             for action in decision.actions
@@ -131,6 +132,8 @@ class Executor:
                 if admits(action):  # Another job may have been launched in the meantime.
                     with self._limits.launching(loaded.record):
                         await self._launch(loaded, action, result)
+            case Ungate():
+                await self._applier.ungate(loaded, action)
             case Drain():
                 await self._applier.drain(loaded, action)
                 self._logs.read_now(loaded.record.key)

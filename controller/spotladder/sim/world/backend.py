@@ -25,6 +25,7 @@ from spotladder.core.model import (
     Resize,
     Seconds,
     TakeOver,
+    Ungate,
 )
 from spotladder.core.reasons import Cause
 from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally
@@ -65,12 +66,20 @@ class SimBackend:
         """Create all pods of the attempt; those with capacity get their nodes."""
         if action.attempt in self._attempts:
             return
-        pods = [self._pod(action.attempt) for _ in range(self.workers)]
-        zone = self.tiers[action.tier]
-        self._attempts[action.attempt] = SimAttempt(
-            action.attempt, zone, pods, self.workers, queued=not self._has_quota(zone), standby=action.standby
+        zone, queued = self.tiers[action.tier], not self._has_quota(self.tiers[action.tier])
+        attempt = SimAttempt(
+            action.attempt, zone, [], self.workers, queued=queued, standby=action.standby, gated=action.gated
         )
+        self._attempts[action.attempt] = attempt
         self.changes += 1
+        self._request(attempt, self.workers)
+
+    def ungate(self, action: Ungate) -> None:
+        """Let these pods ask for nodes."""
+        attempt = self._attempts.get(action.attempt)
+        for pod in attempt.pods if attempt is not None else ():
+            if pod.gated and pod.uid in action.pods:
+                pod.gated, self.changes = False, self.changes + 1
         self._place()
 
     def drain(self, action: Drain) -> None:
@@ -244,7 +253,7 @@ class SimBackend:
         """Ask for this number of workers beside those that are being replaced."""
         attempt.wanted = workers
         for _ in range(workers + len(attempt.going) - len(attempt.pods)):
-            attempt.pods.append(self._pod(attempt.number))
+            attempt.pods.append(self._pod(attempt))
             self.changes += 1
         self._place()
 
@@ -286,15 +295,15 @@ class SimBackend:
             attempt.queued = attempt.preempted = True
             self._release(attempt)
 
-    def _pod(self, number: int) -> SimPod:
-        return SimPod(f"{number}-{next(self._uids)}")
+    def _pod(self, attempt: SimAttempt) -> SimPod:
+        return SimPod(f"{attempt.number}-{next(self._uids)}", gated=attempt.gated)
 
     def _place(self) -> None:
         """Give nodes to waiting pods, start programs whose workers are ready, and let elastic ones grow."""
         for attempt in self._attempts.values():
             if attempt.exit is not None or attempt.draining or attempt.queued:
                 continue
-            waiting = [pod for pod in attempt.pods if pod.node is None]
+            waiting = [pod for pod in attempt.pods if pod.node is None and not pod.gated]
             if not self.atomic or self.market.free(attempt.zone) >= len(waiting):
                 for pod in waiting:
                     pod.node = self.market.give(attempt.zone)
@@ -355,7 +364,7 @@ class SimBackend:
         attempt.lost = attempt.lost[-2 * self.workers :]
         attempt.pods.remove(pod)
         if len(attempt.pods) < attempt.wanted + len(attempt.going):
-            attempt.pods.append(self._pod(attempt.number))
+            attempt.pods.append(self._pod(attempt))
         self._pay(pod)
         self.bill.evictions += cause is Cause.NODE_LOST
         if attempt.exit is None:

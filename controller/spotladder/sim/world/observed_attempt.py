@@ -20,7 +20,7 @@ def attempt_seen(attempt: SimAttempt, market: Market, program: ProgramPlan, work
         () if attempt.queued else pods,
         attempt.exit,
         attempt.message,
-        refused=_refused(attempt, market, workers),
+        refused=_refused(attempt, market),
         queue=_queue(attempt, market),
         surplus=len(attempt.pods) - workers if program.hands_over else None,
         held=attempt.held(now),
@@ -36,8 +36,8 @@ def _queue(attempt: SimAttempt, market: Market) -> QueueSeen | None:
     return QueueSeen(attempt.zone, attempt.queued, NO_QUOTA if attempt.queued else "", eviction=eviction)
 
 
-def _refused(attempt: SimAttempt, market: Market, workers: int) -> bool:
+def _refused(attempt: SimAttempt, market: Market) -> bool:
     """Whether the zone reports that it has no capacity for the attempt."""
     if attempt.exit is not None or attempt.queued or not market.zones[attempt.zone].plan.reports_shortage:
         return False
-    return sum(1 for pod in attempt.pods if pod.node is not None) < workers
+    return any(pod.node is None and not pod.gated for pod in attempt.pods)

@@ -23,6 +23,7 @@ from spotladder.core.model import (
     Seconds,
     Stage,
     TakeOver,
+    Ungate,
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
@@ -171,6 +172,8 @@ class SimulationRun:
         match action:
             case Launch():
                 self.backend.launch(action)
+            case Ungate():
+                self.backend.ungate(action)
             case Drain():
                 self.backend.drain(action)
             case Delete():

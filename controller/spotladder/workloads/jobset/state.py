@@ -108,7 +108,8 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
     names = [
         f"{name}-{job}-{index}" for name, jobs, pods in jobset.places for job in range(jobs) for index in range(pods)
     ]
-    return [taken.get(name) or PodSeen(name, phase=PodPhase.PENDING, ready=False) for name in names]
+    gated = any(pod.gated for pod, _ in seen)  # Like the others, a pod that does not exist yet asks for no node.
+    return [taken.get(name) or PodSeen(name, phase=PodPhase.PENDING, ready=False, gated=gated) for name in names]
 
 
 def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], ended: Exit | None) -> list[PodSeen]:
