@@ -56,6 +56,13 @@ RESTART_INTERVAL: Seconds = 5.0
 CALL: Seconds = 15.0
 """Timeout of a call to a member cluster, which occupies a worker."""
 
+FIRST_LIST_TIMEOUT: Seconds = 120.0
+"""How long a new leader waits for the first list of a kind while the API server does not answer it. After that, the
+jobs that need the kind are held, and the others are reconciled."""
+
+FIRST_LIST_POLL_INTERVAL: Seconds = 0.5
+"""Interval between two checks of these lists."""
+
 
 class LeaderRuntime:
     """One term of leadership: its state is dropped when the lease is lost. `identity` is written into Events."""
@@ -185,6 +192,7 @@ class LeaderRuntime:
                 began = self._clock.ticks()
                 with gc_freeze.gc_frozen():
                     await asyncio.gather(*(cache.wait_for_sync() for cache in self.caches))
+                    await self._first_lists_answered(began + FIRST_LIST_TIMEOUT)
                 jobs = sum(len(cache) for cache in self.jobs.caches)
                 self._log.info("caught up", jobs=jobs, seconds=round(self._clock.ticks() - began, 3))
                 self._preflight.reached(self.clusters.home)
@@ -194,6 +202,12 @@ class LeaderRuntime:
                     task.cancel()
                 await asyncio.gather(*running, return_exceptions=True)
                 gc_freeze.gc_unfrozen()
+
+    async def _first_lists_answered(self, until: Seconds) -> None:
+        """Return when no first list of a kind waits for an answer, but not after `until`. An overloaded API server
+        answers late: every job would be held, and released again seconds later."""
+        while any(cache.silent and not cache.has_synced for cache in self.caches) and self._clock.ticks() < until:
+            await self._clock.sleep(FIRST_LIST_POLL_INTERVAL)
 
     async def _restarting(self, work: Callable[[], Awaitable[None]]) -> None:
         """Background tasks run for the whole term: a crash is logged, and the task is started again."""

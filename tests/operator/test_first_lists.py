@@ -1,0 +1,80 @@
+"""The first lists of a new leader on an API server that does not answer all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from spotladder.clusters.client import Page
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden
+from spotladder.clusters.fake import FakeClient
+from spotladder.clusters.transport import Object
+from spotladder.errors import SpotladderError
+from spotladder.operator.leader import FIRST_LIST_TIMEOUT
+from spotladder.resources import PODS, APIResource
+from tests.kube.world import KubeWorld, eventually
+from tests.operator.memory_world import filled_world
+from tests.operator.reconcile.test_reconciler import running
+
+NO_ANSWER = ClusterUnreachable("list pods: the API server did not answer in time")
+
+
+class LateLists(FakeClient):
+    """The first `failures` lists of pods fail with `error`. `written` are the bodies of all merge patches."""
+
+    def __init__(self, here: KubeWorld, failures: float, error: SpotladderError = NO_ANSWER) -> None:
+        assert isinstance(here.client, FakeClient)
+        super().__init__(here.client.server, here.clock)
+        self.failures, self.error = failures, error
+        self.written: list[str] = []
+
+    async def pages(self, kind: APIResource, *arguments: Any, **options: Any) -> AsyncIterator[Page]:
+        if kind == PODS and self.failures > 0:
+            self.failures -= 1
+            raise self.error
+        async for page in super().pages(kind, *arguments, **options):
+            yield page
+
+    async def merge(self, *arguments: Any, body: Object, **options: Any) -> Object:
+        self.written.append(json.dumps(body))
+        return await super().merge(*arguments, body=body, **options)
+
+    @property
+    def has_held_a_job(self) -> bool:
+        return any("CannotWatch" in body for body in self.written)
+
+
+async def test_a_first_list_that_is_answered_late_holds_no_job() -> None:
+    async with filled_world() as here:
+        async with here.operator():
+            await running(here)
+        client = LateLists(here, failures=3)
+        async with here.operator(client=client):
+            await here.kill_worker(1)
+            await here.kill_worker(1)
+            await eventually(lambda: here.has_phase("Draining"))
+        assert client.failures == 0
+        assert not client.has_held_a_job
+
+
+@pytest.mark.parametrize(
+    ("error", "waits"), [(NO_ANSWER, True), (Forbidden(403, "Forbidden", "pods is forbidden"), False)]
+)
+async def test_a_leader_waits_only_for_lists_without_an_answer_and_not_forever(
+    error: SpotladderError, waits: bool
+) -> None:
+    async with filled_world() as here:
+        async with here.operator():
+            await running(here)
+        client, began = LateLists(here, failures=float("inf"), error=error), here.clock.ticks()
+
+        async def held() -> bool:
+            await here.clock.advance(1.0)
+            return client.has_held_a_job
+
+        async with here.operator(client=client):
+            await eventually(held)
+        assert (here.clock.ticks() - began >= FIRST_LIST_TIMEOUT) is waits
