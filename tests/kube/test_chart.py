@@ -37,6 +37,7 @@ from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import TOKEN, ApiServer
+from tests.kube.jobset import jobset_installed
 from tests.kube.second_cluster import SecondCluster, second_cluster
 from tests.kube.test_clusters import tiers
 from tests.kube.test_preflight import encoded, make, needing
@@ -75,8 +76,10 @@ NEVER_CALLED = {
     (JOBSETS.group, JOBSETS.plural, "delete"): "as for rayjobs, which this walk creates",
     ("", "pods/status", "patch"): "pods of a JobSet only",
     ("", "pods/log", "get"): "pods of a JobSet, and KubeRay's submitter",
-    (JOBSETS.group, JOBSETS.plural, "watch"): "JobSet is not installed here; it is listed first",
 }
+
+WATCH_JOBSETS = (JOBSETS.group, JOBSETS.plural, "watch")
+"""Called as soon as JobSet's kind is served, which may be shortly after its CRD is established."""
 
 CALLED_AFTER_SECONDS = {("coordination.k8s.io", "leases", "list")}
 """The Leases of nodes are listed every few seconds while pods run, so a short walk may end before."""
@@ -164,7 +167,7 @@ def as_controller(server: ApiServer, namespace: str) -> Recording:
 async def test_the_permissions_are_those_that_the_controller_uses(
     api_server: ApiServer, tmp_path: Path, namespaced: bool
 ) -> None:
-    async with world(api_server) as here:
+    async with jobset_installed(api_server), world(api_server) as here:
         values = ["--set", "rbac.secrets=true"]
         if namespaced:
             values += ["--set", f"namespaces={{{here.namespace}}}"]
@@ -172,6 +175,7 @@ async def test_the_permissions_are_those_that_the_controller_uses(
             await lead(client, here.namespace)
             async with here.operator(client=client, namespaces_=(here.namespace,) if namespaced else ()):
                 await walk(here)
+                await eventually(lambda: watches_jobsets(here, client.used))
             assert client.refused == set()
             assert granted(found) - client.used - CALLED_AFTER_SECONDS == set(NEVER_CALLED)
 
@@ -180,7 +184,11 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
     api_server: ApiServer, second_server: ApiServer, tmp_path: Path
 ) -> None:
     """From the Secret with the kubeconfig to the member's roles, without stubs."""
-    async with world(api_server) as here, second_cluster(second_server, here) as east:
+    async with (
+        jobset_installed(second_server),
+        world(api_server) as here,
+        second_cluster(second_server, here) as east,
+    ):
         await here.capacity("spot-east", cluster="east")
         member = ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true,serviceAccount.create=false",
                   "--set", "member.subjects[0].kind=User,member.subjects[0].name=limited")  # fmt: skip
@@ -198,13 +206,28 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
             east_by_secret = sources({"east": address}, home=client, namespace=here.namespace, clock=here.clock)
             async with here.operator(client=client, namespaces_=(), sources=east_by_secret):
                 await walk_in_member(here, east)
+                await eventually(lambda: watches_jobsets(here, rights_used(east)))
             assert client.refused == set()
             assert ("", "namespaces", "get") in client.used & granted(found)
-            used = {right for method, path, query, status in east.proxy.passed
-                    for right in _rights(method, path, query, created=status == 201)}  # fmt: skip
+            used = rights_used(east)
             assert [entry for entry in east.proxy.passed if entry[3] in (401, 403)] == []
             never = {right for right in NEVER_CALLED if right[0] != "spotladder.io"}
             assert granted(rights) - used - CALLED_AFTER_SECONDS == never
+
+
+def rights_used(member: SecondCluster) -> set[Right]:
+    """The permissions that the calls to this cluster needed."""
+    return {
+        right
+        for method, path, query, status in member.proxy.passed
+        for right in _rights(method, path, query, created=status == 201)
+    }
+
+
+async def watches_jobsets(here: KubeWorld, used: Collection[Right]) -> bool:
+    """Whether JobSets were watched; a kind that was not served yet is listed again after a delay."""
+    await here.clock.advance(1)
+    return WATCH_JOBSETS in used
 
 
 async def walk_in_member(here: KubeWorld, east: SecondCluster) -> None:
