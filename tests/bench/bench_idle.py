@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spotladder.operator.reconcile.status import PODS_WRITE_INTERVAL
-from tests.bench.clones import clone
-from tests.bench.crowd import WORKERS, Crowd, crowd, job_name, main, on_api_server, say
+from tests.bench.clones import clone, served
+from tests.bench.crowd import WORKERS, Crowd, crowd, job_name, listed, main, on_api_server, say
 from tests.bench.rows import Row
 from tests.kube.apiserver import ApiServer
 
@@ -42,10 +42,13 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, run: int, rest
         await here.start()
         empty = here.memory()
         await here.submit(map(job_name, range(run)))
-        await asyncio.sleep(2 * PODS_WRITE_INTERVAL)  # Otherwise each copy would have its pods to report.
+        # Otherwise each copy would have its commit and its pods to report.
+        await here.report_commits()
+        await asyncio.sleep(2 * PODS_WRITE_INTERVAL)
         await here.stop()
         await here.end_simulation()
         await asyncio.to_thread(clone, here, run, jobs // run - 1)
+        await served(here.client)
         say(f"{jobs:,} jobs exist")
         began = time.monotonic()
         ready = await here.start()
@@ -66,12 +69,12 @@ def _start(jobs: int, ready: float, reconciled: float) -> list[Row]:
 async def _rest(here: Crowd, jobs: int, seconds: float) -> list[Row]:
     """The load of idle jobs."""
     await asyncio.sleep(3 * seconds)
-    before, began = (here.processor_time(), await here.calls()), time.monotonic()
+    before, began = (here.processor_time(), await here.calls_by_target()), time.monotonic()
     await asyncio.sleep(seconds)
     lasted = time.monotonic() - began
-    busy, calls = 100 * (here.processor_time() - before[0]) / lasted, (await here.calls()) - before[1]
-    say(f"idle: {calls / lasted:.1f} calls/s, {busy:.0f} % of a core")
-    rate = calls / lasted
+    calls = await here.calls_by_target() - before[1]
+    busy, rate = 100 * (here.processor_time() - before[0]) / lasted, calls.total() / lasted
+    say(f"idle: {rate:.1f} calls/s ({listed(calls)} in {lasted:.0f} s), {busy:.0f} % of a core")
     return [
         Row(f"API calls, {jobs:,} idle jobs", rate, "/s", "limit", CALLS, "< 10 /s", rate < CALLS),
         Row(f"CPU time of the controller, {jobs:,} idle jobs", busy, "%", "limit", CPU, "< 25 %", busy < CPU),

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.bare import Fallbacks
-from tests.bench.crowd import Crowd, crowd, job_name, main, on_api_server, say
+from tests.bench.crowd import Crowd, crowd, job_name, listed, main, on_api_server, say
 from tests.bench.rows import Row
 from tests.kube.apiserver import ApiServer
 
@@ -78,28 +79,31 @@ def _beside(found: Sequence[Row], storm: str) -> list[Row]:
 
 
 async def _solo(here: Crowd, rounds: int) -> list[Row]:
-    reactions, calls, reconciles = [], 0.0, 0.0
+    reactions, calls, reconciles = [], Counter[str](), 0.0
     for name in (f"solo-{number}" for number in range(rounds)):
         await here.submit([name])
-        before = await here.calls(), await here.reconciles()
+        before = await here.calls_by_target(), await here.reconciles()
         reactions += await here.evict([name])
         await here.run([name])
-        calls, reconciles = calls + await here.calls() - before[0], reconciles + await here.reconciles() - before[1]
+        calls += await here.calls_by_target() - before[0]
+        reconciles += await here.reconciles() - before[1]
         await here.finish(name)
     found = _reactions(reactions, "1 job")
-    found.append(Row("API calls for a fallback, Events included", calls / rounds, "", "-"))
+    say(f"calls of {rounds} fallbacks, including the start of their pods: {listed(calls)}")
+    found.append(Row("API calls for a fallback, Events included", calls.total() / rounds, "", "-"))
     return [*found, Row("reconciles for a fallback, including the start of its pods", reconciles / rounds, "", "-")]
 
 
 async def _storm(here: Crowd, numbers: range, level: int, rate: float) -> list[Row]:
     """Evict these jobs at `rate` per second while `level` jobs run."""
     names = [job_name(number) for number in numbers]
-    before = here.processor_time(), here.server.processor_time(), await here.calls(), await here.reconciles()
+    before = here.processor_time(), here.server.processor_time(), await here.calls_by_target(), await here.reconciles()
     began = time.monotonic()
     reactions = await here.evict(names, every=1 / rate)
     lasted = time.monotonic() - began
     mine, server = here.processor_time() - before[0], here.server.processor_time() - before[1]
-    calls, reconciles = (await here.calls()) - before[2], (await here.reconciles()) - before[3]
+    by_target, reconciles = await here.calls_by_target() - before[2], await here.reconciles() - before[3]
+    calls = by_target.total()
     what = f"{level:,} jobs, {rate:.0f} evictions/s"
     found = _reactions(reactions, what, goal=level >= 1000)
     found.append(Row(f"completed fallbacks, {what}", len(names) / lasted, "/s", "evictions", rate))
@@ -110,7 +114,7 @@ async def _storm(here: Crowd, numbers: range, level: int, rate: float) -> list[R
     )
     say(
         f"{len(names)} evictions in {lasted:.0f} s: "
-        f"{calls / len(names):.1f} calls and {reconciles / len(names):.1f} reconciles for each"
+        f"{calls / len(names):.1f} calls and {reconciles / len(names):.1f} reconciles for each ({listed(by_target)})"
     )
     say(f"{mine * each:.0f} ms of CPU time for each, and {server * each:.0f} ms of the API server")
     await here.run(names)

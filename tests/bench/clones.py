@@ -7,13 +7,19 @@ RayJobs once more.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
 import uuid
+from dataclasses import replace
 
+from spotladder.clusters.client import Client
+from spotladder.clusters.errors import ClusterUnreachable
+from spotladder.clusters.transport import path_of
 from spotladder.core import codec
-from spotladder.resources import TIEREDJOBS
+from spotladder.core.model import JobState
+from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.bench.crowd import Crowd, job_name
 
@@ -66,10 +72,31 @@ def _copied(key: bytes, value: bytes, by: int, prefix: str) -> tuple[bytes, byte
     copy = _moved(value, by)
     if prefix == JOBS:  # It has a compressed state.
         state = codec.load_state(json.loads(value)["status"]["state"])
+        moved = codec.load_state(_moved(codec.dump(state).encode(), by).decode())
         job = json.loads(copy)
-        job["status"]["state"] = codec.pack(codec.load_state(_moved(codec.dump(state).encode(), by).decode()))
+        job["status"]["state"] = codec.pack(_ordered(moved))
         copy = json.dumps(job).encode()
     return _moved(key, by), copy
+
+
+def _ordered(state: JobState) -> JobState:
+    """The state with its pods in the order of their new uids, as the controller stores them."""
+    attempt = state.attempt
+    return replace(state, attempt=attempt and replace(attempt, known_pods=tuple(sorted(attempt.known_pods))))
+
+
+async def served(client: Client) -> None:
+    """Wait until the API server has received all copies. Until then it is busy with them, and answers no list from its
+    cache."""
+    for kind in (NODES, TIEREDJOBS, RAYJOBS, RAYCLUSTERS, PODS):
+        listed = await client._call("list", kind, "GET", path_of(kind), query={"limit": "1"})
+        newest = {"resourceVersion": listed["metadata"]["resourceVersion"], "resourceVersionMatch": "NotOlderThan"}
+        while True:
+            try:
+                await client._call("list", kind, "GET", path_of(kind), query={"limit": "1", **newest})
+                break
+            except ClusterUnreachable:  # its cache is older
+                await asyncio.sleep(1.0)
 
 
 def _moved(content: bytes, by: int) -> bytes:

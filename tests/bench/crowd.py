@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+from pydantic_core import from_json
 
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
@@ -150,6 +153,15 @@ class Crowd:
             },
         }
 
+    async def report_commits(self) -> None:
+        """Wait until the status of each job that runs has the commit of its program."""
+
+        async def reported() -> bool:
+            running = (job for job in self.jobs.all() if job.phase == "Running")
+            return all(from_json(job.status)["progress"]["step"] for job in running)
+
+        await eventually(reported, limit=LIMIT)
+
     async def end_simulation(self) -> None:
         """Stop the simulation: pods and RayJobs no longer change."""
         for task in self.playing:
@@ -200,18 +212,21 @@ class Crowd:
         await eventually(enough, limit=LIMIT)
         return time.monotonic()
 
-    async def count(self, name: str, wanted: Callable[[dict[str, str]], bool] = lambda _labels: True) -> float:
-        """The sum of one of the controller's metrics."""
+    async def _samples(self, name: str) -> list[Sample]:
+        """One of the controller's metrics."""
         families = text_string_to_metric_families((await self.process.get("/metrics"))[1])
-        samples = (sample for family in families for sample in family.samples)
-        return sum(sample.value for sample in samples if sample.name == name and wanted(sample.labels))
+        return [sample for family in families for sample in family.samples if sample.name == name]
 
-    async def calls(self) -> float:
-        """API calls so far, without those for the lease."""
-        return await self.count("spotladder_api_requests_total", lambda labels: labels["resource"] != "leases")
+    async def calls_by_target(self) -> Counter[str]:
+        """API calls so far by verb and resource, without those for the lease."""
+        found = Counter[str]()
+        for sample in await self._samples("spotladder_api_requests_total"):
+            if sample.labels["resource"] != "leases":
+                found[f"{sample.labels['verb']} {sample.labels['resource']}"] += int(sample.value)
+        return found
 
     async def reconciles(self) -> float:
-        return await self.count("spotladder_reconcile_seconds_count")
+        return sum(sample.value for sample in await self._samples("spotladder_reconcile_seconds_count"))
 
     def memory(self) -> float:
         """Resident memory of the controller in MB."""
@@ -263,6 +278,11 @@ def _named(version: str, kind: str, name: str) -> Object:
 
 def job_name(number: int) -> str:
     return f"job-{number:04d}"
+
+
+def listed(calls: Counter[str]) -> str:
+    """The calls by verb and resource, the most frequent first."""
+    return ", ".join(f"{number} {target}" for target, number in calls.most_common())
 
 
 def say(text: str) -> None:
