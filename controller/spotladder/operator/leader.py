@@ -7,7 +7,6 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import structlog
@@ -40,6 +39,7 @@ from spotladder.operator.reporting.health import Health
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.reporting.observer import DecisionObserver
 from spotladder.operator.reporting.tier_status import TierStatusWriter
+from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.operator.settings import Settings
 from spotladder.operator.storage.credentials import SecretReader
 from spotladder.operator.storage.egress_proxy import Egress
@@ -101,7 +101,7 @@ class LeaderRuntime:
             client, CAPACITYTIERS, CapacityRecord.of, clock=clock, changed=lambda _before, _after: self._enqueue_all()
         )
         self._guard = client.guard
-        self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self.queue.add)
+        self.inventory = Inventory(client, clock=clock, namespaces=settings.namespaces, wake=self._object_changed)
         self.clusters = Clusters(
             WorkloadCluster(HOME, client, self.inventory, most=settings.workers),
             sources,
@@ -118,11 +118,11 @@ class LeaderRuntime:
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._outages = Outages(clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._enqueue_all)
+        self._usage = TierUsage(self.jobs, self.clusters.pods_of)
         self._tier_status = TierStatusWriter(
             client,
             capacity=self.capacity,
-            jobs=self.jobs,
-            pods=lambda: chain.from_iterable(cluster.inventory.pods for cluster in self.clusters),
+            usage=self._usage,
             prices=self._prices,
             clusters=self.clusters.names,
             clock=clock,
@@ -257,7 +257,10 @@ class LeaderRuntime:
 
     async def _one(self, key: JobKey) -> float | None:
         with self._metrics.passes.time():
-            return await self.reconcile(key)
+            try:
+                return await self.reconcile(key)
+            finally:
+                self._touch(key)
 
     def _failed(self, key: JobKey, error: Exception, *, defect: bool = False) -> None:
         self._metrics.failed_passes.labels(type(error).__name__).inc()
@@ -282,7 +285,7 @@ class LeaderRuntime:
             clock=self._clock,
             namespaces=self._settings.namespaces,
             labels=selector(home),
-            wake=self.queue.add,
+            wake=self._object_changed,
         )
         monitor = ClusterMonitor(
             name,
@@ -308,10 +311,20 @@ class LeaderRuntime:
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
         record = after or before
         if record is not None:
+            self._touch(record.key)
             self.queue.add(record.key)
             if after is None:  # Jobs that had to wait for this one may start now.
                 for other in self.jobs.of(record.folder):
                     self.queue.add(other.key)
+
+    def _object_changed(self, key: JobKey) -> None:
+        self._touch(key)
+        self.queue.add(key)
+
+    def _touch(self, key: JobKey) -> None:
+        """The job, its state or its objects may have changed."""
+        self.reconcile.touch(key)
+        self._usage.touch(key)
 
     def _enqueue_all(self) -> None:
         for job in self.jobs.all():

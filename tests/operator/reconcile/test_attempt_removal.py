@@ -53,10 +53,11 @@ async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_per
     loaded, clusters, home = loaded_job(job(ray_template()), client)
     of_it: dict[str, Any] = {"namespace": "team-a", "job": "digits"}
     pods = (
-        PodRecord(name="to-hurry", uid="p1", **of_it),
-        PodRecord(name="slow", uid="p2", deleted_at=9.0, grace=30, **of_it),
-        PodRecord(name="hurried", uid="p3", deleted_at=9.0, grace=SHORT_GRACE, **of_it),
-        PodRecord(name="evicted", uid="p4", phase="Failed", **of_it),
+        PodRecord(name="to-hurry", uid="p1", node="node-1", **of_it),
+        PodRecord(name="slow", uid="p2", node="node-1", deleted_at=9.0, grace=30, **of_it),
+        PodRecord(name="hurried", uid="p3", node="node-1", deleted_at=9.0, grace=SHORT_GRACE, **of_it),
+        PodRecord(name="evicted", uid="p4", node="node-1", phase="Failed", **of_it),
+        PodRecord(name="without-a-node", uid="p5", **of_it),
     )
     record = RayJobRecord if kind == RAYJOBS else JobSetRecord
     top: Any = {"top": record(name="digits-a001", uid="r", **of_it)}
@@ -159,6 +160,14 @@ async def test_objects_whose_owner_is_gone_are_removed_once() -> None:
     loaded.found = JobObjects({1: located(home, derived=(left, ending))}, ())
     await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
     assert client.removed == [(RAYCLUSTERS, "digits-a001-x", "c", None)]
+
+
+async def test_pods_without_a_node_are_removed_when_their_owner_is_gone() -> None:
+    client = AcceptingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    loaded.found = JobObjects({1: located(home, pods=(PodRecord(name="w-0", uid="p1", **OF_IT),))}, ())
+    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
+    assert client.removed == [(PODS, "w-0", "p1", SHORT_GRACE)]
 
 
 async def test_a_preempted_attempt_keeps_the_grace_period_of_its_pods() -> None:

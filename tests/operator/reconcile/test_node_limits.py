@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ POOL = CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": 4}))
 
 
 class JobList:
-    def __init__(self, *jobs: JobRecord) -> None:
-        self._jobs = jobs
+    """The cached jobs of a namespace."""
 
-    def all(self) -> tuple[JobRecord, ...]:
-        return self._jobs
+    def __init__(self, *jobs: JobRecord) -> None:
+        self.jobs = {job.name: job for job in jobs}
+
+    def get(self, name: str, _namespace: str) -> JobRecord | None:
+        return self.jobs.get(name)
 
 
 def job(name: str, *, phase: str = "Pending", created_at: int = 0, on: str = "spot", standby: str = "") -> JobRecord:
@@ -37,13 +40,16 @@ def limits_of(
 ) -> Limits:
     """`launched` and `standing_by` are the jobs with an observed live or standby attempt."""
     made: Any = JobList(*jobs)
-    return Limits(
+    limits = Limits(
         made,
-        size=lambda _job, _tier: size,
-        standby_size=lambda _job, _tier: size,
+        workers=lambda _job: size,
+        standby_workers=lambda _job: size,
         launched=lambda key: key[1] in launched,
         standby_launched=lambda job: job.name in standing_by,
     )
+    for each in jobs:
+        limits.touch(each.key)
+    return limits
 
 
 def full(me: JobRecord, *others: JobRecord, launched: tuple[str, ...] = (), pool: CapacityRecord = POOL) -> bool:
@@ -158,3 +164,117 @@ def test_the_nodes_of_a_standby_attempt_count_for_other_jobs_once_it_is_launched
     assert not limits_of(me, other, third).full(POOL, me), "an attempt that is to run goes first"
     assert limits_of(me, other, third, standing_by=("a",)).full(POOL, me)
     assert limits_of(me, other, third).room(POOL, me, held=0) == 0
+
+
+class Pool:
+    """Jobs on the pool that change. `counted` are the jobs whose workers were counted since the last call of `full`."""
+
+    def __init__(self, *jobs: JobRecord, workers: int = 1) -> None:
+        self.cache, self.launched = JobList(*jobs), set[str]()
+        self.workers = dict.fromkeys(self.cache.jobs, workers)
+        self.counted: list[str] = []
+        made: Any = self.cache
+        self.limits = Limits(
+            made,
+            workers=self._workers,
+            standby_workers=self._workers,
+            launched=lambda key: key[1] in self.launched,
+            standby_launched=lambda _job: False,
+        )
+        for each in jobs:
+            self.limits.touch(each.key)
+
+    def _workers(self, job: JobRecord) -> int | None:
+        self.counted.append(job.name)
+        return self.workers[job.name]
+
+    def full(self, name: str, most: int, **more: Any) -> str:
+        self.counted.clear()
+        pool = CapacityRecord(name="pool", uid="p", model=capacity(limits={"nodes": most}, **more))
+        return self.limits.full(pool, self.cache.jobs[name])
+
+
+def test_a_check_counts_only_the_jobs_that_have_changed() -> None:
+    pool = Pool(*(job(f"job-{number}", created_at=number) for number in range(9)))
+    assert pool.full("job-8", 8).endswith("8 are in use, 1 are needed")
+    assert sorted(set(pool.counted)) == [f"job-{number}" for number in range(9)]
+    assert pool.full("job-8", 8).endswith("8 are in use, 1 are needed")
+    assert pool.counted == ["job-8"], "only its own need"
+    pool.workers["job-3"] = 4
+    pool.limits.touch(("ns", "job-3"))
+    assert pool.full("job-8", 8).endswith("11 are in use, 1 are needed")
+    assert sorted(pool.counted) == ["job-3", "job-8"]
+
+
+def test_the_sums_follow_jobs_that_start_move_and_end() -> None:
+    pool = Pool(job("a", created_at=1), job("b", created_at=2), job("me", created_at=3))
+    assert "2 are in use" in pool.full("me", 2)
+    pool.cache.jobs["a"] = job("a", created_at=1, on="on-demand")
+    pool.limits.touch(("ns", "a"))
+    assert not pool.full("me", 2)
+    pool.cache.jobs["a"] = job("a", created_at=1)
+    pool.launched.add("b")
+    for name in "ab":
+        pool.limits.touch(("ns", name))
+    assert "2 are in use" in pool.full("me", 2)
+    for name in "ab":
+        del pool.cache.jobs[name]
+        pool.limits.touch(("ns", name))
+    assert not pool.full("me", 1)
+    assert pool.counted == ["me"]
+
+
+def test_heads_count_on_tiers_that_apply_to_them() -> None:
+    pool = Pool(job("a", created_at=1), job("b", created_at=2), job("me", created_at=3))
+    pool.launched.add("a")
+    pool.limits.touch(("ns", "a"))
+    assert not pool.full("me", 3)
+    assert pool.full("me", 5, applyTo="WorkersAndHead").endswith("4 are in use, 2 are needed")
+    assert not pool.full("me", 6, applyTo="WorkersAndHead")
+
+
+def test_a_job_with_an_invalid_spec_holds_no_nodes() -> None:
+    pool = Pool(job("a", created_at=1), job("me", created_at=2))
+    pool.workers["a"] = None
+    assert not pool.full("me", 2, applyTo="WorkersAndHead")
+
+
+def random_jobs(chance: Random) -> list[JobRecord]:
+    phases = ["", "Pending", "Running", "Draining", "Succeeded"]
+    return [
+        job(
+            f"job-{number}",
+            phase=chance.choice(phases),
+            created_at=chance.randrange(10),
+            on=chance.choice(["spot", "on-demand"]),
+            standby=chance.choice(["", "spot"]),
+        )
+        for number in range(6)
+    ]
+
+
+def expected_in_use(pool: Pool, me: JobRecord) -> int:
+    """The number of nodes in use for `me`, counted over all jobs."""
+    held = 0
+    for other in pool.cache.jobs.values():
+        waits_behind = me.capacity == "pool" and (other.created_at, other.uid) > (me.created_at, me.uid)
+        counts = other.capacity == "pool" and (other.name in pool.launched or not waits_behind)
+        held += pool.workers[other.name] if counts and other.uid != me.uid else 0
+    return held
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sums_equal_a_count_over_all_jobs(seed: int) -> None:
+    chance = Random(seed)
+    pool = Pool(*random_jobs(chance))
+    for _ in range(30):
+        name, changed = chance.choice(list(pool.cache.jobs)), random_jobs(chance)
+        pool.cache.jobs[name] = next(each for each in changed if each.name == name)
+        pool.workers[name] = chance.randrange(1, 4)
+        (pool.launched.add if chance.random() < 0.5 else pool.launched.discard)(name)
+        pool.limits.touch(("ns", name))
+        me = chance.choice(list(pool.cache.jobs.values()))
+        held, needed = expected_in_use(pool, me), pool.workers[me.name]
+        assert not pool.full(me.name, held + needed)
+        if held:
+            assert f": {held} are in use, {needed} are needed" in pool.full(me.name, max(needed, held + needed - 1))

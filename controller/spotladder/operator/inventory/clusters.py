@@ -26,6 +26,7 @@ from spotladder.operator.inventory.inventory import OURS, Inventory, JobKey
 from spotladder.operator.inventory.monitor import ClusterMonitor
 from spotladder.resources import NAMESPACES, APIResource
 from spotladder.workloads import names
+from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects
 
 IDENTITY_RETRY_INTERVAL: Seconds = 30.0
@@ -225,6 +226,10 @@ class Clusters:
             attempts[number] = right
             strays += [(number, entry) for entry in found if entry is not right]
         return JobObjects(attempts, tuple(strays))
+
+    def pods_of(self, key: JobKey) -> list[PodRecord]:
+        """The pods of the job in all clusters."""
+        return [pod for cluster in self for pod in cluster.inventory.pods_of(key)]
 
     def has_anything(self, key: JobKey) -> bool:
         """Whether objects of a job with this name exist in any cluster."""

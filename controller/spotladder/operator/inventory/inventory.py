@@ -151,6 +151,10 @@ class Inventory:
         """All pods of attempts."""
         return self._pods.all()
 
+    def pods_of(self, job: JobKey) -> list[PodRecord]:
+        """The pods of all attempts of the job."""
+        return self._pods.of(job)
+
     def events_of(self, objects: AttemptObjects, nodes: Mapping[str, NodeRecord]) -> list[EventRecord]:
         """Events about the attempt's pods and their nodes, and those about other objects that may concern it.
 

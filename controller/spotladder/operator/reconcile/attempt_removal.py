@@ -81,7 +81,8 @@ class AttemptRemover:
 
     async def _clear(self, found: Located, *, hurry: bool = True) -> None:
         """Delete the attempt's objects, then remaining objects of its deleted owner. Without `hurry` the pods keep
-        their own grace period, because the program was not asked to commit before."""
+        their own grace period, because the program was not asked to commit before. A pod without a node has no grace
+        period: it is deleted at once with its owner."""
         objects, top = found.objects, found.objects.top
         with found.cluster.turn():
             if top is None:
@@ -91,7 +92,7 @@ class AttemptRemover:
             elif not top.deleting:
                 await self.remove_attempt(found.cluster, top)
             # Before their owner is deleted: a kubelet does not shorten a termination that has begun.
-            held = [pod for pod in objects.pods if pod.phase not in ENDED]
+            held = [pod for pod in objects.pods if pod.phase not in ENDED and (pod.node or top is None)]
             slow = [pod for pod in held if hurry and (not pod.deleting or pod.grace > SHORT_GRACE)]
             hurried = (self.remove(found.cluster, PODS, pod, grace=SHORT_GRACE) for pod in slow)
             for failure in await asyncio.gather(*hurried, return_exceptions=True):

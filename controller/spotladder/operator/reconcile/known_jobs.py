@@ -6,7 +6,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from spotladder.api.capacitytier import ApplyTo
 from spotladder.api.status import TieredJobStatus
 from spotladder.core.model import JobState
 from spotladder.custom_resources import CapacityRecord, JobRecord
@@ -61,47 +60,47 @@ class KnownJobs:
         """Drop the data of a job that is gone."""
         self._jobs.pop(key, None)
 
-    def nodes(self, record: JobRecord, capacity: CapacityRecord) -> int:
-        """The number of nodes of that CapacityTier that the job holds by its live attempt, else needs by its spec; 0
-        for an invalid spec."""
-        known, state = self._known(record)
+    def workers(self, record: JobRecord) -> int | None:
+        """The number of workers that the job holds by its live attempt, else needs by its spec; None for an invalid
+        spec."""
+        state = self._state(record)
         attempt = state.attempt if state is not None else None
-        launched = None if attempt is None or attempt.workers is None else attempt.workers + len(attempt.leaving)
-        return _nodes(known.workers if launched is None else launched, capacity)
+        if attempt is None or attempt.workers is None:
+            return self._workers_of_spec(record)
+        return attempt.workers + len(attempt.leaving)
 
-    def standby_nodes(self, record: JobRecord, capacity: CapacityRecord) -> int:
-        """The number of nodes of that CapacityTier that the job's standby attempt holds, else needs by the job's spec;
-        0 for an invalid spec."""
-        known, state = self._known(record)
+    def standby_workers(self, record: JobRecord) -> int | None:
+        """The number of workers that the job's standby attempt holds, else needs by the job's spec; None for an invalid
+        spec."""
+        state = self._state(record)
         standby = state.standby if state is not None else None
-        return _nodes(known.workers if standby is None or standby.workers is None else standby.workers, capacity)
+        if standby is None or standby.workers is None:
+            return self._workers_of_spec(record)
+        return standby.workers
 
     def has_launched_standby(self, record: JobRecord) -> bool:
         """Whether objects of the job's standby attempt have been observed."""
-        _, state = self._known(record)
+        state = self._state(record)
         return state is not None and state.standby is not None and state.standby.seen
 
-    def _known(self, record: JobRecord) -> tuple[KnownJob, JobState | None]:
-        """The kept data of the job with the number of workers of its spec, and its state; None for an invalid
-        status."""
-        known, version = self.of(record.key), (record.uid, record.generation)
-        if known.sized != version:
-            known.sized, known.workers = version, self._workers(record)
+    def _state(self, record: JobRecord) -> JobState | None:
+        """The state of the job; None for an invalid status."""
+        known = self.of(record.key)
         if known.state is None:  # not reconciled yet by this process
             with suppress(InvalidSpec):
                 held = status_of(record)
                 known.persisted, (known.before, known.state) = held.state, known.states(held)
-        return known, known.state
+        return known.state
 
-    def _workers(self, record: JobRecord) -> int | None:
+    def _workers_of_spec(self, record: JobRecord) -> int | None:
+        known, version = self.of(record.key), (record.uid, record.generation)
+        if known.sized != version:
+            known.sized, known.workers = version, self._parsed_workers(record)
+        return known.workers
+
+    def _parsed_workers(self, record: JobRecord) -> int | None:
         try:
             job = self._specs.of(record)
         except InvalidSpec:
             return None
         return workload_of(job).workers(job)
-
-
-def _nodes(workers: int | None, capacity: CapacityRecord) -> int:
-    """The number of nodes of that CapacityTier for an attempt with these workers."""
-    with_head = capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
-    return 0 if workers is None else workers + with_head

@@ -4,103 +4,217 @@ A worker counts as a node, as for the cost, from the moment at which its attempt
 persisted state and existing objects, so a restarted controller gets the same result. Of two jobs with a persisted
 attempt that is not launched, the older job has precedence. A standby attempt holds nodes too, and every planned attempt
 has precedence over it: it is launched only if there is room beside all of these.
+
+The nodes of each tier are summed up: a check costs time only for the attempts that wait on the tier, and for the jobs
+that have changed since the last check.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf
 
+from spotladder.api.capacitytier import ApplyTo
 from spotladder.clusters.cache import Scoped
 from spotladder.core.model import Instant
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.operator.inventory.inventory import JobKey
 
+Age = tuple[Instant, str]
+"""The older of two jobs has the lower value."""
+
+_OLDEST: Age = (-inf, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Holding:
+    """An attempt on a CapacityTier. One that is not `launched` waits for its nodes."""
+
+    capacity: str
+    age: Age
+    workers: int
+    launched: bool
+
+
+@dataclass(slots=True)
+class _Holdings:
+    """The attempts on one CapacityTier: the sums of those that are launched, and the others, the oldest job first."""
+
+    workers: int = 0
+    attempts: int = 0
+    waiting: list[tuple[Age, int]] = field(default_factory=list)
+
+    def add(self, holding: _Holding) -> None:
+        if holding.launched:
+            self.workers, self.attempts = self.workers + holding.workers, self.attempts + 1
+        else:
+            insort(self.waiting, (holding.age, holding.workers))
+
+    def remove(self, holding: _Holding) -> None:
+        if holding.launched:
+            self.workers, self.attempts = self.workers - holding.workers, self.attempts - 1
+        else:
+            del self.waiting[bisect_left(self.waiting, (holding.age, holding.workers))]
+
+    def nodes(self, *, heads: bool, but: _Holding | None, before: Age | None) -> int:
+        """The nodes of the launched attempts, and of those that wait and whose job is older than `before`; None: of all
+        that wait. Without `but`. `heads`: the head is on a node of the tier, too."""
+        ahead = self.waiting if before is None else self.waiting[: bisect_left(self.waiting, (before,))]
+        workers, attempts = self.workers + sum(workers for _, workers in ahead), self.attempts + len(ahead)
+        if but is not None and (but.launched or before is None or but.age < before):
+            workers, attempts = workers - but.workers, attempts - 1
+        return workers + heads * attempts
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What a job holds or waits for with its live attempt, and with its standby attempt."""
+
+    live: _Holding | None = None
+    standby: _Holding | None = None
+
 
 class Limits:
-    """`size` is the number of nodes that a job needs on a CapacityTier, and `standby_size` the number that its standby
-    attempt needs. `launched` is whether any of its objects exists, `standby_launched` whether any of its standby
-    attempt does."""
+    """`workers` is the number of workers that a job holds or needs, and `standby_workers` that of its standby attempt;
+    None for an invalid spec. `launched` is whether any of its objects exists, `standby_launched` whether any of its
+    standby attempt does. Call `touch` when any of these, or the job, may have changed."""
 
     def __init__(
         self,
         jobs: Scoped[JobRecord],
         *,
-        size: Callable[[JobRecord, CapacityRecord], int],
-        standby_size: Callable[[JobRecord, CapacityRecord], int],
+        workers: Callable[[JobRecord], int | None],
+        standby_workers: Callable[[JobRecord], int | None],
         launched: Callable[[JobKey], bool],
         standby_launched: Callable[[JobRecord], bool],
     ) -> None:
         self._jobs = jobs
-        self._size = size
-        self._standby_size = standby_size
+        self._workers = workers
+        self._standby_workers = standby_workers
         self._launched = launched
         self._standby_launched = standby_launched
         self._launching: set[JobKey] = set()
+        self._touched: set[JobKey] = set()
+        self._held: dict[JobKey, _Job] = {}
+        self._live: dict[str, _Holdings] = defaultdict(_Holdings)
+        self._standby: dict[str, _Holdings] = defaultdict(_Holdings)
+
+    def touch(self, key: JobKey) -> None:
+        """The job may have changed."""
+        if self._jobs.get(key[1], key[0]) is None:
+            self._touched.discard(key)
+            self._replace(key, _Job())
+        else:
+            self._touched.add(key)
 
     def full(self, capacity: CapacityRecord, job: JobRecord) -> str:
         """Why this job may not start on this tier now; "" if it may."""
-        most = capacity.model.spec.limits.nodes if capacity.model else None
+        most = _most(capacity)
         if most is None:
             return ""
-        needed, tier = self._size(job, capacity), f'CapacityTier "{capacity.name}" has limits.nodes {most}'
+        needed, tier = nodes(self._workers(job), capacity), f'CapacityTier "{capacity.name}" has limits.nodes {most}'
         if needed > most:
             return f"{tier}: the job needs {needed}, so it never fits: set limits.nodes to {needed} or more"
-        held = sum(self._size(other, capacity) for other in self._jobs.all() if self._counts(other, capacity, job))
-        held += self._standby_nodes(capacity, job, planned=lambda _other: False)
+        held = self._live_nodes(capacity, job, before=_age(job) if job.capacity == capacity.name else None)
+        held += self._standby_nodes(capacity, job, before=_OLDEST)
         if held + needed <= most:
             return ""
         return f"{tier}: {held} are in use, {needed} are needed"
 
     def room(self, capacity: CapacityRecord, job: JobRecord, *, held: int) -> int | None:
         """How many nodes a job may hold on this tier beyond the number `held`; None: any number."""
-        most = capacity.model.spec.limits.nodes if capacity.model else None
+        most = _most(capacity)
         if most is None:
             return None
-        others = self._held_by_others(capacity, job) + self._standby_nodes(capacity, job, planned=lambda _other: True)
+        others = self._live_nodes(capacity, job, before=None) + self._standby_nodes(capacity, job, before=None)
         return max(0, most - held - others)
 
     def admits_standby(self, capacity: CapacityRecord, job: JobRecord, *, held: int) -> bool:
         """Whether this job, which holds `held` nodes of the tier, may have a standby attempt there now."""
-        most = capacity.model.spec.limits.nodes if capacity.model else None
+        most = _most(capacity)
         if most is None:
             return True
-        others = self._held_by_others(capacity, job)
-        others += self._standby_nodes(capacity, job, planned=lambda other: _age(other) < _age(job))
-        return held + others + self._standby_size(job, capacity) <= most
+        others = self._live_nodes(capacity, job, before=None) + self._standby_nodes(capacity, job, before=_age(job))
+        return held + others + nodes(self._standby_workers(job), capacity) <= most
 
     @contextmanager
     def launching(self, job: JobRecord) -> Iterator[None]:
         """Count the job as launched inside the block, before its objects are observed."""
         self._launching.add(job.key)
+        self.touch(job.key)
         try:
             yield
         finally:
             self._launching.discard(job.key)
+            self.touch(job.key)
 
-    def _held_by_others(self, capacity: CapacityRecord, job: JobRecord) -> int:
-        others = (other for other in self._jobs.all() if other.uid != job.uid and other.capacity == capacity.name)
-        return sum(self._size(other, capacity) for other in others)
+    def _live_nodes(self, capacity: CapacityRecord, job: JobRecord, *, before: Age | None) -> int:
+        """The nodes that the live attempts of other jobs hold, and those for which others wait: jobs that are older
+        than `before`; None: all."""
+        self._sum_up()
+        own = self._held.get(job.key, _Job()).live
+        return _nodes_of_others(self._live, capacity, own, before)
 
-    def _standby_nodes(self, capacity: CapacityRecord, job: JobRecord, *, planned: Callable[[JobRecord], bool]) -> int:
-        """The nodes of the standby attempts of other jobs. `planned`: whether one counts that is not launched yet."""
-        standing_by = (
-            other for other in self._jobs.all() if other.uid != job.uid and other.standby_capacity == capacity.name
-        )
-        return sum(
-            self._standby_size(other, capacity)
-            for other in standing_by
-            if self._standby_launched(other) or other.key in self._launching or planned(other)
-        )
+    def _standby_nodes(self, capacity: CapacityRecord, job: JobRecord, *, before: Age | None) -> int:
+        """The same of standby attempts."""
+        self._sum_up()
+        own = self._held.get(job.key, _Job()).standby
+        return _nodes_of_others(self._standby, capacity, own, before)
 
-    def _counts(self, other: JobRecord, capacity: CapacityRecord, job: JobRecord) -> bool:
-        if other.uid == job.uid or other.capacity != capacity.name:
-            return False
-        if job.capacity != capacity.name or _age(other) < _age(job):
-            return True
-        return other.key in self._launching or self._launched(other.key)
+    def _sum_up(self) -> None:
+        """Bring the sums up to date for the jobs that may have changed."""
+        while self._touched:
+            key = self._touched.pop()
+            job = self._jobs.get(key[1], key[0])
+            self._replace(key, _Job() if job is None else self._holdings(job))
+
+    def _replace(self, key: JobKey, after: _Job) -> None:
+        before = self._held.pop(key, _Job())
+        for sums, held, holds in (
+            (self._live, before.live, after.live),
+            (self._standby, before.standby, after.standby),
+        ):
+            if held is not None:
+                sums[held.capacity].remove(held)
+            if holds is not None:
+                sums[holds.capacity].add(holds)
+        if after != _Job():
+            self._held[key] = after
+
+    def _holdings(self, job: JobRecord) -> _Job:
+        live = standby = None
+        if job.capacity and (workers := self._workers(job)) is not None:
+            launched = job.key in self._launching or self._launched(job.key)
+            live = _Holding(job.capacity, _age(job), workers, launched)
+        if job.standby_capacity and (workers := self._standby_workers(job)) is not None:
+            launched = job.key in self._launching or self._standby_launched(job)
+            standby = _Holding(job.standby_capacity, _age(job), workers, launched)
+        return _Job(live, standby)
 
 
-def _age(job: JobRecord) -> tuple[Instant, str]:
-    """The older of two jobs has the lower value."""
+def nodes(workers: int | None, capacity: CapacityRecord) -> int:
+    """The number of nodes of that CapacityTier for an attempt with these workers; 0 for an invalid spec."""
+    return 0 if workers is None else workers + _has_heads(capacity)
+
+
+def _nodes_of_others(
+    sums: dict[str, _Holdings], capacity: CapacityRecord, own: _Holding | None, before: Age | None
+) -> int:
+    but = own if own is not None and own.capacity == capacity.name else None
+    return sums[capacity.name].nodes(heads=_has_heads(capacity), but=but, before=before)
+
+
+def _has_heads(capacity: CapacityRecord) -> bool:
+    return capacity.model is not None and capacity.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+
+
+def _most(capacity: CapacityRecord) -> int | None:
+    return capacity.model.spec.limits.nodes if capacity.model else None
+
+
+def _age(job: JobRecord) -> Age:
     return job.created_at, job.uid

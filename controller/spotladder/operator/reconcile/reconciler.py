@@ -113,10 +113,10 @@ class Reconciler:
         self._policies: dict[str, Policy] = {}
         self._known_jobs = KnownJobs(self._specs)
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
-        limits = Limits(
+        self._limits = limits = Limits(
             jobs,
-            size=self._known_jobs.nodes,
-            standby_size=self._known_jobs.standby_nodes,
+            workers=self._known_jobs.workers,
+            standby_workers=self._known_jobs.standby_workers,
             launched=clusters.has_anything,
             standby_launched=self._known_jobs.has_launched_standby,
         )
@@ -140,6 +140,10 @@ class Reconciler:
             if self._jobs.get(name, namespace) is None:
                 return None
             raise ClusterUnreachable(str(error)) from None
+
+    def touch(self, key: JobKey) -> None:
+        """The job or its objects may have changed."""
+        self._limits.touch(key)
 
     # --- load → decide → apply --------------------------------------------------------------------------------------
 

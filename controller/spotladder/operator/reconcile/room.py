@@ -6,7 +6,7 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import JobState, Launch, Stage
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.reconcile.known_jobs import KnownJob, KnownJobs
-from spotladder.operator.reconcile.node_limits import Limits
+from spotladder.operator.reconcile.node_limits import Limits, nodes
 
 
 class Room:
@@ -39,7 +39,7 @@ class Room:
             capacity = known.capacity.get(tier.capacity_tier)
             if capacity is None:
                 continue
-            held = self._known_jobs.nodes(record, capacity) if tier.capacity_tier == live else 0
+            held = nodes(self._known_jobs.workers(record), capacity) if tier.capacity_tier == live else 0
             if not self._limits.admits_standby(capacity, record, held=held):
                 without.add(tier.name)
         return without
@@ -51,5 +51,5 @@ class Room:
         capacity = known.capacity.get(tier.capacity_tier) if tier is not None else None
         if attempt is None or capacity is None:
             return None
-        held = self._known_jobs.nodes(record, capacity)
+        held = nodes(self._known_jobs.workers(record), capacity)
         return self._limits.room(capacity, record, held=held - len(attempt.leaving))

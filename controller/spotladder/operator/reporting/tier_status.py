@@ -7,28 +7,27 @@ policy uses the outcomes by age as a prior; no other decision uses the status.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
-from spotladder.clusters.cache import Cache, Scoped
+from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import NO_OUTCOMES, Decision, Instant, JobState, Outcomes, PodRole, Seconds
+from spotladder.core.model import NO_OUTCOMES, Decision, Instant, JobState, Outcomes, Seconds
 from spotladder.core.outcomes import added, observed_between
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.custom_resources import CapacityRecord
 from spotladder.custom_resources.tier_outcomes import entries_of, outcomes_of, read_status
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.prices import Prices
+from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.resources import CAPACITYTIERS
-from spotladder.workloads.records import PodRecord
 
 WRITE_INTERVAL: Seconds = 15.0
 _ASKED = (Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK)
@@ -56,16 +55,14 @@ class TierStatusWriter:
         client: Client,
         *,
         capacity: Cache[CapacityRecord],
-        jobs: Scoped[JobRecord],
-        pods: Callable[[], Iterable[PodRecord]],
+        usage: TierUsage,
         prices: Prices,
         clusters: frozenset[str],
         clock: Clock,
     ) -> None:
         self._client = client
         self._capacity = capacity
-        self._jobs = jobs
-        self._pods = pods
+        self._usage = usage
         self._prices = prices
         self._clusters = clusters
         self._clock = clock
@@ -100,12 +97,12 @@ class TierStatusWriter:
 
     async def write(self) -> None:
         """Write the changes. A change that cannot be written now is written with the next ones."""
-        used = self._used()
         for record in list(self._capacity.all()):
             tally = self._tallies.pop(record.name, _Tally())
             before = read_status(record.status)
-            jobs, nodes = used.get(record.name, (set(), set()))
-            after = self._after(record, before, tally, jobs=len(jobs), nodes=len(nodes))
+            with_heads = record.model is not None and record.model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
+            jobs, nodes = self._usage.of(record.name, heads=with_heads)
+            after = self._after(record, before, tally, jobs=jobs, nodes=nodes)
             if after == before:
                 continue
             body = {
@@ -135,26 +132,6 @@ class TierStatusWriter:
             newer.why or tally.why,
             added(tally.outcomes, newer.outcomes),
         )
-
-    def _used(self) -> dict[str, tuple[set[tuple[str, str]], set[str]]]:
-        """The jobs that hold or wait for each CapacityTier, and the nodes of their pods on it."""
-        used: dict[str, tuple[set[tuple[str, str]], set[str]]] = {}
-        for job in self._jobs.all():
-            for held in filter(None, (job.capacity, job.standby_capacity)):
-                used.setdefault(held, (set(), set()))[0].add(job.key)
-        for pod in self._pods():
-            owner = self._jobs.get(pod.job, pod.namespace)
-            name = dict(owner.tiers).get(pod.tier) if owner is not None else None
-            if name and pod.node and pod.phase in ("Pending", "Running") and self._on_tier(name, pod):
-                used.setdefault(name, (set(), set()))[1].add(pod.node)
-        return used
-
-    def _on_tier(self, name: str, pod: PodRecord) -> bool:
-        if pod.role is not PodRole.HEAD:
-            return True
-        record = self._capacity.get(name)
-        model = record.model if record is not None else None
-        return model is not None and model.spec.apply_to is ApplyTo.WORKERS_AND_HEAD
 
     def _after(
         self, record: CapacityRecord, before: CapacityTierStatus, tally: _Tally, *, jobs: int, nodes: int
