@@ -1,0 +1,336 @@
+"""The status of CapacityTiers: what decisions add to it, which jobs and nodes use a tier, and its conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.api.status import CapacityTierStatus
+from spotladder.clusters.cache import Cache, Scoped
+from spotladder.clusters.clock import SteppedClock
+from spotladder.clusters.errors import Conflict
+from spotladder.clusters.fake import FakeApiServer, FakeClient
+from spotladder.clusters.transport import Object
+from spotladder.core.model import Decision, JobState, Move, PodRole, Price, Stage, TierRecord
+from spotladder.core.reasons import Reason
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.custom_resources.tier_outcomes import read_status
+from spotladder.errors import SpotladderError
+from spotladder.operator.prices import Prices
+from spotladder.operator.reporting.tier_status import WRITE_INTERVAL, TierStatusWriter
+from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
+from spotladder.workloads.records import PodRecord
+from tests.workloads.builders import job
+
+HOUR = 3600.0
+PRICE = {"perNodeHour": "1", "onDemandPerNodeHour": "4"}
+
+
+class TierStatusScene:
+    """A writer for CapacityTiers on an API server in memory, of jobs whose only tier is `spot-a` on `pool`."""
+
+    def __init__(self) -> None:
+        self.clock = SteppedClock(1_800_000_000.7)
+        self.client = FakeClient(FakeApiServer(self.clock), self.clock)
+        self.capacity = Cache(self.client, CAPACITYTIERS, CapacityRecord.of, clock=self.clock)
+        self.jobs = Scoped([Cache(self.client, TIEREDJOBS, JobRecord.of, clock=self.clock)])
+        self.pods: list[PodRecord] = []
+        self.writer = TierStatusWriter(
+            self.client,
+            capacity=self.capacity,
+            jobs=self.jobs,
+            pods=lambda: self.pods,
+            prices=Prices({}, clock=self.clock, changed=lambda: None),
+            clusters=frozenset({"home"}),
+            clock=self.clock,
+        )
+        self._version = 0
+
+    async def tier(self, name: str = "pool", **spec: Any) -> None:
+        body = {"metadata": {"name": name}, "spec": {"capacityType": "spot", "price": PRICE, **spec}}
+        self.capacity.put(await self.client.create(CAPACITYTIERS, body))
+
+    def job(self, name: str, *, phase: str = "Running", standby: str = "", tier: str = "spot-a") -> None:
+        """A job on spot-a, whose CapacityTier is pool, with a standby attempt on `standby`."""
+        tiers = [{"name": "spot-a", "capacityTier": "pool"}, {"name": "spot-b", "capacityTier": "other"}]
+        self._version += 1
+        status: Object = {"phase": phase, "tier": tier, **({"standby": {"tier": standby}} if standby else {})}
+        self.jobs.put(
+            {
+                "metadata": {
+                    "name": name, "namespace": "team-a", "uid": name, "resourceVersion": str(self._version),
+                    "creationTimestamp": "2026-11-21T12:00:00Z",
+                },
+                "spec": {"tiers": tiers},
+                "status": status,
+            }
+        )  # fmt: skip
+
+    def pod(self, node: str, *, job: str = "digits", tier: str = "spot-a", **more: Any) -> None:
+        facts = {"phase": "Running", "role": PodRole.WORKER, "namespace": "team-a", **more}
+        self.pods.append(cast("PodRecord", SimpleNamespace(node=node, job=job, tier=tier, **facts)))
+
+    def decided(self, *reasons: Reason, before: TierRecord | None = None, after: TierRecord | None = None) -> None:
+        """A persisted decision of the job with these moves on spot-a."""
+        moves = tuple(Move(Stage.STARTING, Stage.RUNNING, reason, 1, "spot-a", f"why {reason}") for reason in reasons)
+        states = [JobState(tiers=(record,) if record else ()) for record in (before, after)]
+        loaded = cast("Any", SimpleNamespace(job=job()))
+        self.writer.decided(loaded, states[0], Decision(states[1], moves=moves))
+
+    async def status(self, name: str = "pool") -> CapacityTierStatus:
+        await self.writer.write()
+        return await self.stored(name)
+
+    async def stored(self, name: str = "pool") -> CapacityTierStatus:
+        record = CapacityRecord.of(await self.client.get(CAPACITYTIERS, name))
+        return read_status(record.status)
+
+
+async def scene(**spec: Any) -> TierStatusScene:
+    made = TierStatusScene()
+    await made.tier(**spec)
+    return made
+
+
+def condition(status: CapacityTierStatus, kind: str) -> tuple[str, str, str]:
+    (found,) = (entry for entry in status.conditions if entry.type == kind)
+    return found.status, found.reason, found.message
+
+
+async def test_the_status_of_an_unused_tier_has_its_prices_and_no_rates() -> None:
+    status = await (await scene()).status()
+    assert (status.price, status.on_demand_price) == ("1.0000", "4.0000")
+    assert (status.attempts, status.refusals, status.evictions) == (0, 0, 0)
+    assert (status.availability, status.evictions_per_node_hour, status.observed_hours) == ("", "", "")
+    assert status.last_unavailable_at is None
+    assert condition(status, "Available") == ("Unknown", "NotAsked", "no job has requested it since")
+    assert condition(status, "Priced") == ("True", "Known", "")
+    assert condition(status, "Valid") == ("True", "Valid", "")
+
+
+async def test_a_price_that_is_not_given_is_empty_and_not_zero() -> None:
+    status = await (await scene(price=None)).status()
+    assert (status.price, status.on_demand_price) == ("", "")
+    message = "spec.price is not given: what its nodes cost is not counted"
+    assert condition(status, "Priced") == ("False", "PriceUnknown", message)
+
+
+async def test_an_outdated_price_stays_in_use_and_the_failed_lookup_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = await scene()
+    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(0.5, 2.0))
+    monkeypatch.setattr(Prices, "problem", lambda _self, _tier: "no answer in 30 s")
+    status = await here.status()
+    assert condition(status, "Priced") == ("True", "LookedUp", "no newer price: no answer in 30 s")
+
+
+async def test_an_unknown_on_demand_price_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = await scene()
+    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(0.5))
+    status = await here.status()
+    assert (status.price, status.on_demand_price) == ("0.5000", "")
+
+
+async def test_an_invalid_tier_has_only_the_condition_that_says_so() -> None:
+    status = await (await scene(capacityType="cheap")).status()
+    (only,) = status.conditions
+    assert (only.type, only.status, only.reason) == ("Valid", "False", "InvalidSpec")
+    assert "spec.capacityType" in only.message
+    assert (status.price, status.on_demand_price) == ("", "")
+
+
+@pytest.mark.parametrize("reason", [Reason.STARTED, Reason.FELL_BACK, Reason.MIGRATED_BACK])
+async def test_every_way_to_start_an_attempt_on_the_tier_is_a_request(reason: Reason) -> None:
+    here = await scene()
+    here.decided(reason)
+    here.decided(reason)
+    status = await here.status()
+    assert (status.attempts, status.refusals, status.availability) == (2, 0, "1.000")
+    assert condition(status, "Available")[1] == "NotAsked", "the request is not answered yet"
+
+
+@pytest.mark.parametrize("reason", [Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED])
+async def test_an_attempt_without_nodes_is_a_refusal_with_its_time_and_message(reason: Reason) -> None:
+    here = await scene()
+    here.decided(Reason.STARTED, Reason.ALL_READY)
+    here.decided(Reason.STARTED, Reason.STARTED)
+    here.decided(reason)
+    here.decided(reason)
+    status = await here.status()
+    assert (status.attempts, status.refusals, status.availability) == (3, 2, "0.333")
+    assert condition(status, "Available") == ("False", "InsufficientCapacity", f"why {reason}")
+    assert status.last_unavailable_at is not None
+    assert status.last_unavailable_at.timestamp() == int(here.clock.now())
+    await here.clock.advance(60)
+    here.decided(Reason.ALL_READY)
+    later = await here.status()
+    assert condition(later, "Available") == ("True", "Had", f"why {Reason.ALL_READY}")
+    assert later.last_unavailable_at == status.last_unavailable_at
+
+
+async def test_another_move_neither_requests_nor_refuses_nodes() -> None:
+    here = await scene()
+    here.decided(Reason.MAX_FAILURES_EXCEEDED, Reason.DRAINED)
+    status = await here.status()
+    assert (status.attempts, status.refusals) == (0, 0)
+    assert condition(status, "Available")[1] == "NotAsked"
+
+
+async def test_failures_and_node_hours_since_the_previous_state_add_up_to_a_rate() -> None:
+    here = await scene()
+    here.decided(
+        before=TierRecord("spot-a", failures=1, node_seconds=HOUR),
+        after=TierRecord("spot-a", failures=3, node_seconds=3 * HOUR),
+    )
+    here.decided(
+        before=TierRecord("spot-a", failures=3, node_seconds=3 * HOUR),
+        after=TierRecord("spot-a", failures=4, node_seconds=5 * HOUR),
+    )
+    status = await here.status()
+    assert (status.evictions, status.observed_hours, status.evictions_per_node_hour) == (3, "4.0000", "0.7500")
+    here.decided(after=TierRecord("spot-a", failures=1, node_seconds=2 * HOUR))
+    status = await here.status()
+    assert (status.evictions, status.observed_hours, status.evictions_per_node_hour) == (4, "6.0000", "0.6667")
+
+
+async def test_a_job_whose_state_is_reset_takes_nothing_away() -> None:
+    here = await scene()
+    here.decided(before=TierRecord("spot-a", failures=3, node_seconds=HOUR), after=TierRecord("spot-a"))
+    status = await here.status()
+    assert (status.evictions, status.observed_hours) == (0, "")
+
+
+async def test_a_tier_that_is_no_longer_in_the_spec_of_the_job_counts_nothing() -> None:
+    here = await scene()
+    state = JobState(tiers=(TierRecord("removed", failures=3),))
+    moves = (Move(Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "removed"),)
+    here.writer.decided(cast("Any", SimpleNamespace(job=job())), JobState(), Decision(state, moves=moves))
+    status = await here.status()
+    assert (status.evictions, status.attempts) == (0, 0)
+
+
+async def test_jobs_in_use_hold_or_wait_for_the_tier_with_an_attempt_or_a_standby() -> None:
+    here = await scene()
+    await here.tier("other")
+    here.job("waits", phase="Pending")
+    here.job("runs")
+    here.job("moves", tier="spot-b", standby="spot-a")
+    here.job("ended", phase="Succeeded")
+    assert [(await here.status(name)).jobs_in_use for name in ("pool", "other")] == [3, 1]
+
+
+async def test_nodes_in_use_are_counted_once_and_only_with_pods_that_hold_them() -> None:
+    here = await scene()
+    here.job("digits")
+    here.pod("node-1")
+    here.pod("node-1")
+    here.pod("node-2", phase="Pending")
+    here.pod("node-3", phase="Succeeded")
+    here.pod("node-4", job="unknown")
+    here.pod("node-5", tier="removed")
+    here.pod("")
+    assert (await here.status()).nodes_in_use == 2
+
+
+@pytest.mark.parametrize(("applies_to", "nodes"), [("Workers", 0), ("WorkersAndHead", 1)])
+async def test_the_node_of_a_head_is_in_use_only_if_the_tier_applies_to_heads(applies_to: str, nodes: int) -> None:
+    here = await scene(applyTo=applies_to)
+    here.job("digits")
+    here.pod("node-1", role=PodRole.HEAD)
+    assert (await here.status()).nodes_in_use == nodes
+
+
+async def test_a_tier_at_its_limit_is_not_available_until_a_node_is_free() -> None:
+    here = await scene(limits={"nodes": 2})
+    here.job("digits")
+    here.pod("node-1")
+    here.decided(Reason.ALL_READY)
+    assert condition(await here.status(), "Available")[:2] == ("True", "Had")
+    here.pod("node-2")
+    assert condition(await here.status(), "Available") == (
+        "False", "LimitReached", "2 of limits.nodes 2 are in use",
+    )  # fmt: skip
+    here.pods.pop()
+    assert condition(await here.status(), "Available")[:2] == ("Unknown", "NotAsked")
+
+
+async def test_a_tier_in_an_unknown_cluster_is_not_available() -> None:
+    status = await (await scene(cluster="east")).status()
+    message = "east is not registered with the controller"
+    assert condition(status, "Available") == ("False", "UnknownCluster", message)
+
+
+async def test_an_answer_stays_until_the_next_one() -> None:
+    here = await scene()
+    here.decided(Reason.INSUFFICIENT_CAPACITY)
+    first = await here.status()
+    here.decided(Reason.STARTED)
+    second = await here.status()
+    assert condition(second, "Available") == condition(first, "Available")
+    assert second.last_unavailable_at == first.last_unavailable_at
+
+
+async def test_an_unchanged_status_is_not_written() -> None:
+    here = await scene()
+    await here.status()
+    written = len(here.client.server.writes)
+    await here.clock.advance(WRITE_INTERVAL)
+    await here.status()
+    assert len(here.client.server.writes) == written
+
+
+def refusing(here: TierStatusScene, errors: Iterable[SpotladderError]) -> Any:
+    """A `merge` that raises each of these errors once before it writes."""
+    left, merge = list(errors), here.client.merge
+
+    async def tried(*given: Any, **more: Any) -> Object:
+        if left:
+            raise left.pop(0)
+        return await merge(*given, **more)
+
+    return tried
+
+
+@pytest.mark.parametrize("error", [Conflict(409, "Conflict", ""), SpotladderError("no answer")])
+async def test_counts_that_cannot_be_written_are_written_with_the_next_ones(
+    monkeypatch: pytest.MonkeyPatch, error: SpotladderError
+) -> None:
+    here = await scene()
+    here.decided(
+        Reason.STARTED, Reason.INSUFFICIENT_CAPACITY, after=TierRecord("spot-a", failures=1, node_seconds=HOUR)
+    )
+    refused_at = int(here.clock.now())
+    monkeypatch.setattr(here.client, "merge", refusing(here, [error]))
+    await here.writer.write()
+    assert (await here.stored()).attempts == 0
+    await here.clock.advance(100)
+    here.decided(Reason.STARTED, after=TierRecord("spot-a", failures=2, node_seconds=HOUR))
+    status = await here.status()
+    assert (status.attempts, status.refusals, status.evictions, status.observed_hours) == (2, 1, 3, "2.0000")
+    assert condition(status, "Available") == ("False", "InsufficientCapacity", f"why {Reason.INSUFFICIENT_CAPACITY}")
+    assert status.last_unavailable_at is not None
+    assert status.last_unavailable_at.timestamp() == refused_at
+
+
+async def test_of_counts_that_were_kept_and_new_ones_the_newest_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = await scene()
+    here.decided(Reason.INSUFFICIENT_CAPACITY)
+    monkeypatch.setattr(here.client, "merge", refusing(here, [SpotladderError("no answer")]))
+    await here.writer.write()
+    here.decided(Reason.ALL_READY)
+    status = await here.status()
+    assert condition(status, "Available") == ("True", "Had", f"why {Reason.ALL_READY}")
+    assert status.refusals == 1
+
+
+async def test_a_conflict_on_one_tier_does_not_delay_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = await scene()
+    await here.tier("other")
+    monkeypatch.setattr(here.client, "merge", refusing(here, [Conflict(409, "Conflict", "")]))
+    await here.writer.write()
+    written = [bool((await here.stored(name)).conditions) for name in ("pool", "other")]
+    assert written == [False, True]
