@@ -13,6 +13,7 @@ from tests.kube import (
     test_blocked,
     test_capacity,
     test_checkpoint_access,
+    test_clusters,
     test_ends,
     test_faults,
     test_impediments,
@@ -21,6 +22,7 @@ from tests.kube import (
     test_standby,
     test_walk,
 )
+from tests.operator.member_cluster import two_clusters_in_memory
 from tests.operator.memory_world import filled_world
 
 SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
@@ -78,6 +80,17 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_walk.test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds,
 )
 
+TWO_CLUSTERS: tuple[Callable[..., Awaitable[None]], ...] = (
+    test_clusters.test_a_controller_that_starts_during_an_outage_counts_no_loss,
+    test_clusters.test_a_deleted_job_reports_at_once_that_it_waits_for_a_lost_cluster,
+    test_clusters.test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns,
+    test_clusters.test_a_job_moves_from_one_cluster_to_the_other,
+    test_clusters.test_a_recreated_job_does_not_adopt_objects_of_the_first_in_another_cluster,
+    test_clusters.test_a_short_outage_ends_no_attempt,
+    test_clusters.test_deleting_a_job_deletes_its_objects_in_another_cluster,
+    test_clusters.test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept,
+)
+
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__.removeprefix("test_"))
 async def test_a_scenario_of_the_controller_in_memory(
@@ -85,3 +98,11 @@ async def test_a_scenario_of_the_controller_in_memory(
 ) -> None:
     monkeypatch.setattr(sys.modules[scenario.__module__], "world", filled_world)
     await scenario(None)  # The tests use the API server only through `world`.
+
+
+@pytest.mark.parametrize("scenario", TWO_CLUSTERS, ids=lambda scenario: scenario.__name__.removeprefix("test_"))
+async def test_a_scenario_of_two_clusters_in_memory(
+    scenario: Callable[..., Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(test_clusters, "two_clusters", lambda _home, _east: two_clusters_in_memory(monkeypatch))
+    await scenario(None, None)
