@@ -1,11 +1,24 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import Counter, Gauge, Histogram, generate_latest
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import Attempt, AttemptRecord, Decision, JobState, Progress, Stage, TierRecord
-from spotladder.core.reasons import Reason
+from spotladder.core.model import (
+    Attempt,
+    AttemptRecord,
+    Decision,
+    JobState,
+    Loss,
+    Move,
+    Progress,
+    Stage,
+    TierRecord,
+)
+from spotladder.core.reasons import Cause, Reason
 from spotladder.operator.reporting.metrics import Metrics
 from tests.core.builders import spec, tier
 
@@ -99,3 +112,122 @@ def test_commit_age_of_a_job_without_commits_starts_when_it_first_ran(state: Job
     metrics.observe(("ns", "a"), state)
     ages = [line for line in samples(metrics) if line.startswith("spotladder_commit_age_seconds")]
     assert ages == ([] if age is None else [f'spotladder_commit_age_seconds{{job="a",namespace="ns"}} {age}'])
+
+
+def documented() -> list[tuple[str, str, tuple[str, ...]]]:
+    """Name, type and labels of each metric in the table of docs/settings.md."""
+    page = (Path(__file__).parents[3] / "docs" / "settings.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines() if line.startswith("| `spotl")]
+    return [(row[1].strip("`"), row[2], tuple(re.findall(r"`(\w+)`", row[3]))) for row in rows]
+
+
+def filled() -> Metrics:
+    """Metrics with at least one value each: `x` for every label of a metric that is not about a job."""
+    metrics = Metrics(SteppedClock())
+    metrics.observe(("ns", "a"), JobState(progress=Progress(30, 120, 0.0)))
+    for metric in vars(metrics).values():
+        if isinstance(metric, Counter | Gauge | Histogram) and metric._labelnames:
+            metric.labels(*("x" for _ in metric._labelnames))
+    return metrics
+
+
+def test_each_metric_has_the_documented_type_and_labels_and_a_sentence_as_its_help() -> None:
+    found = []
+    for metric in filled().registry.collect():
+        sample = metric.samples[0]
+        name = sample.name if metric.type == "counter" else metric.name
+        found.append((name, metric.type, tuple(sorted(set(sample.labels) - {"le"}))))
+        assert re.fullmatch(r"[1A-Z].*[a-z].*\.", metric.documentation), metric
+    assert sorted(found) == sorted((name, kind, tuple(sorted(labels))) for name, kind, labels in documented())
+
+
+def test_a_fallback_of_an_hour_and_a_reconcile_of_a_millisecond_have_a_bucket_of_their_own() -> None:
+    buckets = {
+        metric.name: [sample.labels["le"] for sample in metric.samples if "le" in sample.labels]
+        for metric in filled().registry.collect()
+        if metric.type == "histogram"
+    }
+    assert "3600.0" in buckets["spotladder_fallback_seconds"]
+    assert "0.001" in buckets["spotladder_reconcile_seconds"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "available"),
+    [
+        (Reason.ALL_READY, 1.0),
+        (Reason.INSUFFICIENT_CAPACITY, 0.0),
+        (Reason.IDLE_BUDGET_EXCEEDED, 0.0),
+        (Reason.DRAINED, None),
+    ],
+)
+def test_a_tier_is_available_from_the_last_answer_to_a_request(reason: Reason, available: float | None) -> None:
+    metrics = Metrics(SteppedClock())
+    move = Move(Stage.STARTING, Stage.RUNNING, reason, 1, "spot-a")
+    metrics.decided("ns", spec(), JobState(), Decision(JobState(), moves=(move,)))
+    assert metrics.registry.get_sample_value("spotladder_tier_available", {"tier": "spot-a"}) == available
+
+
+def test_the_time_without_all_workers_is_counted_once_they_are_ready() -> None:
+    metrics = Metrics(SteppedClock(1300.0))
+    ready = Decision(JobState(), moves=(Move(Stage.STARTING, Stage.RUNNING, Reason.ALL_READY, 2, "spot-b"),))
+    metrics.decided("ns", spec(), JobState(waiting_since=1210.0), ready)
+    metrics.decided("ns", spec(), JobState(waiting_since=1400.0), ready)
+    metrics.decided("ns", spec(), JobState(), ready)
+    value = metrics.registry.get_sample_value
+    assert value("spotladder_fallback_seconds_count") == 2
+    assert value("spotladder_fallback_seconds_sum") == 90.0
+
+
+@pytest.mark.parametrize(
+    ("exhausted_by", "reason"),
+    [(Reason.MAX_FAILURES_EXCEEDED, Reason.MAX_FAILURES_EXCEEDED), (None, Reason.INSUFFICIENT_CAPACITY)],
+)
+def test_a_fallback_is_counted_by_the_reason_for_leaving_the_previous_tier(
+    exhausted_by: Reason | None, reason: Reason
+) -> None:
+    metrics = Metrics(SteppedClock())
+    record = TierRecord("spot-a", exhausted_by=exhausted_by)
+    before = JobState(tier="spot-a", tiers=(record,), reason=Reason.INSUFFICIENT_CAPACITY)
+    move = Move(Stage.IDLE, Stage.STARTING, Reason.FELL_BACK, 2, "spot-b")
+    metrics.decided("ns", spec(), before, Decision(before, moves=(move,)))
+    labels = {"from": "spot-a", "to": "spot-b", "reason": reason}
+    assert metrics.registry.get_sample_value("spotladder_fallbacks_total", labels) == 1.0
+
+
+def test_ended_attempts_and_losses_are_counted_once() -> None:
+    metrics = Metrics(SteppedClock())
+    first = AttemptRecord(1, "spot-a", 0.0, 1.0, 2.0, Reason.STALLED, 0, 0, 0)
+    second = AttemptRecord(2, "spot-b", 3.0, 4.0, 5.0, Reason.HEAD_LOST, 0, 0, 0)
+    loss = Loss("w-0", Cause.INTERRUPTION, 2, "spot-b")
+    decision = Decision(JobState(history=(first, second)), losses=(loss,))
+    metrics.decided("ns", spec(), JobState(history=(first,)), decision)
+    value = metrics.registry.get_sample_value
+    assert value("spotladder_attempts_total", {"tier": "spot-a", "reason": Reason.STALLED}) is None
+    assert value("spotladder_attempts_total", {"tier": "spot-b", "reason": Reason.HEAD_LOST}) == 1.0
+    assert value("spotladder_failures_total", {"tier": "spot-b", "cause": Cause.INTERRUPTION}) == 1.0
+
+
+def test_saved_usd_are_what_the_same_nodes_would_cost_in_addition_on_demand() -> None:
+    metrics = Metrics(SteppedClock())
+    before = JobState(tiers=(TierRecord("spot-a", cost=1.0, on_demand_cost=4.0),))
+    after = JobState(tiers=(TierRecord("spot-a", cost=2.0, on_demand_cost=8.0),))
+    metrics.decided("ns", spec(), before, Decision(after))
+    assert metrics.registry.get_sample_value("spotladder_saved_usd_total") == 3.0
+
+
+@pytest.mark.parametrize(
+    ("progress", "ratio"),
+    [(Progress(), 0.0), (Progress(30, 0), 0.0), (Progress(150, 100), 1.0), (Progress(50, 100), 0.5)],
+    ids=["nothing", "unknown total", "beyond the total", "half"],
+)
+def test_the_progress_ratio_is_between_0_and_1(progress: Progress, ratio: float) -> None:
+    metrics = Metrics(SteppedClock())
+    metrics.observe(("ns", "a"), JobState(progress=progress))
+    labels = {"namespace": "ns", "job": "a"}
+    assert metrics.registry.get_sample_value("spotladder_job_progress_ratio", labels) == ratio
+
+
+def test_the_reported_queue_depth_is_the_current_one() -> None:
+    metrics = Metrics(SteppedClock())
+    metrics.watch_queue(lambda: 7)
+    assert metrics.registry.get_sample_value("spotladder_queue_depth") == 7.0
