@@ -50,6 +50,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program(folder, "helm", 'echo "v3.18.4+gd80839c"')
     program(folder, "pulumi", 'echo "v3.250.0"')
     program(folder, "node", 'echo "v24.1.0"')
+    program(folder, "kind", 'echo "kind v0.30.0 go1.25.0 linux/amd64"')
     program(folder, "kubectl", KUBECTL)
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -81,6 +82,7 @@ def test_a_machine_that_has_everything(tmp_path: Path) -> None:
             Status.OK,
             "none chosen yet: the first run takes the newest of >= 7.0.0, < 8.0.0",
         ),
+        "kind": (Status.OK, "0.30.0"),
         "helm": (Status.OK, "3.18.4"),
         "kubectl": (Status.OK, "1.35.2"),
         "pulumi": (Status.OK, "3.250.0"),
@@ -188,6 +190,51 @@ def test_a_cluster_that_does_not_answer(programs: Path, tmp_path: Path) -> None:
     (programs / "kubectl").unlink()
     (found,) = kube.examine(fleet, fleet.cluster("lab"), tmp_path)
     assert (found.status, found.found) == (Status.SKIPPED, "kubectl is not installed")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (None, (Status.SKIPPED, "kind cluster laptop", "kind is not installed", "")),
+        (
+            "exit 0",
+            (
+                Status.SKIPPED,
+                "kind cluster laptop",
+                "does not exist yet",
+                "spotladder infra bootstrap --cluster laptop creates it",
+            ),
+        ),
+        (
+            'echo "ERROR: failed to list clusters" >&2; exit 1',
+            (
+                Status.FAILED,
+                "kind cluster laptop",
+                "kind get clusters: ERROR: failed to list clusters",
+                "does Docker run?",
+            ),
+        ),
+        (
+            "echo laptop",
+            (
+                Status.FAILED,
+                "context kind-laptop",
+                "kubectl get --raw: unexpected: --context kind-laptop get --raw /version",
+                "kubectl --context kind-laptop version",
+            ),
+        ),
+    ],
+)
+def test_a_kind_cluster_is_created_by_bootstrap(
+    kind: str | None, expected: tuple[Status, str, str, str], programs: Path, tmp_path: Path
+) -> None:
+    if kind is None:
+        (programs / "kind").unlink()
+    else:
+        program(programs, "kind", kind)
+    fleet = fleet_file(tmp_path).fleet
+    (found,) = kube.examine(fleet, fleet.cluster("laptop"), tmp_path)
+    assert (found.status, found.check, found.found, found.fix) == expected
 
 
 @pytest.mark.parametrize(

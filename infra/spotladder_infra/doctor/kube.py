@@ -11,8 +11,9 @@ from spotladder import versions
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.access import target
 from spotladder_infra.doctor.result import CheckResult, Status
+from spotladder_infra.kind import exists
 from spotladder_infra.rollout.tools import CommandFailure, Tools
-from spotladder_infra.topology.cluster import Cluster
+from spotladder_infra.topology.cluster import Cloud, Cluster
 from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import NodeClassRef
 
@@ -25,12 +26,15 @@ def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult
     if shutil.which("kubectl") is None:
         yield CheckResult(cluster.name, "context", Status.SKIPPED, "kubectl is not installed")
         return
+    if cluster.cloud is Cloud.KIND and (absent := _absent(cluster)):
+        yield absent
+        return
     to = target(fleet, cluster, state)
     tools = Tools(to, TIMEOUT)
     try:
         found = json.loads(tools.kubectl("get", "--raw", "/version"))
     except EnvironmentFailure as error:
-        fix = "make kind-up" if cluster.context is None else f"kubectl --context {to.context} version"
+        fix = f"kubectl --context {to.context} version"
         yield CheckResult(cluster.name, f"context {to.context}", Status.FAILED, _printed(error), fix)
         return
     minor = f"{found['major']}.{found['minor'].rstrip('+')}"
@@ -54,6 +58,22 @@ def examine(fleet: Fleet, cluster: Cluster, state: Path) -> Iterator[CheckResult
         else:
             fix = "label nodes or correct the selectors; ignore this if an autoscaler creates the nodes"
             yield CheckResult(cluster.name, check, Status.WARNING, f"no node has {chosen}", fix)
+
+
+def _absent(cluster: Cluster) -> CheckResult | None:
+    """The result for a kind cluster that does not exist, or that kind cannot look up; None for one that exists."""
+    check = f"kind cluster {cluster.name}"
+    if shutil.which("kind") is None:
+        return CheckResult(cluster.name, check, Status.SKIPPED, "kind is not installed")
+    try:
+        found = exists(cluster)
+    except EnvironmentFailure as error:
+        message, _, fix = str(error).rpartition(": ")
+        return CheckResult(cluster.name, check, Status.FAILED, message, fix)
+    if found:
+        return None
+    fix = f"spotladder infra bootstrap --cluster {cluster.name} creates it"
+    return CheckResult(cluster.name, check, Status.SKIPPED, "does not exist yet", fix)
 
 
 def _node_class(tools: Tools, cluster: Cluster, pool: str, wanted: NodeClassRef) -> CheckResult:

