@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -10,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from spotladder.cli.infra.applying import finish
-from spotladder.errors import EnvironmentFailure
+from spotladder.cli.infra.applying import confirm, finish
+from spotladder.errors import EnvironmentFailure, InvalidSpec
 from tests.cli.terminal import call
 from tests.topology.builders import FLEET
 
@@ -221,6 +222,19 @@ def test_plan_prints_the_costs_as_json(capsys: Capture, fleet: Path) -> None:
     found = json.loads(call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--output", "json").out)
     assert set(found["idle"]) == {"east", "west", "alpha"}
     assert found["tiers"][0]["pool"] == "g5-spot"
+
+
+def test_a_change_is_confirmed_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes"))
+    confirm("Delete this?", yes=True)
+    with pytest.raises(InvalidSpec, match=r"no terminal to confirm on: .* add --yes \(with make: YES=yes\)"):
+        confirm("Delete this?", yes=False)
+
+
+def test_a_kubeconfig_is_written_for_created_clusters_only(capsys: Capture, fleet: Path) -> None:
+    answer = call(capsys, "infra", "kubeconfig", "--fleet", fleet, "--cluster", "lab", "--cluster", "laptop")
+    assert (answer.code, answer.out) == (2, "")
+    assert "your own kubeconfig has the contexts of these clusters (lab-admin, kind-laptop): use it" in answer.err
 
 
 def test_picture_draws_an_existing_stack(capsys: Capture, tmp_path: Path) -> None:

@@ -40,13 +40,15 @@ def kubeconfig(
     import json
 
     from spotladder.errors import InvalidSpec
-    from spotladder_infra.access import merged
+    from spotladder_infra.access import merged, target
     from spotladder_infra.topology.cluster import CREATED
 
     found = read(fleet, warn=False).fleet
-    created = [entry for entry in chosen(found, cluster, cloud) if entry.cloud in CREATED]
+    clusters = chosen(found, cluster, cloud)
+    created = [entry for entry in clusters if entry.cloud in CREATED]
     if not created:
-        raise InvalidSpec("these clusters were not created here: use the kubeconfig that you have")
+        contexts = ", ".join(target(found, entry, state).context for entry in clusters)
+        raise InvalidSpec(f"your own kubeconfig has the contexts of these clusters ({contexts}): use it")
     text = json.dumps(merged(created), indent=1) + "\n"
     if to == Path("-"):
         typer.echo(text, nl=False)

@@ -109,7 +109,9 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidSpec("no terminal to confirm on: look at spotladder infra plan, then add --yes")
+        raise InvalidSpec(
+            "no terminal to confirm on: look at spotladder infra plan, then add --yes (with make: YES=yes)"
+        )
     typer.confirm(question, abort=True)
 
 
