@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -11,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from spotladder.cli.infra.applying import confirm, finish
-from spotladder.errors import EnvironmentFailure, InvalidSpec
+from spotladder.cli.infra.applying import finish
+from spotladder.errors import EnvironmentFailure
 from tests.cli.terminal import call
 from tests.topology.builders import FLEET
 
@@ -222,13 +221,6 @@ def test_plan_prints_the_costs_as_json(capsys: Capture, fleet: Path) -> None:
     found = json.loads(call(capsys, "infra", "plan", "--offline", "--fleet", fleet, "--output", "json").out)
     assert set(found["idle"]) == {"east", "west", "alpha"}
     assert found["tiers"][0]["pool"] == "g5-spot"
-
-
-def test_a_change_is_confirmed_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("yes"))
-    confirm("Delete this?", yes=True)
-    with pytest.raises(InvalidSpec, match=r"no terminal to confirm on: .* add --yes \(with make: YES=yes\)"):
-        confirm("Delete this?", yes=False)
 
 
 def test_a_kubeconfig_is_written_for_created_clusters_only(capsys: Capture, fleet: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -180,6 +181,7 @@ def test_without_a_terminal_bootstrap_and_destroy_are_refused(
         refused = world.run(command, "--cluster", "east")
         assert refused.code == 2
         assert "no terminal to confirm on" in refused.err
+        assert "add --yes (with make: YES=yes)" in refused.err
     assert "apply" not in world.calls("east")
     assert "state rm" not in world.calls("east")
 
@@ -198,6 +200,21 @@ def test_a_cluster_that_does_not_answer_is_not_deleted(world: BootstrapSite) -> 
     assert refused.code == 5
     assert "--skip-platform" in refused.err
     assert "apply" not in world.calls("east")
+
+
+def test_the_removal_from_an_existing_cluster_can_only_be_repeated(
+    world: BootstrapSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("helm", "kubectl"):
+        (world.folder / name).write_text("#!/bin/sh\nexit 1\n")
+        (world.folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(world.folder), prepend=os.pathsep)
+    failed = world.run("destroy", "--yes", "--cluster", "lab")
+    assert failed.code == 5
+    assert failed.err.splitlines()[1:] == [
+        "error: cluster lab: not everything that a rollout installed is removed",
+        "error: run the same command again to continue",
+    ]
 
 
 def test_clusters_that_exist_have_nothing_to_create(world: BootstrapSite) -> None:

@@ -181,6 +181,7 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
     from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.remove import remove
+    from spotladder_infra.topology.cluster import Cloud
 
     def report(what: str, happens: str, details: str) -> None:
         typer.echo(f"{cluster.name}: {what}: {happens} {details}".rstrip())
@@ -188,11 +189,12 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
     try:
         remove(fleet, cluster, state, report)
     except EnvironmentFailure as error:
-        raise EnvironmentFailure(
-            f"{failure_of(cluster.name, str(error))}\n"
-            f"cluster {cluster.name}: its jobs and nodes still exist; for a cluster that does not answer, "
-            "--skip-platform leaves this step out"
-        ) from None
+        left = (
+            "not everything that a rollout installed is removed"
+            if cluster.cloud is Cloud.EXISTING
+            else "its jobs and nodes still exist; if it does not answer, --skip-platform leaves this step out"
+        )
+        raise EnvironmentFailure(f"{failure_of(cluster.name, str(error))}\ncluster {cluster.name}: {left}") from None
 
 
 def _check_nothing_is_left(fleet: Fleet, cluster: Cluster, *, keep: bool) -> None:
