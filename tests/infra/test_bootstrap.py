@@ -191,6 +191,7 @@ def test_destroy_keeps_the_checkpoints(world: BootstrapSite) -> None:
     assert (done.code, done.err) == (0, "")
     assert "east: bucket acme-east is kept, with its key" in done.out
     assert "east: 2 to delete" in done.out
+    assert "east: no resources of the cluster are left in the account, except the checkpoint bucket\n" in done.out
     assert world.calls("east")[-4:] == ["state list", "state rm", "plan", "apply"]
     assert "east state rm -lock-timeout=10s aws_s3_bucket.checkpoints" in (world.folder / "log").read_text()
 

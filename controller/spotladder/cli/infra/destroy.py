@@ -199,6 +199,7 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
 
 def _check_nothing_is_left(fleet: Fleet, cluster: Cluster, *, keep: bool) -> None:
     from spotladder.errors import EnvironmentFailure
+    from spotladder_infra.checkpoints import owned
     from spotladder_infra.leftovers import find
 
     place = "project" if cluster.project else "account"
@@ -209,3 +210,5 @@ def _check_nothing_is_left(fleet: Fleet, cluster: Cluster, *, keep: bool) -> Non
             f"cluster {cluster.name}: {len(left)} resources are left in the {place}: delete them, then run the "
             "command again to check"
         )
+    kept = ", except the checkpoint bucket" if keep and owned(fleet, cluster) else ""
+    typer.echo(f"{cluster.name}: no resources of the cluster are left in the {place}{kept}")
