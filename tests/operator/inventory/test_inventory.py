@@ -132,7 +132,8 @@ def test_an_attempt_gets_the_events_of_its_pods_nodes_and_child_objects_only() -
 def test_a_suspicion_requeues_the_jobs_on_the_node_and_shows_in_their_nodes() -> None:
     world = PodAndJobSet()
     world.inventory._nodes.put({"metadata": {**metadata("node-1"), "namespace": ""}})
-    assert world.inventory.occupied == {"node-1": {("team-a", "digits")}}
+    (pod,) = world.inventory.pods
+    assert world.inventory.occupied == {"node-1": {pod.uid: ("team-a", "digits")}}
     world.heard()
     world.inventory.suspect(frozenset({"node-1", "node-2"}))
     assert world.heard() == [("team-a", "digits")]

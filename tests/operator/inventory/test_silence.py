@@ -71,11 +71,11 @@ class Machines:
 
 @dataclass
 class JobInventory:
-    jobs_on: Mapping[str, set[tuple[str, str]]]
+    jobs_on: Mapping[str, Mapping[str, tuple[str, str]]]
     suspected: frozenset[str] = frozenset()
 
     @property
-    def occupied(self) -> Mapping[str, set[tuple[str, str]]]:
+    def occupied(self) -> Mapping[str, Mapping[str, tuple[str, str]]]:
         return self.jobs_on
 
     @property
@@ -93,7 +93,7 @@ class SilentNodesRig:
         self.clock = SteppedClock()
         self.client = Machines(self.clock, tuple("abcdef"), **more)
         jobs = {"a": "one", "b": "one", "c": "two"}
-        self.inventory = JobInventory({name: {("team", jobs[name])} for name in occupied or jobs})
+        self.inventory = JobInventory({name: {f"pod-on-{name}": ("team", jobs[name])} for name in occupied or jobs})
         self.name, self.problem = "home", ""
 
     async def __aenter__(self) -> SilentNodesRig:

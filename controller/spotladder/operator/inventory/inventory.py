@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from spotladder.clusters.cache import Cache, Scoped
@@ -129,9 +130,9 @@ class Inventory:
         return self._nodes.all()
 
     @property
-    def occupied(self) -> Mapping[str, Collection[JobKey]]:
-        """The nodes with pods of attempts, and the jobs of these pods."""
-        return {node: set(jobs.values()) for node, jobs in self._jobs_on.items()}
+    def occupied(self) -> Mapping[str, Mapping[str, JobKey]]:
+        """The nodes with pods of attempts, and the job of each of these pods by the pod's uid."""
+        return MappingProxyType(self._jobs_on)
 
     def suspect(self, nodes: frozenset[str]) -> None:
         """Set the nodes that count as silent although their status does not say so."""

@@ -188,11 +188,14 @@ class SilenceWatch:
     ) -> Iterator[str]:
         """The nodes with pods of attempts that, seen at `ticks`, did not stop together with others."""
         occupied = cluster.inventory.occupied
-        for node in late & occupied.keys():
+        for node in (name for name in late if name in occupied):
             stopped, of = watched.leases.stopped_with(node, ticks)
             if len(stopped) >= max(MANY_NODES, MOST_OF_A_CLUSTER * of):
                 continue
-            of_job = [{name for name, jobs in occupied.items() if job in jobs} for job in occupied[node]]
+            of_job = [
+                {name for name, jobs in occupied.items() if job in jobs.values()}
+                for job in set(occupied[node].values())
+            ]
             if not any(len(nodes) > 1 and nodes <= stopped for nodes in of_job):
                 yield node
 
