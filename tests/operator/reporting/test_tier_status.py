@@ -21,6 +21,7 @@ from spotladder.custom_resources.tier_outcomes import read_status
 from spotladder.errors import SpotladderError
 from spotladder.operator.prices import Prices
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL, TierStatusWriter
+from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.resources import CAPACITYTIERS, TIEREDJOBS
 from spotladder.workloads.records import PodRecord
 from tests.workloads.builders import job
@@ -38,11 +39,11 @@ class TierStatusScene:
         self.capacity = Cache(self.client, CAPACITYTIERS, CapacityRecord.of, clock=self.clock)
         self.jobs = Scoped([Cache(self.client, TIEREDJOBS, JobRecord.of, clock=self.clock)])
         self.pods: list[PodRecord] = []
+        self.usage = TierUsage(self.jobs, lambda key: [pod for pod in self.pods if (pod.namespace, pod.job) == key])
         self.writer = TierStatusWriter(
             self.client,
             capacity=self.capacity,
-            jobs=self.jobs,
-            pods=lambda: self.pods,
+            usage=self.usage,
             prices=Prices({}, clock=self.clock, changed=lambda: None),
             clusters=frozenset({"home"}),
             clock=self.clock,
@@ -68,10 +69,16 @@ class TierStatusScene:
                 "status": status,
             }
         )  # fmt: skip
+        self.usage.touch(("team-a", name))
 
     def pod(self, node: str, *, job: str = "digits", tier: str = "spot-a", **more: Any) -> None:
         facts = {"phase": "Running", "role": PodRole.WORKER, "namespace": "team-a", **more}
         self.pods.append(cast("PodRecord", SimpleNamespace(node=node, job=job, tier=tier, **facts)))
+        self.usage.touch(("team-a", job))
+
+    def delete_last_pod(self) -> None:
+        pod = self.pods.pop()
+        self.usage.touch((pod.namespace, pod.job))
 
     def decided(self, *reasons: Reason, before: TierRecord | None = None, after: TierRecord | None = None) -> None:
         """A persisted decision of the job with these moves on spot-a."""
@@ -254,7 +261,7 @@ async def test_a_tier_at_its_limit_is_not_available_until_a_node_is_free() -> No
     assert condition(await here.status(), "Available") == (
         "False", "LimitReached", "2 of limits.nodes 2 are in use",
     )  # fmt: skip
-    here.pods.pop()
+    here.delete_last_pod()
     assert condition(await here.status(), "Available")[:2] == ("Unknown", "NotAsked")
 
 
