@@ -9,7 +9,11 @@ from spotladder_infra.topology.read import FleetFile, read_fleet
 
 TODAY = date(2026, 11, 22)
 
-PLATFORM = "  platform: {values: {controller: {checkpointSecrets: [checkpoints]}}}\n"
+PLATFORM = """\
+  platform:
+    image: {repository: registry.example.com/spotladder}
+    values: {controller: {checkpointSecrets: [checkpoints]}}
+"""
 """Part of FLEET. The controller on AWS needs a Secret for the bucket on Google Cloud."""
 
 FLEET = """\
@@ -91,8 +95,8 @@ spec:
       selectors: {spotladder.io/pool: spot}
       notice: 30s
       price: {perNodeHour: "0.42", onDemandPerNodeHour: "1.006"}
-  platform: {values: {controller: {checkpointSecrets: [checkpoints]}}}
 """
+FLEET += PLATFORM
 
 
 KMS_KEY = "projects/acme-ml/locations/us-central1/keyRings/ml/cryptoKeys/checkpoints"

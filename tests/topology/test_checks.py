@@ -264,6 +264,10 @@ WARNED = {
         "is in us-west-2, the cluster in us-east-1: 1000 GiB a month cost about $20/month",
     ),
     "no bucket": (("    bucket: acme-east\n", ""), "has no bucket: jobs on it cannot write checkpoints"),
+    "image of no registry": (
+        ("    image: {repository: registry.example.com/spotladder}\n", ""),
+        "has no platform.image",
+    ),
     "local state": (("  state: {uri: s3://acme-state/fleet, region: us-east-1}\n", ""), "has no state"),
     "grace longer than the notice": (
         ("      limits: {nodes: 16}", "      disruption: {terminationGracePeriod: 10m}"),
@@ -434,5 +438,6 @@ def test_the_rules() -> None:
         "unused_buckets",
         "buckets",
         "state",
+        "controller_image",
     }
     assert {rule.__name__ for rule in CHECKS} == covered

@@ -268,6 +268,17 @@ def state(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         yield FleetFinding(("spec",), message, warning=True)
 
 
+def controller_image(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Warn about a fleet whose controller has the default image, which the nodes find in no registry."""
+    platform = fleet.spec.platform
+    if platform.image is None and "image" not in platform.values.get("controller", {}):
+        message = (
+            "has no platform.image: the default image, spotladder, is in no registry; push the image that the "
+            "Dockerfile builds, and name its repository"
+        )
+        yield FleetFinding(("spec",), message, warning=True)
+
+
 CHECKS: tuple[Check, ...] = (
     unique_names,
     known_names,
@@ -288,6 +299,7 @@ CHECKS: tuple[Check, ...] = (
     replicas,
     *IDENTITY_CHECKS,
     state,
+    controller_image,
 )
 
 # --- parts -----------------------------------------------------------------------------------------------------------
