@@ -61,7 +61,7 @@ class RayApart(LoadScopeScheduling):
             if process is not node
         )
         first, second = (other, ray) if running_on_another else (ray, other)
-        return first or second or next(iter(self.workqueue))
+        return str(first or second or next(iter(self.workqueue)))
 
     @staticmethod
     def _is_ray(scope: str) -> bool:

@@ -53,7 +53,7 @@ def refusals(body: dict[str, Any]) -> list[str]:
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(body)]
 
 
-JOBS = {
+JOBS: dict[str, Any] = {
     "as it is": (),
     "a budget without quotes": ("  grace: 90s", "  budget: 250"),
     "a broken budget": ("  grace: 90s", "  budget: 0.1"),

@@ -134,7 +134,7 @@ def write_profile(file: Path, key: str, secret: str) -> None:
 
 def new_bucket(endpoint: str) -> str:
     """Create a bucket on an S3 server and return its address."""
-    import boto3  # type: ignore[import-untyped]
+    import boto3
 
     name = f"bucket-{secrets.token_hex(4)}"
     boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket=name)
@@ -164,7 +164,7 @@ class Keys:
         iam.delete_access_key(UserName=self._user, AccessKeyId=key)
 
     def _iam(self, **credentials: str) -> Any:
-        import boto3  # type: ignore[import-untyped]
+        import boto3
 
         # A session of its own: the default one may have read its settings before the test changed them.
         session = boto3.Session()

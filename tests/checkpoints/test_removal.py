@@ -68,7 +68,7 @@ ANOTHER = {"job": "digits", "namespace": "team-b", "uid": ""}
 REFUSED = {
     "another job's": (lambda store: changed(store, START, owner=ANOTHER), ForeignLog),
     "another job's, and torn": (
-        lambda store: (changed(store, START, owner=ANOTHER), put(store, SECOND, b"")),
+        lambda store: [changed(store, START, owner=ANOTHER), put(store, SECOND, b"")],  # type: ignore[func-returns-value]
         ForeignLog,
     ),
     "written by a newer spotladder": (lambda store: changed(store, SECOND, v=2), NewerLog),

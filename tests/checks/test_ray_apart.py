@@ -34,7 +34,7 @@ def following(waiting: list[str], **running: dict[str, dict[str, bool]]) -> str:
     ],
 )
 def test_a_process_gets_ray_tests_only_if_no_other_process_runs_them(
-    waiting: list[str], running: dict[str, dict[str, bool]], expected: str
+    waiting: list[str], running: dict[str, Any], expected: str
 ) -> None:
     assert following(waiting, **running) == expected
 

@@ -11,7 +11,7 @@ from tests.cli.terminal import call
 Capture = pytest.CaptureFixture[str]
 
 
-def test_settings_that_are_not_text(capsys: Capture, tmp_path: Path) -> None:
+def test_settings_that_are_not_utf_8_are_rejected(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "settings"
     file.write_bytes(b"\x7fELF\xff")
     answer = call(capsys, "controller", "--config", file)

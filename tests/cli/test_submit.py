@@ -295,7 +295,7 @@ def test_without_capacity_in_the_files_the_job_waits_for_it(
     assert (answer.code, answer.err) == (0, "")
 
 
-def test_two_jobs_of_one_name_are_refused(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
+def test_two_jobs_with_one_name_are_rejected(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
     one, two = written(tmp_path, "1.yaml", job()), written(tmp_path, "2.yaml", job())
     answer = call(capsys, "submit", one, two)
     assert (answer.code, answer.out, client.written) == (2, "", [])
@@ -304,7 +304,9 @@ def test_two_jobs_of_one_name_are_refused(client: RecordingClient, capsys: Captu
     assert client.names() == ["digits"]
 
 
-def test_two_jobs_that_come_into_one_namespace(client: RecordingClient, capsys: Capture, tmp_path: Path) -> None:
+def test_two_jobs_with_one_name_after_the_namespace_option_are_rejected(
+    client: RecordingClient, capsys: Capture, tmp_path: Path
+) -> None:
     one = written(tmp_path, "1.yaml", job())
     two = written(tmp_path, "2.yaml", job().replace('"name": "digits"', '"name": "digits", "namespace": "team-a"'))
     answer = call(capsys, "submit", one, two, "-n", "team-a")

@@ -36,7 +36,7 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.known_jobs import KnownJob
 from spotladder.operator.reporting.metrics import Metrics
-from spotladder.operator.settings import Settings
+from spotladder.operator.settings import AccessRule, Settings
 from spotladder.operator.storage.logs import LogAddress
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
@@ -160,7 +160,9 @@ class KubernetesRig:
         runtime = LeaderRuntime(
             client=self._here.client,
             sources={},
-            settings=Settings(namespaces=(NAMESPACE,), checkpoint_access=[{"namespaces": ["*"], "uris": ["s3://*"]}]),
+            settings=Settings(
+                namespaces=(NAMESPACE,), checkpoint_access=(AccessRule(namespaces=("*",), uris=("s3://*",)),)
+            ),
             metrics=Metrics(clock),
             clock=clock,
             identity="operator-under-test",
@@ -183,22 +185,22 @@ class KubernetesRig:
 
     async def _play(self) -> None:
         """Act as KubeRay, as the garbage collector, and as programs that stop after a notice."""
-        here, jobs = self._here, set(await self._here.rayjobs())
+        kube, jobs = self._here, set(await self._here.rayjobs())
         for name in sorted(jobs - self._started):
             attempt = int(name[-3:])
-            await here.pod(attempt, "head", 0, run=False)
+            await kube.pod(attempt, "head", 0, run=False)
             for index in range(WORKERS):
-                await here.pod(attempt, "worker", index, run=False)
-            await here.raycluster(attempt)
-            await here.report(attempt, jobDeploymentStatus="Initializing")
+                await kube.pod(attempt, "worker", index, run=False)
+            await kube.raycluster(attempt)
+            await kube.report(attempt, jobDeploymentStatus="Initializing")
         for name in self._started - jobs:
             with suppress(NotFound):
-                await here.client.delete(RAYCLUSTERS, f"{name}-xk2lp", NAMESPACE)
-            await here.collect(int(name[-3:]))
+                await kube.client.delete(RAYCLUSTERS, f"{name}-xk2lp", NAMESPACE)
+            await kube.collect(int(name[-3:]))
         self._started = jobs
         for name in jobs:
             await self._scale(int(name[-3:]))
-            pods = await here.pods(int(name[-3:]))
+            pods = await kube.pods(int(name[-3:]))
             await self._submit(int(name[-3:]), pods)
             noticed = [pod for pod in pods if "takeover" not in annotations_of(pod).get(names.NOTICE, "takeover")]
             if len(noticed) == len(pods) and all(pod["status"].get("phase") == "Running" for pod in noticed):
@@ -206,21 +208,21 @@ class KubernetesRig:
 
     async def _scale(self, attempt: int) -> None:
         """Act as KubeRay: delete the workers in workersToDelete and create missing ones."""
-        here = self._here
+        kube = self._here
         try:
-            group = await here.worker_group(attempt)
+            group = await kube.worker_group(attempt)
         except NotFound:
             return
         named = (group.get("scaleStrategy") or {}).get("workersToDelete") or []
-        pods = [pod for pod in await here.pods(attempt) if pod["metadata"]["labels"][names.ROLE] == "worker"]
+        pods = [pod for pod in await kube.pods(attempt) if pod["metadata"]["labels"][names.ROLE] == "worker"]
         for pod in pods:
             if pod["metadata"]["name"] in named:
-                await here.client.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
+                await kube.client.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
         gone = await self._lost_pods(pods)
         left = sum(pod["metadata"]["name"] not in (*named, *gone) for pod in pods)
         assert left <= group["replicas"], "KubeRay would remove workers at random"
         for index in range(left, group["replicas"]):
-            await here.pod(attempt, "worker", index, run=False)
+            await kube.pod(attempt, "worker", index, run=False)
 
     async def _submit(self, attempt: int, pods: list[dict[str, Any]]) -> None:
         """Act as KubeRay: submit the program when the head and all requested workers are ready."""

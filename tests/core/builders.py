@@ -79,7 +79,7 @@ class SteppedJob:
     def __init__(self, job: JobSpec | None = None, policy: Any = None) -> None:
         self.spec = job or spec()
         self.state = JobState()
-        self.policy = policy or Ordered()
+        self.policy: Any = policy or Ordered()
         self.now = START
         self.revision = 0
         self.progress = Progress()

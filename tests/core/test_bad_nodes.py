@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from spotladder.core.bad_nodes import AVOIDED_NODES_LIMIT, KEPT_NODES, bad_nodes, with_node_failures
@@ -160,7 +162,8 @@ def test_an_attempt_avoids_suspected_nodes_until_no_other_node_can_take_it() -> 
     """A suspected node that sends heartbeats again can take the next attempt. A tier is exhausted in its time, even if
     a node is suspected at any time."""
     job = SteppedJob(spec(tier("spot-a", 9, 150), tier("on-demand")))
-    launches, suspects = {}, frozenset({"n7"})
+    launches: dict[Any, Any] = {}
+    suspects = frozenset({"n7"})
     job.see(suspects=suspects)
     for _ in range(240):
         launches |= {action.attempt: action for action in job.last.actions if isinstance(action, Launch)}

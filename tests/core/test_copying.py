@@ -38,7 +38,7 @@ def test_a_copy_is_frozen_hashes_the_same_and_shows_the_same() -> None:
         one.failures = 4  # type: ignore[misc]
 
 
-def test_the_state_of_a_job_is_copied_whole() -> None:
+def test_every_field_of_the_state_of_a_job_is_copied() -> None:
     job = SteppedJob().running()
     job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=5)
     assert replace(job.state, clock=9.0) == dataclasses.replace(job.state, clock=9.0)

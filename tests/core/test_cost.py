@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from spotladder.core.accounting import HOUR
 from spotladder.core.cost import (
-    HOUR,
     MONTH,
     Accounting,
     Bill,
@@ -25,6 +26,11 @@ from spotladder.core.cost import (
 )
 from spotladder.core.model import Price
 from spotladder.errors import InvalidSpec
+
+
+def near(value: float) -> Any:
+    return pytest.approx(value)
+
 
 REFERENCE = CostScenario(hours=5, spot_fraction=0.6, max_failures=5, overhead=0.2)
 
@@ -155,7 +161,7 @@ def test_one_failure_beyond_the_break_even_costs_more(scenario: CostScenario, ki
     assert savings(kind, scenario, max_failures=int(most) + 1) < 1e-9
 
 
-REFUSED = {
+REFUSED: dict[str, dict[str, Any]] = {
     "hours: must be between 0.001 and 1000000, not 0": {"hours": 0},
     "hours: must be between 0.001 and 1000000, not nan": {"hours": math.nan},
     "hours: must be between 0.001 and 1000000, not inf": {"hours": math.inf},
@@ -190,10 +196,10 @@ def test_a_bill_adds_up_nodes_storage_and_egress() -> None:
     ]
     result = bill(held, [Stored(100, MONTH / 2, 0.023)], [Transfer(10, 0.02)])
     assert result.tiers == (
-        TierBill("spot-a", 4 * HOUR, pytest.approx(1.84), pytest.approx(5.64)),
-        TierBill("on-demand", HOUR, pytest.approx(1.41), pytest.approx(1.41)),
+        TierBill("spot-a", 4 * HOUR, near(1.84), near(5.64)),
+        TierBill("on-demand", HOUR, near(1.41), near(1.41)),
     )
-    assert (result.storage, result.egress) == (pytest.approx(1.15), pytest.approx(0.2))
+    assert (result.storage, result.egress) == (near(1.15), near(0.2))
     assert result.total == pytest.approx(1.84 + 1.41 + 1.15 + 0.2)
     assert result.on_demand == pytest.approx(5.64 + 1.41 + 1.15)
     assert result.savings_fraction == pytest.approx(1 - 4.60 / 8.20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,13 +18,13 @@ from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed,
 PROVISION = 600.0
 
 
-def job(max_failures: int = 3, *, least: int | None = 2, **more: object) -> SteppedJob:
+def job(max_failures: int = 3, *, least: int | None = 2, **more: Any) -> SteppedJob:
     """A job of four workers that can train with two."""
     tiers = tier("spot-a", max_failures, PROVISION), tier("on-demand", -1)
     return SteppedJob(spec(*tiers, workers=4, min_workers=least, **more))
 
 
-def seen(*pods: PodSeen, size: int | None = None, moved_at: float | None = None, **more: object) -> AttemptSeen:
+def seen(*pods: PodSeen, size: int | None = None, moved_at: float | None = None, **more: Any) -> AttemptSeen:
     return attempt(1, head(), *pods, size=size, moved_at=moved_at, **more)
 
 
@@ -150,7 +151,7 @@ def test_a_program_that_begins_with_all_workers_needs_them_until_it_has_begun(re
         assert Reason.INSUFFICIENT_CAPACITY in made.reasons
 
 
-def starting(*pods: PodSeen, surplus: int | None = 0, **more: object) -> AttemptSeen:
+def starting(*pods: PodSeen, surplus: int | None = 0, **more: Any) -> AttemptSeen:
     """An attempt whose program begins only when all requested workers are ready."""
     return seen(*pods, waits_for_all_workers=True, surplus=surplus, **more)
 
@@ -160,7 +161,7 @@ def resized(made: SteppedJob) -> list[int]:
     return [todo.workers for todo in made.last.actions if isinstance(todo, Resize)]
 
 
-def waiting_for_two(made: SteppedJob, **more: object) -> SteppedJob:
+def waiting_for_two(made: SteppedJob, **more: Any) -> SteppedJob:
     """An attempt of four workers of which two are ready and two have no node."""
     made.see()
     made.see(starting(*workers("a", "b"), pending("c"), pending("d"), **more), after=10)
@@ -223,10 +224,10 @@ def test_a_worker_that_is_lost_before_the_program_begins_is_left_out_too() -> No
     assert (resized(made), made.state.failures) == ([1], 1)
 
 
-def on_a_cluster(made: SteppedJob, **more: object) -> SteppedJob:
+def on_a_cluster(made: SteppedJob, **more: Any) -> SteppedJob:
     """The job on a backend that replaces pods and asks the program to continue without them."""
     running(made)
-    made.progress = replace(made.progress, **{"hands_over": True, **more})  # type: ignore[arg-type]
+    made.progress = replace(made.progress, **{"hands_over": True, **more})
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -209,7 +210,7 @@ def test_later_tiers_may_change_while_the_job_runs() -> None:
     assert job.state.tier == "on-demand-new"
 
 
-def test_removing_the_current_tier_from_the_spec_drains_the_attempt_and_moves_on() -> None:
+def test_removing_the_current_tier_from_the_spec_drains_the_attempt_and_falls_back() -> None:
     job = SteppedJob(spec(tier("spot-a", 0), tier("spot-b"))).running()
     job.edit(tiers=(tier("spot-b"),)).see(all_ready(1), after=1)
     assert (job.state.stage, job.reasons[-1]) == (Stage.DRAINING, Reason.TIER_REMOVED)
@@ -413,7 +414,7 @@ def test_an_illegal_transition_raises_and_changes_nothing() -> None:
 def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_waits() -> None:
     late, early, step = START + 90, START + 10, 50.0
     live = Attempt(1, "spot-a", late, True, late, late, ending_since=late, exited_at=late, drain_by=START + 130)
-    timers = {"started_at": late, "waiting_since": late, "progress_at": late, "recovering_since": late}
+    timers: dict[str, Any] = {"started_at": late, "waiting_since": late, "progress_at": late, "recovering_since": late}
     state = JobState(stage=Stage.ENDING, attempt=live, clock=START + 100, paused_until=START + 160, **timers)
     now = state.clock - step
     back = rewound(state, now)
@@ -422,7 +423,7 @@ def test_a_clock_that_steps_back_moves_timers_with_it_and_keeps_the_length_of_wa
     )
     assert {name: getattr(back, name) for name in timers} == dict.fromkeys(timers, now)
     assert back.paused_until == START + 110
-    before = replace(state, **dict.fromkeys(timers, early), attempt=None, paused_until=None)
+    before = replace(state, **cast("Any", dict.fromkeys(timers, early)), attempt=None, paused_until=None)
     assert rewound(before, now) == before, "earlier entries changed"
     assert rewound(state, state.clock) == state
 

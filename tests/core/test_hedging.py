@@ -293,7 +293,7 @@ STOPS: Mapping[str, tuple[dict[str, Any], Stage]] = {
 
 
 @pytest.mark.parametrize(("changes", "stage"), STOPS.values(), ids=STOPS)
-def test_a_changed_spec_gives_the_hedge_back(changes: dict[str, Any], stage: Stage) -> None:
+def test_a_changed_spec_deletes_the_hedge(changes: dict[str, Any], stage: Stage) -> None:
     job = hedged()
     job.edit(**changes)
     job.see(WITHOUT_NODES, booting(), after=1)

@@ -72,7 +72,7 @@ def test_provision_timeout_applies_before_the_budget_is_used_up(budget: float | 
     assert made.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
 
 
-def test_with_a_budget_of_0_the_first_idle_second_gives_the_gang_back() -> None:
+def test_with_a_budget_of_0_the_gang_is_deleted_after_the_first_idle_second() -> None:
     made = job(0.0)
     made.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=600)
     made.see(*PARTIAL, after=1)

@@ -57,19 +57,19 @@ def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
     return PodSeen(uid, role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
 
 
-def waits(**facts: Any) -> Callable[[SteppedJob], None]:
+def waits(**facts: Any) -> Callable[[SteppedJob], object]:
     def see(job: SteppedJob) -> None:
         job.see(attempt(1, head(), pending("w-0"), pending("w-1"), **facts), after=1)
 
     return see
 
 
-def held(queue: QueueSeen) -> Callable[[SteppedJob], None]:
-    return lambda job: job.see(attempt(1, queue=queue), after=1) and None
+def held(queue: QueueSeen) -> Callable[[SteppedJob], object]:
+    return lambda job: job.see(attempt(1, queue=queue), after=1)
 
 
-def trains(**facts: Any) -> Callable[[SteppedJob], None]:
-    return lambda job: job.see(all_ready(1, **facts), after=1)  # type: ignore[return-value]
+def trains(**facts: Any) -> Callable[[SteppedJob], object]:
+    return lambda job: job.see(all_ready(1, **facts), after=1)
 
 
 def crash(job: SteppedJob) -> None:
@@ -82,7 +82,7 @@ def crash(job: SteppedJob) -> None:
 class RuleCase:
     """How the facts of the rule are produced, and the message for the user; `ends` is the reason at the timer's end."""
 
-    occur: Callable[[SteppedJob], None]
+    occur: Callable[[SteppedJob], object]
     says: str
     ends: Reason | None = None
     limit: float = 0.0
@@ -95,13 +95,13 @@ ROWS = {
         Reason.APPLICATION_FAILED, LIMITS["attribution_window"], running,
     ),
     Reason.CLUSTER_UNREACHABLE: RuleCase(
-        lambda job: job.see(unavailable={"spot-a": "cluster b does not answer"}, after=1) and None,
+        lambda job: job.see(unavailable={"spot-a": "cluster b does not answer"}, after=1),
         "cluster b does not answer", Reason.MAX_FAILURES_EXCEEDED, PROVISION, running,
     ),
     Reason.CONTACT_LOST: RuleCase(
         lambda job: job.see(
             attempt(1, silent("head", PodRole.HEAD), silent("w1-0"), silent("w1-1"), nodes=3, silent_nodes=3), after=1
-        ) and None,
+        ),
         "nodes of the job are silent", Reason.MAX_FAILURES_EXCEEDED, LIMITS["contact_timeout"], running,
     ),
     Reason.OPERATOR_SILENT: RuleCase(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
@@ -119,7 +119,7 @@ ROWS = {
     ),
     Reason.LIMIT_REACHED: RuleCase(
         lambda job: job.see(unavailable={"spot-a": "8 of 8 nodes are in use"}, limited=frozenset({"spot-a"}), after=1)
-        and None,
+       ,
         "8 of 8 nodes are in use", Reason.LIMIT_REACHED, PROVISION,
         lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
@@ -129,7 +129,7 @@ ROWS = {
         lambda job: job.see(
             attempt(1, head(), PodSeen("w1-1", noticed=True, cause=Cause.MAINTENANCE, node="n1"), worker("w1-0")),
             after=1,
-        ) and None,
+        ),
         "node n1 is cordoned or drained: the job commits and moves off it (w1-1)", begin=running,
     ),
     Reason.STORE_UNAVAILABLE: RuleCase(
@@ -138,12 +138,12 @@ ROWS = {
     ),
     Reason.CRASH_LOOP: RuleCase(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
     Reason.WAITING_FOR_PODS: RuleCase(
-        lambda job: job.see(attempt(1, placed("w-0"), worker("w-1", ready=False)), after=1) and None,
+        lambda job: job.see(attempt(1, placed("w-0"), worker("w-1", ready=False)), after=1),
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
         lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
     Reason.WAITING_FOR_RAY: RuleCase(
-        lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1) and None,
+        lambda job: job.see(attempt(1, head(), placed("w-0"), worker("w-1", ready=False)), after=1),
         "not ready yet: w-0, w-1", Reason.START_TIMEOUT, LIMITS["start_timeout"],
     ),
     Reason.WAITING_FOR_CAPACITY: RuleCase(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_a_drain_of_unknown_length_is_described_without_it(missing: str) -> None
     job = SteppedJob(spec(grace=20)).running()
     job.edit(suspend=True).see(all_ready(1), after=1)
     assert job.state.attempt is not None
-    job.state = replace(job.state, attempt=replace(job.state.attempt, **{missing: None}))
+    job.state = replace(job.state, attempt=replace(job.state.attempt, **cast("Any", {missing: None})))
     job.see(all_ready(1), after=20)
     assert message(job, Reason.GRACE_EXCEEDED) == "did not stop in time"
 

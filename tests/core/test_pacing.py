@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from spotladder.core.impediment import classify
 from spotladder.core.model import Exit, Observation, Stage
 from spotladder.core.reasons import Reason
@@ -13,7 +15,7 @@ def forever() -> SteppedJob:
     return SteppedJob(spec(tier("on-demand", -1)))
 
 
-def stops(job: SteppedJob, **ended: object) -> float:
+def stops(job: SteppedJob, **ended: Any) -> float:
     """The live attempt stops with exit code 75. Returns the wait before the next attempt in seconds."""
     number = job.number
     job.see(all_ready(number, exit=Exit.INTERRUPTED, **ended), after=1)

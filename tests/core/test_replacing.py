@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def seen(*pods: PodSeen, surplus: int | None = 0) -> AttemptSeen:
     return attempt(1, head(), *pods, surplus=surplus)
 
 
-def give_notice(made: SteppedJob, **more: object) -> Decision:
+def give_notice(made: SteppedJob, **more: Any) -> Decision:
     return made.see(seen(noticed("w1-0", made.now + NOTICE), worker("w1-1"), **more), after=1)
 
 
@@ -150,11 +151,11 @@ NOT_POSSIBLE = {
 
 @pytest.mark.parametrize(("wanted", "log", "more"), NOT_POSSIBLE.values(), ids=list(NOT_POSSIBLE))
 def test_a_notice_drains_the_attempt_when_no_replacement_is_possible(
-    wanted: dict[str, object], log: dict[str, object], more: dict[str, object]
+    wanted: dict[str, object], log: dict[str, Any], more: dict[str, Any]
 ) -> None:
     made = job()
     made.edit(**wanted)
-    made.progress = replace(made.progress, **log)  # type: ignore[arg-type]
+    made.progress = replace(made.progress, **log)
     give_notice(made, **more)
     assert (made.state.stage, made.state.reason) == (Stage.DRAINING, Reason.EVICTION_NOTICE)
 
@@ -247,8 +248,8 @@ def test_the_surplus_node_time_is_billed_and_recorded() -> None:
 # --- nodes that are silent before their cluster marks them ---
 
 
-def suspect(uid: str, **more: object) -> PodSeen:
-    return PodSeen(uid, suspect=True, node="node-1", **more)  # type: ignore[arg-type]
+def suspect(uid: str, **more: Any) -> PodSeen:
+    return PodSeen(uid, suspect=True, node="node-1", **more)
 
 
 def test_a_worker_on_a_silent_node_is_replaced_before_its_cluster_marks_the_node() -> None:
@@ -288,11 +289,11 @@ def test_a_false_suspicion_costs_one_failure_and_one_restart_in_place() -> None:
 
 @pytest.mark.parametrize(("wanted", "log", "more"), NOT_POSSIBLE.values(), ids=list(NOT_POSSIBLE))
 def test_without_a_replacement_a_suspicion_changes_nothing_until_the_node_is_marked(
-    wanted: dict[str, object], log: dict[str, object], more: dict[str, object]
+    wanted: dict[str, object], log: dict[str, Any], more: dict[str, Any]
 ) -> None:
     made = job()
     made.edit(**wanted)
-    made.progress = replace(made.progress, **log)  # type: ignore[arg-type]
+    made.progress = replace(made.progress, **log)
     made.see(seen(suspect("w1-0"), worker("w1-1"), **more), after=1)
     if made.state.failures:  # the failure that exhausts the tier: the attempt ends sooner
         assert (made.state.stage, made.state.failures) == (Stage.ENDING, 1)
@@ -328,7 +329,8 @@ def test_a_suspected_head_is_left_to_its_cluster() -> None:
 def test_a_controller_that_crashes_between_any_two_steps_hands_over_once() -> None:
     """Each action is executed twice: the first controller crashes before it persists the new state."""
     backend, made = FakeBackend(2), spec(tier("spot-a", 3, surge=True), grace=20.0)
-    state, now, moves = JobState(), START, []
+    moves: list[Any] = []
+    state, now = JobState(), START
 
     def look(after: float = 0.0) -> None:
         nonlocal state, now

@@ -435,7 +435,8 @@ def test_policies_return_to_a_spot_tier_whose_capacity_is_unknown_only_beside_th
 def test_a_controller_that_crashes_between_any_two_steps_moves_once() -> None:
     """Each action is executed twice: the first controller crashes before it persists the new state."""
     backend, made, policy = FakeBackend(2), tiers(), Wish("on-demand")
-    state, now, moves = JobState(), START, []
+    moves: list[Any] = []
+    state, now = JobState(), START
     act = {TakeOver: backend.take_over, Launch: backend.launch, Delete: backend.delete, Drain: backend.drain}
 
     def look(after: float = 0.0) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.model import (
+    AttemptSeen,
     Drain,
     Exit,
     Launch,
@@ -34,17 +35,17 @@ from tests.core.builders import (
 )
 
 
-def waiting(number: int) -> tuple[object, ...]:
-    return (attempt(number, head(), pending("w-0"), pending("w-1")),)
+def waiting(number: int) -> AttemptSeen:
+    return attempt(number, head(), pending("w-0"), pending("w-1"))
 
 
 def test_an_attempt_not_ready_within_provision_timeout_falls_back() -> None:
     job = SteppedJob(spec(tier("spot-a", -1, 60), tier("on-demand")))
     job.see()
-    job.see(*waiting(1), after=59.9)
+    job.see(waiting(1), after=59.9)
     assert job.state.stage is Stage.STARTING
     assert job.last.wake_at == pytest.approx(START + 60)
-    job.see(*waiting(1), after=0.1)
+    job.see(waiting(1), after=0.1)
     assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
     job.see(after=1)
     assert job.state.tier == "on-demand"
@@ -65,6 +66,7 @@ def test_recovery_timeout_does_not_requeue_the_job_while_capacity_is_missing() -
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=10)
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=100)
     assert job.state.stage is Stage.RECOVERING
+    assert job.state.waiting_since is not None
     assert job.last.wake_at == job.state.waiting_since + 600
 
 

@@ -72,7 +72,7 @@ class Day:
     """Gives machines to a cluster and takes them. `held` are those of each pool, `given` the numbers over time: (epoch
     seconds, machines)."""
 
-    here: E2eCluster
+    e2e: E2eCluster
     pools: Sequence[DayPool]
     held: dict[str, list[str]] = field(default_factory=dict)
     given: dict[str, list[tuple[Instant, int]]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Day:
     def begin(self) -> None:
         """Create the tiers with their first machines."""
         for pool in self.pools:
-            self.here.pool(pool.name, 0, **({"notice": f"{pool.notice:g}s"} if pool.notice else {}))
+            self.e2e.pool(pool.name, 0, **({"notice": f"{pool.notice:g}s"} if pool.notice else {}))
             self._change(pool, pool.machines[0][1])
 
     def run(self) -> None:
@@ -89,7 +89,7 @@ class Day:
         changes = sorted((hour, pool.name, pool, number) for pool in self.pools for hour, number in pool.machines[1:])
         for hour, _name, pool, number in changes:
             while (wait := began + hour * HOUR - time.time()) > 0:
-                if self.here.status().get("phase") == "Succeeded":
+                if self.e2e.status().get("phase") == "Succeeded":
                     return
                 time.sleep(max(0.0, min(wait, 2.0)))
             self._change(pool, number)
@@ -98,10 +98,10 @@ class Day:
         held = self.held.get(pool.name, [])
         going, held = held[number:], held[:number]
         if pool.notice:
-            self.here.processes += [self.here.cluster.notice(name, pool.notice) for name in going]
+            self.e2e.processes += [self.e2e.cluster.notice(name, pool.notice) for name in going]
         elif going:
-            self.here.cluster.remove(*going)
-        self.held[pool.name] = [*held, *self.here.give(pool.name, number - len(held))]
+            self.e2e.cluster.remove(*going)
+        self.held[pool.name] = [*held, *self.e2e.give(pool.name, number - len(held))]
         self.given.setdefault(pool.name, []).append((time.time(), number))
 
 

@@ -41,31 +41,31 @@ def traces() -> Path:
 
 @pytest.mark.timeout(1800)
 def test_a_job_takes_the_path_that_the_simulator_predicts(
-    traces: Path, here: E2eCluster, monkeypatch: pytest.MonkeyPatch
+    traces: Path, e2e: E2eCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pools = (
         spot_pool("spot-a", traces, "us-west-2a_v100_1", notice=8.0),
         spot_pool("spot-b", traces, "us-west-2b_k80_1", notice=8.0),
         DayPool("on-demand", ((0, WORKERS),)),
     )
-    day = Day(here, pools)
+    day = Day(e2e, pools)
     day.begin()
-    here.submit(
+    e2e.submit(
         *({"name": pool.name, "maxFailures": -1, "provisionTimeout": PROVISION_TIMEOUT} for pool in pools),
         policy={"name": "uniform-progress"},
         maxDuration=DEADLINE,
-        workload=workload(here, WORKERS, STEPS),
+        workload=workload(e2e, WORKERS, STEPS),
     )
     day.run()
-    here.succeeds()
-    here.is_the_uninterrupted_result(steps=STEPS)
+    e2e.succeeds()
+    e2e.is_the_uninterrupted_result(steps=STEPS)
 
-    for name, value in here.bucket.environment.items():
+    for name, value in e2e.bucket.environment.items():
         monkeypatch.setenv(name, value)
-    snapshot = _snapshot(here)
+    snapshot = _snapshot(e2e)
     records = snapshot.timeline(time.time())[0].records
     seen = recorded(snapshot, records)
-    expected = predicted(snapshot, records, day, median(commit.seconds for commit in here.commits()))
+    expected = predicted(snapshot, records, day, median(commit.seconds for commit in e2e.commits()))
     print("on the cluster:", seen, "predicted:", expected, sep="\n")
     assert {attempt.tier for attempt in seen.attempts} == {pool.name for pool in pools}
     assert seen.path == expected.path
@@ -75,8 +75,8 @@ def test_a_job_takes_the_path_that_the_simulator_predicts(
     assert seen.usd == pytest.approx(expected.usd, rel=SHARE)
 
 
-def _snapshot(here: E2eCluster) -> JobSnapshot:
+def _snapshot(e2e: E2eCluster) -> JobSnapshot:
     async def read(cluster: ConnectedCluster) -> JobSnapshot:
         return await snapshot_of(cluster, await cluster.job("job"))
 
-    return on_cluster(ClusterTarget(here.namespace, None, str(here.cluster.kubeconfig)), read)
+    return on_cluster(ClusterTarget(e2e.namespace, None, str(e2e.cluster.kubeconfig)), read)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from spotladder.core.model import (
     Attempt,
@@ -114,7 +115,7 @@ class PlayedRun:
         return self.job.now
 
     @property
-    def state(self):
+    def state(self) -> Any:
         return self.job.state
 
     @property
@@ -127,7 +128,8 @@ class PlayedRun:
         if not self.live:
             return
         self._provision()
-        spot = self.spec.tier(self.tier).capacity_type is CapacityType.SPOT
+        tier = self.spec.tier(self.tier)
+        spot = tier is not None and tier.capacity_type is CapacityType.SPOT
         first = next((uid for uid, pod in self.pods.items() if pod.phase is PodPhase.RUNNING), None)
         if spot and first and second in self.world.notices:
             ends = self.now + self.world.notices[second]

@@ -8,6 +8,7 @@ import math
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any, cast
 
 import jsonschema
 import pytest
@@ -177,7 +178,7 @@ def interrupted_and_resumed(run: PlayedRun, at: int, away: float) -> Recorded:
     early = [record for record in run.records if record.at <= cut]
     late = [record for record in run.records if record.at > cut]
     shifted = [replace(record, at=record.at + away) for record in late]
-    again = replace(run.records[0], at=cut + away, resumed=True)
+    again = replace(cast("Any", run.records[0]), at=cut + away, resumed=True)
     return Recorded((*early, Ended(cut, 75, Reason.INTERRUPTED), again, *shifted))
 
 
@@ -379,7 +380,7 @@ def test_names_and_messages_are_escaped_in_the_page() -> None:
     run = PlayedRun(replace(SPEC, tiers=tiers), name=EVIL).play()
     run.records.append(Noted(run.now, EVIL))
     run.records.append(Ended(run.now, 1, Reason.APPLICATION_FAILED, EVIL))
-    run.records[0] = replace(run.records[0], namespace=EVIL)
+    run.records[0] = replace(cast("Any", run.records[0]), namespace=EVIL)
     text = page(facts_of(run))
     parsed = check_page(text)
     assert "<script" not in text

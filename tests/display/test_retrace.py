@@ -97,7 +97,9 @@ def with_heartbeats(run: PlayedRun, every: int = 1) -> JobState:
             groups[-1] = replace(groups[-1], last=beat.step, last_at=beat.at)
         return tuple(groups)
 
-    return replace(run.state, history=tuple(replace(each, steps=steps(each.number)) for each in run.state.history))
+    history = tuple(replace(each, steps=steps(each.number)) for each in run.state.history)
+    state: JobState = replace(run.state, history=history)
+    return state
 
 
 def test_with_heartbeats_repeated_steps_are_known_and_are_not_idle_time() -> None:

@@ -150,10 +150,10 @@ def test_a_truncated_timeline_keeps_its_complete_records_and_can_be_continued(
     complete = write(path, *STORY)
     left = complete[: cut % (len(complete) + 1)]
     path.write_bytes(left)
-    complete = left.count(b"\n")
-    assert read(path) == Recorded(tuple(STORY[:complete]))
+    lines = left.count(b"\n")
+    assert read(path) == Recorded(tuple(STORY[:lines]))
     write(path, Noted(150.0, "resumed"))
-    assert read(path) == Recorded((*STORY[:complete], Noted(150.0, "resumed")))
+    assert read(path) == Recorded((*STORY[:lines], Noted(150.0, "resumed")))
 
 
 @given(tail=st.binary(min_size=1, max_size=300).filter(lambda tail: b"\n" not in tail))

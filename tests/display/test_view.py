@@ -134,7 +134,7 @@ def test_after_a_resize_the_screen_is_cleared_and_the_picture_fits(run: PlayedRu
             view.add(record)
         view.update(run.shots[20])
         before = len(out.getvalue())
-        console.size = (50, 20)  # type: ignore[assignment]
+        console.size = (50, 20)
         view.update(run.shots[21])
         after = out.getvalue()[before:]
     assert "\x1b[2J" in after

@@ -27,7 +27,7 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-LONGEST = ("test_losses", "test_clusters", "test_hands", "test_walk", "test_packets")
+LONGEST = ("test_losses", "test_clusters", "test_manual_changes", "test_walk", "test_packets")
 """The files with the longest tests. They start first, so that two processes end at about the same time."""
 
 
@@ -56,7 +56,7 @@ def site(tag: str) -> Iterator[E2eSite]:
 
 
 @pytest.fixture
-def here(site: E2eSite) -> Iterator[E2eCluster]:
+def e2e(site: E2eSite) -> Iterator[E2eCluster]:
     """A namespace in the shared cluster."""
     with site.world() as made:
         yield made
@@ -64,29 +64,29 @@ def here(site: E2eSite) -> Iterator[E2eCluster]:
 
 
 @pytest.fixture
-def alone(here: E2eCluster, site: E2eSite) -> Iterator[E2eCluster]:
+def alone(e2e: E2eCluster, site: E2eSite) -> Iterator[E2eCluster]:
     """Scale the installed controller down inside the block."""
     site.listen()
-    system = Kube(here.cluster.kubeconfig, SYSTEM)
+    system = Kube(e2e.cluster.kubeconfig, SYSTEM)
     system.run("scale", "deployment/spotladder", "--replicas=0")
     system.run("wait", "--for=delete", "pod", "-l", "app.kubernetes.io/name=spotladder", "--timeout=60s")
     try:
-        yield here
+        yield e2e
     finally:
         system.run("scale", "deployment/spotladder", "--replicas=2")
         system.run("rollout", "status", "deployment/spotladder", "--timeout=120s")
 
 
 @contextmanager
-def controller(here: E2eCluster, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
+def controller(e2e: E2eCluster, folder: Path, *, fail: str = "", **more: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A controller process on this machine, with more settings or with a fail point."""
     config = folder / "controller.yaml"
-    settings = {"namespaces": [here.namespace], "leaseNamespace": here.namespace, "listen": "127.0.0.1:0"}
+    settings = {"namespaces": [e2e.namespace], "leaseNamespace": e2e.namespace, "listen": "127.0.0.1:0"}
     config.write_text(json.dumps({**settings, **more}))
     command = [sys.executable, "-m", "spotladder.cli.main", "controller", "--config", str(config)]
     with (folder / "controller.log").open("ab") as log:
         process = subprocess.Popen(
-            [*command, "--kubeconfig", str(here.cluster.kubeconfig)],
+            [*command, "--kubeconfig", str(e2e.cluster.kubeconfig)],
             env={**os.environ, "SPOTLADDER_FAILPOINTS": fail},
             stdout=log,
             stderr=log,

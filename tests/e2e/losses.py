@@ -47,21 +47,21 @@ class MachineLoss:
 
 
 def _notice(grace: float) -> Callable[[E2eCluster, Sequence[str]], None]:
-    return lambda here, nodes: here.processes.extend(here.cluster.notice(node, grace) for node in nodes)
+    return lambda e2e, nodes: e2e.processes.extend(e2e.cluster.notice(node, grace) for node in nodes)
 
 
 LOSSES = (
-    MachineLoss("node killed, its Node object stays", lambda here, nodes: here.cluster.kill(*nodes)),
-    MachineLoss("node removed", lambda here, nodes: here.cluster.remove(*nodes)),
-    MachineLoss("power cut", lambda here, nodes: here.cluster.kill(*nodes, silent=True)),
+    MachineLoss("node killed, its Node object stays", lambda e2e, nodes: e2e.cluster.kill(*nodes)),
+    MachineLoss("node removed", lambda e2e, nodes: e2e.cluster.remove(*nodes)),
+    MachineLoss("power cut", lambda e2e, nodes: e2e.cluster.kill(*nodes, silent=True)),
     MachineLoss("notice of 45 s", _notice(45), again=1),
     MachineLoss("notice of 8 s", _notice(8), again=1, notice=8.0),
-    MachineLoss("head's node removed", lambda here, nodes: here.cluster.remove(*nodes), (HEADS,)),
+    MachineLoss("head's node removed", lambda e2e, nodes: e2e.cluster.remove(*nodes), (HEADS,)),
     # Last: the cut-off process continues to report its steps for some time. It learns that it is fenced when a commit
     # is refused, and commits run beside the steps.
     MachineLoss(
         "all its nodes cut off",
-        lambda here, nodes: here.cluster.partition(*nodes),
+        lambda e2e, nodes: e2e.cluster.partition(*nodes),
         (HEADS, SPOT, SPOT),
         again=3 * INTERVAL + 1,
     ),
@@ -82,49 +82,49 @@ class Seen:
     again: int
 
 
-def _in_its_work(here: E2eCluster, name: str) -> ReportedStep:
+def _in_its_work(e2e: E2eCluster, name: str) -> ReportedStep:
     """A step of the process that runs now."""
-    newest = here.done(name)[-1]
-    here.until("it is in the middle of its work", lambda: here.done(name)[-1].step > newest.step + 2, 60)
+    newest = e2e.done(name)[-1]
+    e2e.until("it is in the middle of its work", lambda: e2e.done(name)[-1].step > newest.step + 2, 60)
     return newest
 
 
-def lose(here: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = 240.0) -> Seen:
+def lose(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = 240.0) -> Seen:
     """Lose the machines; returns when the job has done a new step."""
-    status = here.status(name)
+    status = e2e.status(name)
     failures, attempt = status["failures"], status["attempt"]
-    nodes = _nodes(loss, here.pods("head", name), here.pods("worker", name))
-    newest = _in_its_work(here, name)
+    nodes = _nodes(loss, e2e.pods("head", name), e2e.pods("worker", name))
+    newest = _in_its_work(e2e, name)
     began = time.time()
-    loss.act(here, nodes)
+    loss.act(e2e, nodes)
     at: dict[str, float] = {}
 
     def new_step() -> ReportedStep | None:
-        status = here.status(name)
-        assert status.get("phase") not in ("Failed", "Succeeded"), here.picture()
+        status = e2e.status(name)
+        assert status.get("phase") not in ("Failed", "Succeeded"), e2e.picture()
         if status["failures"] > failures:
             at.setdefault("counted", time.time() - began)
         if status["attempt"] > attempt:
             at.setdefault("next", time.time() - began)
-        return _new_step(here.done(name), newest, began) if "counted" in at else None
+        return _new_step(e2e.done(name), newest, began) if "counted" in at else None
 
-    first = here.until(f"{loss.name}: a new step", new_step, limit)
-    again = [step for step in _others(here.done(name), newest, began) if step.step < first.step]
-    last = max(step.at for step in here.done(name) if step.step < first.step and step.process != first.process)
+    first = e2e.until(f"{loss.name}: a new step", new_step, limit)
+    again = [step for step in _others(e2e.done(name), newest, began) if step.step < first.step]
+    last = max(step.at for step in e2e.done(name) if step.step < first.step and step.process != first.process)
     return Seen(loss.name, at["counted"], at.get("next"), first.at - began, first.at - last, len(again))
 
 
-def lose_alone(here: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = ALONE) -> float | None:
+def lose_alone(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = ALONE) -> float | None:
     """The same for a RayJob without spotladder; None if it does no new step in time."""
-    here.until("it works", lambda: here.done(name), 180)
-    newest = _in_its_work(here, name)
-    pods = (here.kube.list("pods", f"ray.io/node-type={role}") for role in ("head", "worker"))
+    e2e.until("it works", lambda: e2e.done(name), 180)
+    newest = _in_its_work(e2e, name)
+    pods = (e2e.kube.list("pods", f"ray.io/node-type={role}") for role in ("head", "worker"))
     nodes = _nodes(loss, *pods)
     began = time.time()
-    loss.act(here, nodes)
+    loss.act(e2e, nodes)
     while time.time() < began + limit:
         time.sleep(0.5)
-        if first := _new_step(here.done(name), newest, began):
+        if first := _new_step(e2e.done(name), newest, began):
             return first.at - began
     return None
 

@@ -34,24 +34,24 @@ def test_a_cluster_is_cut_off_and_swept_when_it_is_back(
     alone: E2eCluster, west: ProvidedCluster, tmp_path: Path
 ) -> None:
     """The controller is on this machine, which reaches both clusters; pods of one do not reach the other."""
-    here = alone
-    member = E2eCluster(west, Kube(west.kubeconfig, here.namespace), here.bucket, here.reported, here.image)
+    e2e = alone
+    member = E2eCluster(west, Kube(west.kubeconfig, e2e.namespace), e2e.bucket, e2e.reported, e2e.image)
     member.prepare()
-    here.pool("west", 0, cluster="west")
+    e2e.pool("west", 0, cluster="west")
     member.nodes["west"] = []
     member.give("west", 2)
-    here.pool("on-demand", 2)
-    here.submit("west", "on-demand", program="chain.py --steps 100000")
-    with controller(here, tmp_path, clusters={"west": {"kubeconfig": {"file": str(west.kubeconfig)}}}):
-        here.runs("west")
-        tiers = [here.tier({"name": "west", "provisionTimeout": "30s"}), here.tier("on-demand")]
-        here.kube.patch("tieredjob", "job", {"spec": {"tiers": tiers}})  # starting Ray may take as long
+    e2e.pool("on-demand", 2)
+    e2e.submit("west", "on-demand", program="chain.py --steps 100000")
+    with controller(e2e, tmp_path, clusters={"west": {"kubeconfig": {"file": str(west.kubeconfig)}}}):
+        e2e.runs("west")
+        tiers = [e2e.tier({"name": "west", "provisionTimeout": "30s"}), e2e.tier("on-demand")]
+        e2e.kube.patch("tieredjob", "job", {"spec": {"tiers": tiers}})  # starting Ray may take as long
         with west.stopped("apiserver"):
             cut_off = time.time()
-            here.runs("on-demand", past=here.steps(), limit=300)
-            assert [step for step in here.done() if step.attempt == 1 and step.at > cut_off + 5], "it is no zombie"
-            taken_over = min(step.at for step in here.done() if step.attempt == 2)
-            assert not [commit for commit in here.commits() if commit.attempt == 1 and commit.at > taken_over]
-        here.until("the remaining objects are deleted", lambda: not member.kube.list("rayjobs,rayclusters,pods"), 180)
-        here.suspend()
-        here.is_the_uninterrupted_result(steps=here.steps())
+            e2e.runs("on-demand", past=e2e.steps(), limit=300)
+            assert [step for step in e2e.done() if step.attempt == 1 and step.at > cut_off + 5], "it is no zombie"
+            taken_over = min(step.at for step in e2e.done() if step.attempt == 2)
+            assert not [commit for commit in e2e.commits() if commit.attempt == 1 and commit.at > taken_over]
+        e2e.until("the remaining objects are deleted", lambda: not member.kube.list("rayjobs,rayclusters,pods"), 180)
+        e2e.suspend()
+        e2e.is_the_uninterrupted_result(steps=e2e.steps())

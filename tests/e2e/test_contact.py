@@ -27,38 +27,38 @@ def tolerant(spec: Object) -> Object:
     return spec
 
 
-def test_all_nodes_of_a_job_are_cut_off_for_a_while(here: E2eCluster) -> None:
-    here.heads(1)
-    here.pool("spot", 2)
-    here.pool("on-demand", 2)
-    workload = {"ray": {"template": {"spec": tolerant(here.ray("chain.py --steps 100000"))}}}
-    here.submit("spot", "on-demand", workload=workload, contactTimeout="1m")
-    here.runs("spot")
-    nodes = [*here.nodes[HEADS], *here.nodes["spot"]]
-    here.cluster.partition(*nodes)
+def test_all_nodes_of_a_job_are_cut_off_for_a_while(e2e: E2eCluster) -> None:
+    e2e.heads(1)
+    e2e.pool("spot", 2)
+    e2e.pool("on-demand", 2)
+    workload = {"ray": {"template": {"spec": tolerant(e2e.ray("chain.py --steps 100000"))}}}
+    e2e.submit("spot", "on-demand", workload=workload, contactTimeout="1m")
+    e2e.runs("spot")
+    nodes = [*e2e.nodes[HEADS], *e2e.nodes["spot"]]
+    e2e.cluster.partition(*nodes)
     cut_off = time.time()
-    here.until("the silence is reported", lambda: here.condition("Degraded").get("reason") == "ContactLost", SILENCE)
+    e2e.until("the silence is reported", lambda: e2e.condition("Degraded").get("reason") == "ContactLost", SILENCE)
     time.sleep(max(0.0, cut_off + SILENCE - time.time()))
-    here.cluster.heal(*nodes)
-    here.until("contact is back", lambda: here.condition("Degraded").get("status") == "False", 60)
-    here.runs("spot", past=here.steps())
-    status = here.status()
-    assert (status["attempt"], status["failures"], here.path()) == (1, 0, [])
-    here.suspend()
-    here.is_the_uninterrupted_result(steps=here.steps())
+    e2e.cluster.heal(*nodes)
+    e2e.until("contact is back", lambda: e2e.condition("Degraded").get("status") == "False", 60)
+    e2e.runs("spot", past=e2e.steps())
+    status = e2e.status()
+    assert (status["attempt"], status["failures"], e2e.path()) == (1, 0, [])
+    e2e.suspend()
+    e2e.is_the_uninterrupted_result(steps=e2e.steps())
 
 
-def test_a_flag_that_ray_does_not_know_spends_no_tier(here: E2eCluster) -> None:
-    here.pool("spot", 2)
-    here.pool("on-demand", 0)
-    spec = here.ray("chain.py")
+def test_a_flag_that_ray_does_not_know_exhausts_no_tier(e2e: E2eCluster) -> None:
+    e2e.pool("spot", 2)
+    e2e.pool("on-demand", 0)
+    spec = e2e.ray("chain.py")
     spec["rayClusterSpec"]["headGroupSpec"]["rayStartParams"]["bogus-flag"] = "1"
-    here.submit("spot", {"name": "on-demand", "maxFailures": -1}, workload={"ray": {"template": {"spec": spec}}})
-    here.until("the second start has crashed", lambda: len(here.path()) >= 2)
-    assert set(here.path()) == {("spot", "StartCrashed")}
-    status = here.status()
+    e2e.submit("spot", {"name": "on-demand", "maxFailures": -1}, workload={"ray": {"template": {"spec": spec}}})
+    e2e.until("the second start has crashed", lambda: len(e2e.path()) >= 2)
+    assert set(e2e.path()) == {("spot", "StartCrashed")}
+    status = e2e.status()
     assert (status["tier"], status["failures"]) == ("spot", 0)
-    degraded = here.condition("Degraded")
+    degraded = e2e.condition("Degraded")
     assert (degraded["status"], degraded["reason"]) == ("True", "CrashLoop")
     assert "exit code 2" in degraded["message"]
     assert "bogus-flag" in degraded["message"]

@@ -12,41 +12,41 @@ HEDGE = {"hedgeAfter": "10s", "budget": "1"}
 TIERS = ({"name": SPOT, "provisionTimeout": "30m"}, {"name": ON_DEMAND, "maxFailures": -1})
 
 
-def test_the_next_tier_trains_when_the_first_has_no_machines(here: E2eCluster) -> None:
-    hedged(here, spare=2)
-    here.runs(ON_DEMAND)
-    status = here.status()
+def test_the_next_tier_trains_when_the_first_has_no_nodes(e2e: E2eCluster) -> None:
+    hedged(e2e, spare=2)
+    e2e.runs(ON_DEMAND)
+    status = e2e.status()
     assert (status["attempt"], status["failures"]) == (2, 0)
-    assert here.path() == [(SPOT, Reason.HEDGED)]
+    assert e2e.path() == [(SPOT, Reason.HEDGED)]
     assert [tier["name"] for tier in status["tiers"] if tier.get("spent")] == []
-    here.until("the pods of attempt 1 are removed", lambda: attempts(here) == {"2"})
-    here.suspend()
-    here.is_the_uninterrupted_result(steps=here.steps())
+    e2e.until("the pods of attempt 1 are removed", lambda: attempts(e2e) == {"2"})
+    e2e.suspend()
+    e2e.is_the_uninterrupted_result(steps=e2e.steps())
 
 
-def test_the_next_tier_is_given_back_when_the_first_gets_its_machines(here: E2eCluster) -> None:
-    hedged(here, spare=0)
-    here.until("attempt 2 waits beside it", lambda: attempts(here) == {"1", "2"})
-    here.give(SPOT, 2)
-    here.runs(SPOT)
-    status = here.status()
-    assert (status["attempt"], status["failures"], here.path()) == (1, 0, [])
+def test_the_hedge_is_deleted_when_the_first_tier_gets_its_nodes(e2e: E2eCluster) -> None:
+    hedged(e2e, spare=0)
+    e2e.until("attempt 2 waits beside it", lambda: attempts(e2e) == {"1", "2"})
+    e2e.give(SPOT, 2)
+    e2e.runs(SPOT)
+    status = e2e.status()
+    assert (status["attempt"], status["failures"], e2e.path()) == (1, 0, [])
     assert "standby" not in status
-    here.until("the pods of attempt 2 are removed", lambda: attempts(here) == {"1"})
+    e2e.until("the pods of attempt 2 are removed", lambda: attempts(e2e) == {"1"})
 
 
-def hedged(here: E2eCluster, *, spare: int) -> None:
+def hedged(e2e: E2eCluster, *, spare: int) -> None:
     """A job whose first tier has no machines, and which has started its second tier beside it. `spare` is the number of
     machines of the second tier."""
-    here.heads(2)
-    here.pool(SPOT, 0)
-    here.pool(ON_DEMAND, spare)
-    here.submit(*TIERS, program=PROGRAM, overlap=HEDGE)
-    hedge = here.until("the next tier is started", lambda: here.status().get("standby"))
+    e2e.heads(2)
+    e2e.pool(SPOT, 0)
+    e2e.pool(ON_DEMAND, spare)
+    e2e.submit(*TIERS, program=PROGRAM, overlap=HEDGE)
+    hedge = e2e.until("the next tier is started", lambda: e2e.status().get("standby"))
     assert (hedge["number"], hedge["tier"], hedge["reason"]) == (2, ON_DEMAND, Reason.HEDGED)
-    assert here.status()["attempt"] == 1
+    assert e2e.status()["attempt"] == 1
 
 
-def attempts(here: E2eCluster) -> set[str]:
+def attempts(e2e: E2eCluster) -> set[str]:
     """The attempts with pods that are not being deleted."""
-    return {pod["metadata"]["labels"]["spotladder.io/attempt"] for pod in here.pods()}
+    return {pod["metadata"]["labels"]["spotladder.io/attempt"] for pod in e2e.pods()}

@@ -14,46 +14,44 @@ PROVISION_TIMEOUT = 20.0
 """provisionTimeout of the tier on which JobSet's controller hangs, in seconds."""
 
 
-def workload(here: E2eCluster, workers: int, steps: int = 400) -> Object:
+def workload(e2e: E2eCluster, workers: int, steps: int = 400) -> Object:
     alone = {"requests": {"cpu": "1200m", "memory": "256Mi"}}  # of two CPUs: a machine to itself
-    pod = here.pod("256Mi", command=["python", "/programs/plain.py", "--steps", str(steps)], resources=alone)
+    pod = e2e.pod("256Mi", command=["python", "/programs/plain.py", "--steps", str(steps)], resources=alone)
     job = {"parallelism": workers, "completions": workers, "template": {"spec": pod}}
     replicated = [{"name": "workers", "replicas": 1, "template": {"spec": job}}]
     return {"jobSet": {"template": {"spec": {"replicatedJobs": replicated}}}}
 
 
-def test_a_jobset_restarts_on_its_tier_and_then_moves_on(here: E2eCluster) -> None:
+def test_a_jobset_restarts_on_its_tier_and_then_falls_back(e2e: E2eCluster) -> None:
     """JobSet recovers from the first dead machine inside the attempt. More workers apply to the next attempt. The
     second dead machine exceeds maxFailures. Meanwhile JobSet's controller hangs, which exhausts no tier."""
     assert len(NAME) == 42
-    here.pool("spot", 3)
-    here.pool("on-demand", 2)
+    e2e.pool("spot", 3)
+    e2e.pool("on-demand", 2)
     tiers = ({"name": "spot", "maxFailures": 1}, {"name": "on-demand", "provisionTimeout": f"{PROVISION_TIMEOUT:g}s"})
-    here.submit(*tiers, name=NAME, workload=workload(here, 1))
-    here.runs("spot", NAME)
-    here.cluster.kill(here.worker_node(NAME))
-    here.until("the first loss is counted", lambda: here.status(NAME)["failures"] == 1)
-    here.runs("spot", NAME, past=here.steps(NAME))
-    assert here.status(NAME)["attempt"] == 1
-    (jobset,) = here.kube.list("jobsets")
+    e2e.submit(*tiers, name=NAME, workload=workload(e2e, 1))
+    e2e.runs("spot", NAME)
+    e2e.cluster.kill(e2e.worker_node(NAME))
+    e2e.until("the first loss is counted", lambda: e2e.status(NAME)["failures"] == 1)
+    e2e.runs("spot", NAME, past=e2e.steps(NAME))
+    assert e2e.status(NAME)["attempt"] == 1
+    (jobset,) = e2e.kube.list("jobsets")
     assert jobset["status"]["restarts"] == 1
 
-    here.submit(*tiers, name=NAME, workload=workload(here, 2))
-    here.until("the next attempt starts", lambda: here.status(NAME)["attempt"] == 2)
-    here.runs("spot", NAME, past=here.steps(NAME))
-    assert here.path(NAME) == [("spot", "SpecUpdated")]
-    assert len(here.pods("worker", NAME)) == 2
+    e2e.submit(*tiers, name=NAME, workload=workload(e2e, 2))
+    e2e.until("the next attempt starts", lambda: e2e.status(NAME)["attempt"] == 2)
+    e2e.runs("spot", NAME, past=e2e.steps(NAME))
+    assert e2e.path(NAME) == [("spot", "SpecUpdated")]
+    assert len(e2e.pods("worker", NAME)) == 2
 
-    with here.cluster.stopped("jobset"):
-        here.cluster.kill(here.worker_node(NAME))
-        here.until(
-            "JobSet does not act", lambda: here.condition("Degraded", NAME).get("reason") == "OperatorSilent", 120
-        )
+    with e2e.cluster.stopped("jobset"):
+        e2e.cluster.kill(e2e.worker_node(NAME))
+        e2e.until("JobSet does not act", lambda: e2e.condition("Degraded", NAME).get("reason") == "OperatorSilent", 120)
         time.sleep(PROVISION_TIMEOUT + 5)
-        assert (here.status(NAME)["tier"], here.status(NAME)["attempt"]) == ("on-demand", 3)
-    here.succeeds(NAME)
-    assert here.path(NAME) == [("spot", "SpecUpdated"), ("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
-    assert here.status(NAME)["failures"] == 2
-    here.is_the_uninterrupted_result(NAME, steps=400)
-    here.until("the output of its last attempt is kept", lambda: here.printed(3, NAME))
-    assert here.printed(3, NAME)["workers-0-0"].splitlines()[-1].endswith(" of 400 steps")
+        assert (e2e.status(NAME)["tier"], e2e.status(NAME)["attempt"]) == ("on-demand", 3)
+    e2e.succeeds(NAME)
+    assert e2e.path(NAME) == [("spot", "SpecUpdated"), ("spot", "MaxFailuresExceeded"), ("on-demand", "Completed")]
+    assert e2e.status(NAME)["failures"] == 2
+    e2e.is_the_uninterrupted_result(NAME, steps=400)
+    e2e.until("the output of its last attempt is kept", lambda: e2e.printed(3, NAME))
+    assert e2e.printed(3, NAME)["workers-0-0"].splitlines()[-1].endswith(" of 400 steps")

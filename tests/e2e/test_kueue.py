@@ -29,7 +29,7 @@ def with_kueue(tag: str) -> Iterator[E2eSite]:
         yield made
 
 
-def quota(here: E2eCluster, pods: int) -> None:
+def quota(e2e: E2eCluster, pods: int) -> None:
     """A LocalQueue with quota for a number of the pods below, and a higher priority."""
     flavor: dict[str, Any] = {"name": "any", "resources": [
         {"name": "cpu", "nominalQuota": str(pods)}, {"name": "memory", "nominalQuota": f"{pods * 256}Mi"},
@@ -38,22 +38,22 @@ def quota(here: E2eCluster, pods: int) -> None:
     def kueue(kind: str, name: str, **more: Any) -> dict[str, Any]:
         return {"apiVersion": QUEUE_API, "kind": kind, "metadata": {"name": name}, **more}
 
-    here.kube.apply(
+    e2e.kube.apply(
         kueue("ResourceFlavor", "any", spec={}),
         kueue("ClusterQueue", "all", spec={
             "namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"},
             "resourceGroups": [{"coveredResources": list(RESOURCES), "flavors": [flavor]}],
         }),
         {**kueue("LocalQueue", "team", spec={"clusterQueue": "all"}),
-         "metadata": {"name": "team", "namespace": here.namespace}},
+         "metadata": {"name": "team", "namespace": e2e.namespace}},
         kueue("WorkloadPriorityClass", "high", value=1000),
     )  # fmt: skip
 
 
-def submit(here: E2eCluster, name: str, *, steps: int, priority: str = "") -> None:
+def submit(e2e: E2eCluster, name: str, *, steps: int, priority: str = "") -> None:
     """A JobSet with one pod in the queue."""
     command = ["python", "/programs/plain.py", "--steps", str(steps)]
-    pod = here.pod("256Mi", command=command)
+    pod = e2e.pod("256Mi", command=command)
     pod["containers"][0]["resources"] = {"requests": {"cpu": "1", "memory": "256Mi"}}
     job = {"parallelism": 1, "completions": 1, "template": {"spec": pod}}
     labels = {"kueue.x-k8s.io/priority-class": priority} if priority else {}
@@ -62,30 +62,30 @@ def submit(here: E2eCluster, name: str, *, steps: int, priority: str = "") -> No
         "spec": {"replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}]},
     }
     tier = {"name": "spot", "maxFailures": 1, "queue": "team"}
-    here.submit(tier, name=name, workload={"jobSet": {"template": template}})
+    e2e.submit(tier, name=name, workload={"jobSet": {"template": template}})
 
 
-def test_a_preempted_job_waits_in_the_queue_and_goes_on_from_its_newest_commit(with_kueue: E2eSite) -> None:
-    with with_kueue.world() as here:
-        quota(here, 1)
-        here.pool("spot", 2)
-        submit(here, "low", steps=200)
-        here.runs("spot", name="low")
-        submit(here, "high", steps=30, priority="high")
-        here.until("it is preempted", lambda: here.path("low") == [("spot", "Preempted")])
+def test_a_preempted_job_waits_in_the_queue_and_resumes_from_its_newest_commit(with_kueue: E2eSite) -> None:
+    with with_kueue.world() as e2e:
+        quota(e2e, 1)
+        e2e.pool("spot", 2)
+        submit(e2e, "low", steps=200)
+        e2e.runs("spot", name="low")
+        submit(e2e, "high", steps=30, priority="high")
+        e2e.until("it is preempted", lambda: e2e.path("low") == [("spot", "Preempted")])
 
         def waits() -> bool:
-            return here.condition("Provisioned", "low").get("reason") == "WaitingForQuota"
+            return e2e.condition("Provisioned", "low").get("reason") == "WaitingForQuota"
 
-        here.until("it waits for quota", waits)
-        assert "insufficient unused quota" in here.condition("Provisioned", "low")["message"]
-        assert here.condition("Degraded", "low")["status"] == "False"
-        here.succeeds("high")
-        here.succeeds("low")
-        assert here.path("low") == [("spot", "Preempted"), ("spot", "Completed")]
-        assert (here.status("low")["failures"], here.status("high")["failures"]) == (1, 0)
-        assert here.path("high") == [("spot", "Completed")]
-        here.is_the_uninterrupted_result("low", steps=200)
-        here.until("what its last attempt printed is kept", lambda: here.printed(2, "low"))
-        did = here.printed(2, "low")["workers-0-0"].splitlines()[-1]  # "did 150 of 200 steps"
+        e2e.until("it waits for quota", waits)
+        assert "insufficient unused quota" in e2e.condition("Provisioned", "low")["message"]
+        assert e2e.condition("Degraded", "low")["status"] == "False"
+        e2e.succeeds("high")
+        e2e.succeeds("low")
+        assert e2e.path("low") == [("spot", "Preempted"), ("spot", "Completed")]
+        assert (e2e.status("low")["failures"], e2e.status("high")["failures"]) == (1, 0)
+        assert e2e.path("high") == [("spot", "Completed")]
+        e2e.is_the_uninterrupted_result("low", steps=200)
+        e2e.until("what its last attempt printed is kept", lambda: e2e.printed(2, "low"))
+        did = e2e.printed(2, "low")["workers-0-0"].splitlines()[-1]  # "did 150 of 200 steps"
         assert 0 < int(did.split()[1]) < 200, "the job did not resume from its last commit"

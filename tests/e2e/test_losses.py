@@ -10,18 +10,18 @@ LIMIT = 150.0
 """Maximum seconds from a loss to a new step on a busy machine. docs/benchmarks.md has the figures."""
 
 
-def test_every_way_to_lose_a_machine(here: E2eCluster) -> None:
-    here.heads(1)
-    spot = here.pool(SPOT, 3)
-    here.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
-    here.runs(SPOT)
+def test_every_way_to_lose_a_machine(e2e: E2eCluster) -> None:
+    e2e.heads(1)
+    spot = e2e.pool(SPOT, 3)
+    e2e.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")
+    e2e.runs(SPOT)
     for loss in LOSSES:
         for pool in (HEADS, SPOT):
-            here.give(pool, loss.spare(pool))
-        here.kube.patch("capacitytier", spot, {"spec": {"notice": f"{loss.notice:g}s"}})
-        seen = lose(here, loss)
+            e2e.give(pool, loss.spare(pool))
+        e2e.kube.patch("capacitytier", spot, {"spec": {"notice": f"{loss.notice:g}s"}})
+        seen = lose(e2e, loss)
         print(seen)
         assert seen.first_step <= LIMIT, seen
         assert seen.again <= loss.tolerated(seen.counted), seen
-    here.suspend()
-    here.is_the_uninterrupted_result(steps=here.steps())
+    e2e.suspend()
+    e2e.is_the_uninterrupted_result(steps=e2e.steps())

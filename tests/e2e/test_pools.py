@@ -98,7 +98,7 @@ def test_a_node_that_is_deleted_is_drained_first(kube: Kube) -> None:
     until("the node is gone", lambda: kube.get("node", node) is None)
 
 
-def test_what_the_grace_period_of_a_node_does_to_its_pods(kube: Kube) -> None:
+def test_the_grace_period_of_a_node_overrules_budgets_and_shortens_that_of_its_pods(kube: Kube) -> None:
     """Why `disruption.terminationGracePeriod` has no default. It overrules PodDisruptionBudgets, and a node whose
     period is shorter than that of its pods cuts theirs.
     """
@@ -135,41 +135,41 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed
 
     At the end the in-cluster part of `spotladder infra destroy` removes the platform under the running job.
     """
-    here = E2eCluster(
+    e2e = E2eCluster(
         site.cluster, Kube(site.cluster.kubeconfig, TEAM), site.bucket, site.reported, images.reference(site.tag)
     )
-    here.prepare()
+    e2e.prepare()
     try:
-        here.submit(
+        e2e.submit(
             {"name": "spot", "capacityTier": "kwok-spot", "maxFailures": 5, "onInsufficientCapacity": "fallback"},
             {"name": "on-demand", "capacityTier": "kwok-on-demand"},
-            workload={"ray": {"template": {"spec": training(here)}}},
+            workload={"ray": {"template": {"spec": training(e2e)}}},
         )
-        here.runs("spot")
-        assert stands_on(here) == {"spot"}
-        here.cluster.capacity("spot", "--limit", "0")
-        here.cluster.remove(here.worker_node())
-        here.runs("on-demand", past=here.steps(), limit=240)
-        assert stands_on(here) == {"on-demand"}
-        *noticed, last = here.path()  # Karpenter drains the nodes that it removes, which counts as a notice.
+        e2e.runs("spot")
+        assert stands_on(e2e) == {"spot"}
+        e2e.cluster.capacity("spot", "--limit", "0")
+        e2e.cluster.remove(e2e.worker_node())
+        e2e.runs("on-demand", past=e2e.steps(), limit=240)
+        assert stands_on(e2e) == {"on-demand"}
+        *noticed, last = e2e.path()  # Karpenter drains the nodes that it removes, which counts as a notice.
         assert {tier for tier, _ in noticed} <= {"spot"}
         assert last == ("spot", "InsufficientCapacity")
-        before = here.steps()
+        before = e2e.steps()
         reports = removed(site, tmp_path, monkeypatch)
-        assert here.status()["phase"] == "Suspended"
-        assert here.path()[-1][0] == "on-demand"
-        assert here.steps() >= before
-        here.is_the_uninterrupted_result(steps=here.steps())
+        assert e2e.status()["phase"] == "Suspended"
+        assert e2e.path()[-1][0] == "on-demand"
+        assert e2e.steps() >= before
+        e2e.is_the_uninterrupted_result(steps=e2e.steps())
         assert (reports[0], "jobs stopped ") == (f"jobs stopping {TEAM}/job", reports[1])
         assert "nodes released " in reports
         assert [report for report in reports if " removed" in report] == [
             "spotladder removed ",
             "spotladder-pools removed ",
         ]
-        assert not [kind for kind in ("nodepools", "nodeclaims", "pods") if here.kube.list(kind)]
-        assert {node["metadata"]["labels"].get("pool") for node in here.kube.list("nodes")} == {"head"}
+        assert not [kind for kind in ("nodepools", "nodeclaims", "pods") if e2e.kube.list(kind)]
+        assert {node["metadata"]["labels"].get("pool") for node in e2e.kube.list("nodes")} == {"head"}
     finally:
-        here.close()
+        e2e.close()
 
 
 def removed(site: E2eSite, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -185,9 +185,9 @@ def removed(site: E2eSite, folder: Path, monkeypatch: pytest.MonkeyPatch) -> lis
     return reports
 
 
-def training(here: E2eCluster) -> Object:
+def training(e2e: E2eCluster) -> Object:
     """Two workers that fit one node each, with the Pod Security Standard `restricted`."""
-    spec = here.ray("chain.py --steps 100000")
+    spec = e2e.ray("chain.py --steps 100000")
     cluster = spec["rayClusterSpec"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         template = group["template"]["spec"]
@@ -200,10 +200,10 @@ def training(here: E2eCluster) -> Object:
     return spec
 
 
-def stands_on(here: E2eCluster) -> set[str]:
+def stands_on(e2e: E2eCluster) -> set[str]:
     """The capacity types of the workers' nodes."""
-    types = {node["metadata"]["name"]: node["metadata"]["labels"].get(TYPE, "") for node in here.kube.list("nodes")}
-    return {types[pod["spec"]["nodeName"]] for pod in here.pods("worker")}
+    types = {node["metadata"]["name"]: node["metadata"]["labels"].get(TYPE, "") for node in e2e.kube.list("nodes")}
+    return {types[pod["spec"]["nodeName"]] for pod in e2e.pods("worker")}
 
 
 def pod(name: str, tier: str, script: str = "sleep 3600", grace: int = 1) -> Object:

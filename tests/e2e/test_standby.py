@@ -16,72 +16,72 @@ PROGRAM = "chain.py --steps 100000"
 ON_DEMAND = "on-demand"
 
 
-def test_a_return_to_spot_waits_for_its_nodes_beside_the_running_attempt(here: E2eCluster) -> None:
-    here.heads(2)
-    here.pool(ON_DEMAND, 2)
-    here.pool(SPOT, 0)
+def test_a_return_to_spot_waits_for_its_nodes_beside_the_running_attempt(e2e: E2eCluster) -> None:
+    e2e.heads(2)
+    e2e.pool(ON_DEMAND, 2)
+    e2e.pool(SPOT, 0)
     more: Object = {"policy": {"name": "uniform-progress"}, "overlap": BOUNDS}
-    here.submit({"name": ON_DEMAND, "maxFailures": -1}, program=PROGRAM, **more)
-    here.runs(ON_DEMAND, past=5)
+    e2e.submit({"name": ON_DEMAND, "maxFailures": -1}, program=PROGRAM, **more)
+    e2e.runs(ON_DEMAND, past=5)
     tiers = ({"name": SPOT, "maxFailures": -1, "provisionTimeout": "10m"}, {"name": ON_DEMAND, "maxFailures": -1})
-    here.submit(*tiers, program=PROGRAM, **more)
-    standby = here.until("the standby attempt is planned", lambda: here.status().get("standby"))
+    e2e.submit(*tiers, program=PROGRAM, **more)
+    standby = e2e.until("the standby attempt is planned", lambda: e2e.status().get("standby"))
     assert (standby["number"], standby["tier"]) == (2, SPOT)
-    here.until("its pods wait for nodes", lambda: any("nodeName" not in pod["spec"] for pod in here.pods("worker")))
-    without_nodes = here.done()[-1].step
-    here.until("attempt 1 trains without them", lambda: here.done()[-1].step > without_nodes + 10)
-    here.give(SPOT, 2)
-    takes_over(here, attempt=2)
-    assert here.status()["tier"] == SPOT
-    assert here.path() == [(ON_DEMAND, Reason.POLICY)]
-    here.suspend()
-    here.is_the_uninterrupted_result(steps=here.steps())
+    e2e.until("its pods wait for nodes", lambda: any("nodeName" not in pod["spec"] for pod in e2e.pods("worker")))
+    without_nodes = e2e.done()[-1].step
+    e2e.until("attempt 1 trains without them", lambda: e2e.done()[-1].step > without_nodes + 10)
+    e2e.give(SPOT, 2)
+    takes_over(e2e, attempt=2)
+    assert e2e.status()["tier"] == SPOT
+    assert e2e.path() == [(ON_DEMAND, Reason.POLICY)]
+    e2e.suspend()
+    e2e.is_the_uninterrupted_result(steps=e2e.steps())
 
 
-def test_the_next_tier_boots_during_a_notice_and_a_changed_workload_beside_the_running_one(here: E2eCluster) -> None:
-    here.heads(2)
-    here.pool(SPOT, 2, notice="75s")
-    here.pool(ON_DEMAND, 4)
+def test_the_next_tier_boots_during_a_notice_and_a_changed_workload_beside_the_running_one(e2e: E2eCluster) -> None:
+    e2e.heads(2)
+    e2e.pool(SPOT, 2, notice="75s")
+    e2e.pool(ON_DEMAND, 4)
     tiers = (SPOT, {"name": ON_DEMAND, "maxFailures": -1})
-    here.submit(*tiers, program=PROGRAM, overlap=BOUNDS)
-    here.runs(SPOT, past=5)
-    here.processes.append(here.cluster.notice(here.worker_node(), 90))
-    standby = here.until("the next tier's attempt is planned", lambda: here.status().get("standby"))
+    e2e.submit(*tiers, program=PROGRAM, overlap=BOUNDS)
+    e2e.runs(SPOT, past=5)
+    e2e.processes.append(e2e.cluster.notice(e2e.worker_node(), 90))
+    standby = e2e.until("the next tier's attempt is planned", lambda: e2e.status().get("standby"))
     assert (standby["tier"], standby["reason"]) == (ON_DEMAND, Reason.EVICTION_NOTICE)
-    takes_over(here, attempt=2, failures=1)
-    here.submit(*tiers, program=f"{PROGRAM} --pace 0.21", overlap=BOUNDS)
-    here.until("the changed attempt is planned", lambda: here.status().get("standby"))
-    takes_over(here, attempt=3, failures=1)
-    assert here.path() == [(SPOT, Reason.EVICTION_NOTICE), (ON_DEMAND, Reason.SPEC_UPDATED)]
-    here.suspend()
-    here.is_the_uninterrupted_result(steps=here.steps())
+    takes_over(e2e, attempt=2, failures=1)
+    e2e.submit(*tiers, program=f"{PROGRAM} --pace 0.21", overlap=BOUNDS)
+    e2e.until("the changed attempt is planned", lambda: e2e.status().get("standby"))
+    takes_over(e2e, attempt=3, failures=1)
+    assert e2e.path() == [(SPOT, Reason.EVICTION_NOTICE), (ON_DEMAND, Reason.SPEC_UPDATED)]
+    e2e.suspend()
+    e2e.is_the_uninterrupted_result(steps=e2e.steps())
 
 
-def test_a_changed_jobset_boots_beside_the_running_one(here: E2eCluster) -> None:
-    here.pool(ON_DEMAND, 2)
+def test_a_changed_jobset_boots_beside_the_running_one(e2e: E2eCluster) -> None:
+    e2e.pool(ON_DEMAND, 2)
     tier = {"name": ON_DEMAND, "maxFailures": -1}
-    here.submit(tier, workload=workload(here, 1, steps=100_000), overlap=BOUNDS)
-    here.runs(ON_DEMAND, past=5)
-    here.submit(tier, workload=workload(here, 1, steps=100_001), overlap=BOUNDS)
-    here.until("the changed attempt is planned", lambda: here.status().get("standby"))
-    takes_over(here, attempt=2)
-    assert here.path() == [(ON_DEMAND, Reason.SPEC_UPDATED)]
-    here.suspend()
-    here.is_the_uninterrupted_result(steps=here.steps())
+    e2e.submit(tier, workload=workload(e2e, 1, steps=100_000), overlap=BOUNDS)
+    e2e.runs(ON_DEMAND, past=5)
+    e2e.submit(tier, workload=workload(e2e, 1, steps=100_001), overlap=BOUNDS)
+    e2e.until("the changed attempt is planned", lambda: e2e.status().get("standby"))
+    takes_over(e2e, attempt=2)
+    assert e2e.path() == [(ON_DEMAND, Reason.SPEC_UPDATED)]
+    e2e.suspend()
+    e2e.is_the_uninterrupted_result(steps=e2e.steps())
 
 
-def takes_over(here: E2eCluster, *, attempt: int, failures: int = 0) -> None:
+def takes_over(e2e: E2eCluster, *, attempt: int, failures: int = 0) -> None:
     """Wait until the standby attempt trains. The attempt before it trains until it is ready, and no step is redone."""
-    planned_at = here.done()[-1].step
-    here.until("the standby attempt trains", lambda: any(step.attempt == attempt for step in here.done()), BOOT)
-    here.until("the job runs", lambda: (here.status()["attempt"], here.status()["phase"]) == (attempt, "Running"))
-    done = here.done()
+    planned_at = e2e.done()[-1].step
+    e2e.until("the standby attempt trains", lambda: any(step.attempt == attempt for step in e2e.done()), BOOT)
+    e2e.until("the job runs", lambda: (e2e.status()["attempt"], e2e.status()["phase"]) == (attempt, "Running"))
+    done = e2e.done()
     gap = handover(done)
     before = [step.step for step in done if step.attempt < attempt]
     numbers = [step.step for step in done]
     print(f"standby: {gap:.1f} s without a step; {max(before) - planned_at} steps while it booted")
-    assert max(before) > planned_at + 10, f"training stopped before the standby attempt was ready\n{here.picture()}"
+    assert max(before) > planned_at + 10, f"training stopped before the standby attempt was ready\n{e2e.picture()}"
     assert len(numbers) == len(set(numbers)), "a step was done twice"
     assert max(before) < min(step.step for step in done if step.attempt == attempt)
-    assert here.status()["failures"] == failures
-    assert "standby" not in here.status()
+    assert e2e.status()["failures"] == failures
+    assert "standby" not in e2e.status()

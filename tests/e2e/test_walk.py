@@ -7,34 +7,34 @@ from itertools import pairwise
 from tests.e2e.world import E2eCluster
 
 
-def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(here: E2eCluster) -> None:
+def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(e2e: E2eCluster) -> None:
     """Like `make demo`, on real nodes: digits with TensorFlow."""
-    here.pool("spot-a", 2, notice="30s")
-    here.pool("spot-b", 0)
-    here.pool("spot-c", 3)
-    here.pool("on-demand", 2)
-    spec = here.ray("chain.py", runtimeEnvYAML='env_vars: {TF_CPP_MIN_LOG_LEVEL: "2"}')
+    e2e.pool("spot-a", 2, notice="30s")
+    e2e.pool("spot-b", 0)
+    e2e.pool("spot-c", 3)
+    e2e.pool("on-demand", 2)
+    spec = e2e.ray("chain.py", runtimeEnvYAML='env_vars: {TF_CPP_MIN_LOG_LEVEL: "2"}')
     spec["entrypoint"] = "python /opt/examples/digits-tensorflow/train.py --steps 300 --pace 0.1"
-    here.submit(
+    e2e.submit(
         "spot-a",
         {"name": "spot-b", "provisionTimeout": "5s"},
         {"name": "spot-c", "maxFailures": 1},
         "on-demand",
         name="digits",
-        checkpoints={**here.checkpoints, "interval": "20steps"},
+        checkpoints={**e2e.checkpoints, "interval": "20steps"},
         workload={"ray": {"template": {"spec": spec}}},
     )
-    here.runs("spot-a", "digits")
-    here.processes.append(here.cluster.notice(here.worker_node("digits"), 30))
-    here.until("it leaves spot-a", lambda: here.path("digits"))
-    noticed = here.steps("digits")
-    here.runs("spot-c", "digits", past=noticed)
-    here.cluster.kill(here.worker_node("digits"))
-    here.until("the first loss there is counted", lambda: here.status("digits")["failures"] == 2)
-    here.runs("spot-c", "digits", past=here.steps("digits"))
-    here.cluster.kill(here.worker_node("digits"))
-    status = here.succeeds("digits")
-    assert here.last_on_each_tier("digits") == [
+    e2e.runs("spot-a", "digits")
+    e2e.processes.append(e2e.cluster.notice(e2e.worker_node("digits"), 30))
+    e2e.until("it leaves spot-a", lambda: e2e.path("digits"))
+    noticed = e2e.steps("digits")
+    e2e.runs("spot-c", "digits", past=noticed)
+    e2e.cluster.kill(e2e.worker_node("digits"))
+    e2e.until("the first loss there is counted", lambda: e2e.status("digits")["failures"] == 2)
+    e2e.runs("spot-c", "digits", past=e2e.steps("digits"))
+    e2e.cluster.kill(e2e.worker_node("digits"))
+    status = e2e.succeeds("digits")
+    assert e2e.last_on_each_tier("digits") == [
         ("spot-a", "EvictionNotice"),
         ("spot-b", "InsufficientCapacity"),
         ("spot-c", "MaxFailuresExceeded"),

@@ -13,7 +13,7 @@ UNUSED = {("tieredjobs/finalizers", "update")}
 """Required by an admission plugin, not by a call."""
 
 
-def test_the_rights_are_what_was_called(site: E2eSite) -> None:
+def test_no_call_was_refused_and_every_remaining_permission_was_used(site: E2eSite) -> None:
     """Check the calls of all end-to-end tests, which real operators cause, against the chart's permissions.
 
     tests/kube compares the permissions with the calls on a bare API server in both directions. The permissions that
@@ -32,14 +32,14 @@ def verbs(called: str, status: str) -> tuple[str, ...]:
     return ("patch", "create") if status == "201" else ("patch",)
 
 
-def test_upgrade_and_uninstall_leave_nothing(here: E2eCluster, site: E2eSite) -> None:
+def test_upgrade_and_uninstall_leave_nothing(e2e: E2eCluster, site: E2eSite) -> None:
     system = Kube(site.cluster.kubeconfig, SYSTEM)
-    here.pool("spot", 0)
-    here.submit("spot")
-    here.until("it waits for capacity", lambda: here.status().get("phase") == "Pending")
+    e2e.pool("spot", 0)
+    e2e.submit("spot")
+    e2e.until("it waits for capacity", lambda: e2e.status().get("phase") == "Pending")
     install(system, site.tag, "controller.workers=4")
-    here.until("the new controller reconciles it", lambda: here.status().get("attempt") == 1)
-    here.kube.delete("tieredjob", "job")
+    e2e.until("the new controller reconciles it", lambda: e2e.status().get("attempt") == 1)
+    e2e.kube.delete("tieredjob", "job")
     system.helm("uninstall", "spotladder", "--wait")
     system.helm("uninstall", "spotladder-crds", "--wait")
     kinds = "deployments,configmaps,services,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets"

@@ -265,8 +265,8 @@ class E2eCluster:
         def met() -> bool:
             status = self.status(name)
             assert status.get("phase") != "Failed", self.picture()
-            here = (status.get("phase"), status.get("tier")) == ("Running", tier)
-            return here and any(c.step > past and c.attempt == status["attempt"] for c in self.commits(name))
+            e2e = (status.get("phase"), status.get("tier")) == ("Running", tier)
+            return e2e and any(c.step > past and c.attempt == status["attempt"] for c in self.commits(name))
 
         self.until(f"{name} runs on {tier} past step {past}", met, limit)
 

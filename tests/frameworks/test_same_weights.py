@@ -64,7 +64,7 @@ def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) 
     variables = {**ONE_THREAD, **{f"SPOTLADDER_{key}": str(value) for key, value in settings.items()}}
     port, config = free_port(), {**SMALL, **more}
     ranks = [
-        processes(framework).Process(
+        processes(framework).Process(  # type: ignore[attr-defined]
             target=main,
             args=(FrameworkRank(framework, rank, size, port, config, variables, folder / f"rank-{rank}.log"),),
         )
@@ -74,7 +74,7 @@ def run(framework: str, size: int, folder: Path, attempt: int = 1, **more: Any) 
         for process in ranks:
             process.start()
         ranks[0].join(LIMIT)
-        code = ranks[0].exitcode
+        code: int | None = ranks[0].exitcode
         for process in ranks[1:]:
             if code == 0:
                 process.join(LIMIT)

@@ -123,7 +123,7 @@ def lab(folder: Path, *changes: tuple[str, str]) -> dict[str, Any]:
     return found
 
 
-def test_what_is_missing_is_named_with_its_chart(bare: HelmSite, tmp_path: Path) -> None:
+def test_a_missing_crd_is_named_with_its_chart(bare: HelmSite, tmp_path: Path) -> None:
     """Runs first: it needs a server without CRDs."""
     given = lab(tmp_path)
     said = bare.install(given, fails=True)

@@ -231,7 +231,7 @@ def test_crds_are_compared_again_only_after_a_change(good: Lab) -> None:
         east = good.cluster("east")
         found = sum(call[:3] == ["kubectl", "diff", "CustomResourceDefinition"] for call in east.state["calls"])
         good.change("east", calls=[])
-        return found
+        return int(found)
 
     good.run("rollout", "--target", "east")
     assert comparisons() == 2, "the CRDs of two charts"

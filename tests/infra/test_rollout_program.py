@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spotladder_infra.rollout.provider import Context
 from tests.absent import absent
 
 try:
@@ -20,7 +21,7 @@ from spotladder_infra.rollout import automation, engine
 from spotladder_infra.rollout.changes import details
 from spotladder_infra.rollout.cluster import Desired, program
 from spotladder_infra.rollout.engine import Change
-from spotladder_infra.rollout.provider import VARIABLE, Context, CrdsProvider, ReleaseProvider
+from spotladder_infra.rollout.provider import VARIABLE, CrdsProvider, ReleaseProvider
 from spotladder_infra.rollout.record import InstalledRelease
 from spotladder_infra.topology.fleet import Fleet
 
@@ -160,7 +161,7 @@ error: the stack is currently locked by 1 lock(s). Either wait for the other pro
 
 
 def test_the_holder_of_a_foreign_lock_is_named(fleet: Fleet, tmp_path: Any) -> None:
-    context = engine.Context("", "", {}, 1.0)
+    context = Context("", "", {}, 1.0)
     stack = engine.PulumiStack(fleet, "east", tmp_path, context)
     with pytest.raises(EnvironmentFailure, match=r"locked by ann@elsewhere \(process 7\) since 2026-11-22"):
         stack.release_lock(None, LOCKED.format(user="ann", host="elsewhere", pid=7), 0.0)
@@ -178,7 +179,7 @@ def test_the_lock_of_a_dead_process_is_removed_and_that_of_a_living_one_is_not(f
         def cancel(self) -> None:
             self.times += 1
 
-    stack, cancelled = engine.PulumiStack(fleet, "east", tmp_path, engine.Context("", "", {}, 1.0)), Cancelled()
+    stack, cancelled = engine.PulumiStack(fleet, "east", tmp_path, Context("", "", {}, 1.0)), Cancelled()
     stack.release_lock(cancelled, LOCKED.format(user="root", host=platform.node(), pid=2**22 + 1), 0.0)
     assert cancelled.times == 1
     with pytest.raises(EnvironmentFailure, match=f"process {os.getpid()} of this machine, which still runs"):

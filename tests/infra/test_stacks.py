@@ -45,11 +45,11 @@ def test_blocks_in_lists_are_typed() -> None:
             entries = node.elts if isinstance(node, ast.List) else [node.elt] if isinstance(node, ast.ListComp) else []
             for entry in entries:
                 keys = (
-                    [key.value for key in entry.keys if isinstance(key, ast.Constant)]
+                    [str(key.value) for key in entry.keys if isinstance(key, ast.Constant)]
                     if isinstance(entry, ast.Dict)
                     else []
                 )
-                lost += [f"{path.name}:{entry.lineno}: {key}" for key in keys if "_" in str(key)]
+                lost += [f"{path.name}:{entry.lineno}: {key}" for key in keys if "_" in key]
     assert not lost
 
 

@@ -27,6 +27,6 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Cli:
     return run
 
 
-async def set_status(here: KubeWorld, **status: Any) -> None:
+async def set_status(kube: KubeWorld, **status: Any) -> None:
     """Write the status of a TieredJob, as a controller would."""
-    await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"status": status}, subresource="status")
+    await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body={"status": status}, subresource="status")

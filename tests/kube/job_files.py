@@ -11,13 +11,13 @@ from spotladder.resources import TIEREDJOBS
 from tests.kube.world import KubeWorld, ray_spec
 
 
-def job_file(folder: Path, here: KubeWorld, *, name: str = "digits", **metadata: str) -> Path:
+def job_file(folder: Path, kube: KubeWorld, *, name: str = "digits", **metadata: str) -> Path:
     job = {
         "apiVersion": TIEREDJOBS.api_version,
         "kind": "TieredJob",
         "metadata": {"name": name, **metadata},
         "spec": {
-            "tiers": [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "maxFailures": 1}],
+            "tiers": [{"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "maxFailures": 1}],
             "checkpoints": {"uri": "s3://bucket/prefix", "credentials": {"secretName": "bucket"}},
             "workload": {"ray": {"template": {"spec": ray_spec()}}},
         },

@@ -33,38 +33,38 @@ async def jobset_installed(server: ApiServer) -> AsyncIterator[None]:
             await eventually(gone)
 
 
-async def jobset(here: KubeWorld, attempt: int) -> Object:
-    return await here.client.get(JOBSETS, names.attempt_name("digits", attempt), here.namespace)
+async def jobset(kube: KubeWorld, attempt: int) -> Object:
+    return await kube.client.get(JOBSETS, names.attempt_name("digits", attempt), kube.namespace)
 
 
-async def acted_on(here: KubeWorld, attempt: int) -> Object:
+async def acted_on(kube: KubeWorld, attempt: int) -> Object:
     """Wait for the JobSet of the attempt, and report that JobSet's controller has created its Job."""
-    found: Object = await eventually(lambda: jobset(here, attempt))
+    found: Object = await eventually(lambda: jobset(kube, attempt))
     name, body = found["metadata"]["name"], {"status": {"restarts": 0}}
-    await here.client.merge(JOBSETS, name, here.namespace, body=body, subresource="status")
+    await kube.client.merge(JOBSETS, name, kube.namespace, body=body, subresource="status")
     return found
 
 
-async def run(here: KubeWorld, attempt: int) -> None:
+async def run(kube: KubeWorld, attempt: int) -> None:
     """Create the pods of the attempt, each on its own node, and report them as running."""
-    found = await acted_on(here, attempt)
+    found = await acted_on(kube, attempt)
     own = found["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["metadata"]["labels"]
     for index in range(WORKERS):
         name = f"{found['metadata']['name']}-workers-0-{index}"
         labels = {REPLICATED_JOB: "workers", JOB_INDEX: "0", COMPLETION_INDEX: str(index), RESTART_ATTEMPT: "0"}
-        metadata = {"name": name, "namespace": here.namespace, "labels": {**own, **labels}}
+        metadata = {"name": name, "namespace": kube.namespace, "labels": {**own, **labels}}
         spec = {
             "containers": [{"name": "train", "image": "train"}],
-            "nodeName": await here.node(f"{here.namespace}-{name}"),
+            "nodeName": await kube.node(f"{kube.namespace}-{name}"),
         }
-        await here.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        await kube.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         ready = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
-        await here.set_pod(name, phase="Running", conditions=ready)
+        await kube.set_pod(name, phase="Running", conditions=ready)
 
 
-async def stop(here: KubeWorld, attempt: int) -> None:
+async def stop(kube: KubeWorld, attempt: int) -> None:
     """The programs of the attempt commit and stop."""
     state = {"terminated": {"exitCode": 75, "reason": "Error"}}
     container = {"name": "train", "image": "train", "imageID": "", "ready": False, "restartCount": 0, "state": state}
-    for pod in await here.pods(attempt):
-        await here.set_pod(pod["metadata"]["name"], phase="Failed", containerStatuses=[container])
+    for pod in await kube.pods(attempt):
+        await kube.set_pod(pod["metadata"]["name"], phase="Failed", containerStatuses=[container])

@@ -66,7 +66,7 @@ async def kubelet(world: KubeWorld) -> AsyncIterator[tuple[Kubelet, str]]:
 
 
 async def ray_pod(
-    here: KubeWorld,
+    kube: KubeWorld,
     node: str,
     name: str,
     *,
@@ -77,21 +77,21 @@ async def ray_pod(
     job_uid: str = "",
 ) -> str:
     """A pod of the job `digits` on that node. `job_uid` is for a job in another cluster."""
-    job_uid = job_uid or (await here.job())["metadata"]["uid"]
+    job_uid = job_uid or (await kube.job())["metadata"]["uid"]
     labels = {names.JOB: "digits", names.JOB_UID: job_uid, names.ATTEMPT: attempt, names.ROLE: role, **(more or {})}
     body = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": here.namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": kube.namespace, "labels": labels},
         "spec": {"nodeName": node, "containers": [{"name": each, "image": "ray"} for each in containers]},
     }
-    await here.client.create(PODS, body)
+    await kube.client.create(PODS, body)
     state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
     statuses = [
         {"name": each, "state": state, "image": "", "imageID": "", "ready": True, "restartCount": 0}
         for each in containers
     ]
-    await here.set_pod(name, phase="Running", containerStatuses=statuses)
+    await kube.set_pod(name, phase="Running", containerStatuses=statuses)
     return name
 
 

@@ -26,12 +26,12 @@ URIS = [
 ]  # fmt: skip
 
 
-def body_of(here: KubeWorld, uri: str, *, secret: bool) -> dict[str, Any]:
+def body_of(kube: KubeWorld, uri: str, *, secret: bool) -> dict[str, Any]:
     credentials = {"credentials": {"secretName": "bucket"}} if secret else {}
     return {
         "apiVersion": TIEREDJOBS.api_version,
         "kind": TIEREDJOBS.kind,
-        "metadata": {"name": "tried", "namespace": here.namespace},
+        "metadata": {"name": "tried", "namespace": kube.namespace},
         "spec": {
             "tiers": [{"name": "a", "capacityTier": "a"}],
             "checkpoints": {"uri": uri, **credentials},
@@ -42,73 +42,73 @@ def body_of(here: KubeWorld, uri: str, *, secret: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ruled", [True, False])
 async def test_the_policy_and_the_controller_decide_alike(api_server: ApiServer, tmp_path: Path, ruled: bool) -> None:
-    async with world(api_server) as here:
-        namespace = here.namespace if ruled else "another"
+    async with world(api_server) as kube:
+        namespace = kube.namespace if ruled else "another"
         rule = AccessRule(namespaces=(namespace,), uris=("s3://team", "s3://shared/jobs/", "gs://*", "file:///data"))
-        found = await install(here, tmp_path, rule)
+        found = await install(kube, tmp_path, rule)
         try:
             # The API server has loaded the policy.
-            await eventually(lambda: refused(here, "s3://team/../x", secret=True))
+            await eventually(lambda: refused(kube, "s3://team/../x", secret=True))
             for uri in URIS:
                 for secret in (False, True):
                     try:
-                        grant([rule.parsed], here.namespace, uri, WHOLE if secret else None, "bucket" if secret else "")
+                        grant([rule.parsed], kube.namespace, uri, WHOLE if secret else None, "bucket" if secret else "")
                         allowed = True
                     except AccessDenied:
                         allowed = False
                     # The policy sees only the name of a Secret; the controller also its content.
                     if uri.startswith("az:") and secret and not ruled:
                         allowed = True
-                    assert bool(await refused(here, uri, secret=secret)) is not allowed, (uri, secret)
+                    assert bool(await refused(kube, uri, secret=secret)) is not allowed, (uri, secret)
         finally:
-            await remove(here, found)
+            await remove(kube, found)
 
 
 async def test_existing_objects_can_be_suspended_changed_and_deleted(api_server: ApiServer, tmp_path: Path) -> None:
-    async with world(api_server) as here:
-        await here.submit()
-        found = await install(here, tmp_path, AccessRule(namespaces=("*",), uris=("s3://nowhere",)))
+    async with world(api_server) as kube:
+        await kube.submit()
+        found = await install(kube, tmp_path, AccessRule(namespaces=("*",), uris=("s3://nowhere",)))
         try:
             assert "not allowed in this namespace" in await eventually(
-                lambda: refused(here, "s3://bucket/x", secret=True)
+                lambda: refused(kube, "s3://bucket/x", secret=True)
             )
-            await here.patch(suspend=True)
-            await here.patch(checkpoints={"interval": "1m"})
+            await kube.patch(suspend=True)
+            await kube.patch(checkpoints={"interval": "1m"})
             with pytest.raises(Invalid, match="not allowed in this namespace"):
-                await here.patch(checkpoints={"credentials": {"secretName": "bucket"}})
-            async with here.operator():
-                await eventually(lambda: here.has_phase("Suspended"))
-                await here.delete()
-                await eventually(lambda: gone(here))
+                await kube.patch(checkpoints={"credentials": {"secretName": "bucket"}})
+            async with kube.operator():
+                await eventually(lambda: kube.has_phase("Suspended"))
+                await kube.delete()
+                await eventually(lambda: gone(kube))
         finally:
-            await remove(here, found)
+            await remove(kube, found)
 
 
-async def install(here: KubeWorld, folder: Path, rule: AccessRule) -> list[dict[str, Any]]:
-    values = ["--set", f"admissionPolicy.enabled=true,namespaces={{{here.namespace}}}"]
+async def install(kube: KubeWorld, folder: Path, rule: AccessRule) -> list[dict[str, Any]]:
+    values = ["--set", f"admissionPolicy.enabled=true,namespaces={{{kube.namespace}}}"]
     for key, entries in (("namespaces", rule.namespaces), ("uris", rule.uris)):
         values += ["--set", f"checkpointAccess[0].{key}={{{','.join(entries)}}}"]
-    text = rendered(folder, *values, namespace=here.namespace)
+    text = rendered(folder, *values, namespace=kube.namespace)
     found = [body for body in objects(text) if body["kind"].startswith("ValidatingAdmission")]
     assert len(found) == 2
     for body in found:
-        await here.client.apply(KINDS[body["kind"]], body)
+        await kube.client.apply(KINDS[body["kind"]], body)
     return found
 
 
-async def remove(here: KubeWorld, found: list[dict[str, Any]]) -> None:
+async def remove(kube: KubeWorld, found: list[dict[str, Any]]) -> None:
     for body in found:
-        await here.client.delete(KINDS[body["kind"]], body["metadata"]["name"])
+        await kube.client.delete(KINDS[body["kind"]], body["metadata"]["name"])
 
 
-async def refused(here: KubeWorld, uri: str, *, secret: bool) -> str:
+async def refused(kube: KubeWorld, uri: str, *, secret: bool) -> str:
     """Why the API server rejects such a job; empty if it does not."""
     try:
-        await here.client.create(TIEREDJOBS, body_of(here, uri, secret=secret), dry_run=True)
+        await kube.client.create(TIEREDJOBS, body_of(kube, uri, secret=secret), dry_run=True)
     except Invalid as error:
         return error.message if "spec.checkpoints.uri" in error.message else ""
     return ""
 
 
-async def gone(here: KubeWorld) -> bool:
-    return not [job async for page in here.client.pages(TIEREDJOBS, here.namespace) for job in page.items]
+async def gone(kube: KubeWorld) -> bool:
+    return not [job async for page in kube.client.pages(TIEREDJOBS, kube.namespace) for job in page.items]

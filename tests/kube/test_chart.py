@@ -140,17 +140,17 @@ def granted(installed: list[dict[str, Any]]) -> set[Right]:
 
 
 @asynccontextmanager
-async def installed(here: KubeWorld, folder: Path, *values: str) -> AsyncIterator[list[dict[str, Any]]]:
+async def installed(kube: KubeWorld, folder: Path, *values: str) -> AsyncIterator[list[dict[str, Any]]]:
     """The chart's objects, on the API server inside the block."""
-    found = objects(rendered(folder, *values, namespace=here.namespace))
+    found = objects(rendered(folder, *values, namespace=kube.namespace))
     try:
         for body in found:
-            await here.client.apply(KINDS[body["kind"]], body)
+            await kube.client.apply(KINDS[body["kind"]], body)
         yield found
     finally:
         for body in found:
             metadata = body["metadata"]
-            await here.client.delete(KINDS[body["kind"]], metadata["name"], metadata.get("namespace", ""))
+            await kube.client.delete(KINDS[body["kind"]], metadata["name"], metadata.get("namespace", ""))
 
 
 def as_controller(server: ApiServer, namespace: str) -> Recording:
@@ -167,15 +167,15 @@ def as_controller(server: ApiServer, namespace: str) -> Recording:
 async def test_the_permissions_are_those_that_the_controller_uses(
     api_server: ApiServer, tmp_path: Path, namespaced: bool
 ) -> None:
-    async with jobset_installed(api_server), world(api_server) as here:
+    async with jobset_installed(api_server), world(api_server) as kube:
         values = ["--set", "rbac.secrets=true"]
         if namespaced:
-            values += ["--set", f"namespaces={{{here.namespace}}}"]
-        async with installed(here, tmp_path, *values) as found, as_controller(api_server, here.namespace) as client:
-            await lead(client, here.namespace)
-            async with here.operator(client=client, namespaces_=(here.namespace,) if namespaced else ()):
-                await walk(here)
-                await eventually(lambda: watches_jobsets(here, client.used))
+            values += ["--set", f"namespaces={{{kube.namespace}}}"]
+        async with installed(kube, tmp_path, *values) as found, as_controller(api_server, kube.namespace) as client:
+            await lead(client, kube.namespace)
+            async with kube.operator(client=client, namespaces_=(kube.namespace,) if namespaced else ()):
+                await walk(kube)
+                await eventually(lambda: watches_jobsets(kube, client.used))
             assert client.refused == set()
             assert granted(found) - client.used - CALLED_AFTER_SECONDS == set(NEVER_CALLED)
 
@@ -186,27 +186,27 @@ async def test_the_permissions_in_a_member_are_those_that_the_controller_uses(
     """From the Secret with the kubeconfig to the member's roles, without stubs."""
     async with (
         jobset_installed(second_server),
-        world(api_server) as here,
-        second_cluster(second_server, here) as east,
+        world(api_server) as kube,
+        second_cluster(second_server, kube) as east,
     ):
-        await here.capacity("spot-east", cluster="east")
+        await kube.capacity("spot-east", cluster="east")
         member = ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true,serviceAccount.create=false",
                   "--set", "member.subjects[0].kind=User,member.subjects[0].name=limited")  # fmt: skip
         home = ("--set", "rbac.secrets=true,clusters.east.kubeconfig.secretName=cluster-east")
         async with (
             installed(east, tmp_path, *member) as rights,
-            installed(here, tmp_path, *home) as found,
-            as_controller(api_server, here.namespace) as client,
+            installed(kube, tmp_path, *home) as found,
+            as_controller(api_server, kube.namespace) as client,
         ):
             kubeconfig = (
                 second_server.kubeconfig_of("limited", "limited").read_text().replace(second_server.url, east.proxy.url)
             )
-            await make(here, SECRETS, "cluster-east", data=encoded(kubeconfig=kubeconfig))
+            await make(kube, SECRETS, "cluster-east", data=encoded(kubeconfig=kubeconfig))
             address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
-            east_by_secret = sources({"east": address}, home=client, namespace=here.namespace, clock=here.clock)
-            async with here.operator(client=client, namespaces_=(), sources=east_by_secret):
-                await walk_in_member(here, east)
-                await eventually(lambda: watches_jobsets(here, rights_used(east)))
+            east_by_secret = sources({"east": address}, home=client, namespace=kube.namespace, clock=kube.clock)
+            async with kube.operator(client=client, namespaces_=(), sources=east_by_secret):
+                await walk_in_member(kube, east)
+                await eventually(lambda: watches_jobsets(kube, rights_used(east)))
             assert client.refused == set()
             assert ("", "namespaces", "get") in client.used & granted(found)
             used = rights_used(east)
@@ -224,23 +224,23 @@ def rights_used(member: SecondCluster) -> set[Right]:
     }
 
 
-async def watches_jobsets(here: KubeWorld, used: Collection[Right]) -> bool:
+async def watches_jobsets(kube: KubeWorld, used: Collection[Right]) -> bool:
     """Whether JobSets were watched; a kind that was not served yet is listed again after a delay."""
-    await here.clock.advance(1)
+    await kube.clock.advance(1)
     return WATCH_JOBSETS in used
 
 
-async def walk_in_member(here: KubeWorld, east: SecondCluster) -> None:
+async def walk_in_member(kube: KubeWorld, east: SecondCluster) -> None:
     """Like `walk`, in another cluster: with copied objects, and without objects that Kubernetes garbage-collects."""
-    await provide(here)
+    await provide(kube)
     copied = {SECRETS: "Secret", CONFIG_MAPS: "ConfigMap", SERVICE_ACCOUNTS: "ServiceAccount"}
     await provide(east, but=set(copied))
     copies = [{"kind": kind, "name": "needed"} for kind in copied.values()]
-    await here.submit(tiers=tiers(here, "spot-east"), workload=needing_everything(), copies=copies)
+    await kube.submit(tiers=tiers(kube, "spot-east"), workload=needing_everything(), copies=copies)
     await east.run(1)
-    await eventually(lambda: here.has_phase("Running"))
-    await replace_worker(here, east)
-    await here.patch(suspend=True)
+    await eventually(lambda: kube.has_phase("Running"))
+    await replace_worker(kube, east)
+    await kube.patch(suspend=True)
 
     async def notified() -> bool:
         return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await east.pods(1))
@@ -252,15 +252,15 @@ async def walk_in_member(here: KubeWorld, east: SecondCluster) -> None:
     await eventually(lambda: no_rayclusters(east))
     await eventually(lambda: all_deleted(east))
     await east.collect(1)
-    await eventually(lambda: here.has_phase("Suspended"))
-    await here.delete()
-    await eventually(lambda: gone(here, "digits"))
-    await here.submit("odd", tiers=tiers(here, "spot-east"))
+    await eventually(lambda: kube.has_phase("Suspended"))
+    await kube.delete()
+    await eventually(lambda: gone(kube, "digits"))
+    await kube.submit("odd", tiers=tiers(kube, "spot-east"))
     await eventually(lambda: east.rayjob(1, "odd"))
-    await here.patch("odd", policy={"name": "no-such"})
-    await here.delete("odd")
-    await eventually(lambda: gone(here, "odd"))
-    await here.clock.advance(61)
+    await kube.patch("odd", policy={"name": "no-such"})
+    await kube.delete("odd")
+    await eventually(lambda: gone(kube, "odd"))
+    await kube.clock.advance(61)
 
     async def removed() -> bool:
         try:
@@ -270,7 +270,7 @@ async def walk_in_member(here: KubeWorld, east: SecondCluster) -> None:
         return False
 
     await eventually(removed)
-    for kind, made in ((PRIORITY_CLASSES, (here, east)), (RUNTIME_CLASSES, (here, east))):
+    for kind, made in ((PRIORITY_CLASSES, (kube, east)), (RUNTIME_CLASSES, (kube, east))):
         for member in made:
             await member.client.delete(kind, "needed")
 
@@ -313,10 +313,10 @@ async def lead(client: Client, namespace: str) -> None:
     await election.release()
 
 
-async def replace_worker(here: KubeWorld, member: KubeWorld) -> None:
+async def replace_worker(kube: KubeWorld, member: KubeWorld) -> None:
     """Give the node of a worker a notice: the controller requests a replacement."""
     await member.raycluster(1)
-    CommitLog(here.bucket.store, "digits", namespace=here.namespace).start(1, "", hands_over=True)
+    CommitLog(kube.bucket.store, "digits", namespace=kube.namespace).start(1, "", hands_over=True)
     await member.announce(1)
 
     async def requested() -> bool:
@@ -325,38 +325,38 @@ async def replace_worker(here: KubeWorld, member: KubeWorld) -> None:
     await eventually(requested)
 
 
-async def walk(here: KubeWorld) -> None:
+async def walk(kube: KubeWorld) -> None:
     """All actions of a controller: launch, notice, delete, sweep remaining objects, release the lease."""
-    await provide(here)
-    await here.submit(workload=needing_everything())
-    await eventually(lambda: here.is_on("spot-a", 1))
-    await here.clock.advance(WRITE_INTERVAL)  # The status of the CapacityTiers is written.
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"))
-    await replace_worker(here, here)
-    await here.patch(suspend=True)
+    await provide(kube)
+    await kube.submit(workload=needing_everything())
+    await eventually(lambda: kube.is_on("spot-a", 1))
+    await kube.clock.advance(WRITE_INTERVAL)  # The status of the CapacityTiers is written.
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
+    await replace_worker(kube, kube)
+    await kube.patch(suspend=True)
 
     async def notified() -> bool:
-        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
+        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await kube.pods(1))
 
     await eventually(notified)
-    await orphan(here, await here.rayjob(1))
-    await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+    await orphan(kube, await kube.rayjob(1))
+    await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                       message="Job entrypoint command failed with exit code 75")  # fmt: skip
-    await eventually(lambda: no_rayclusters(here))
+    await eventually(lambda: no_rayclusters(kube))
 
-    await eventually(lambda: all_deleted(here))
-    await here.collect(1)  # No kubelet ends the pods.
-    await eventually(lambda: here.has_phase("Suspended"))
-    await here.delete()
-    await eventually(lambda: gone(here, "digits"))
-    await here.submit("odd")
-    await eventually(lambda: here.rayjob(1, "odd"))
-    await here.patch("odd", policy={"name": "no-such"})
-    await here.delete("odd")  # Their kinds are unknown by now: all kinds are swept.
-    await eventually(lambda: gone(here, "odd"))
+    await eventually(lambda: all_deleted(kube))
+    await kube.collect(1)  # No kubelet ends the pods.
+    await eventually(lambda: kube.has_phase("Suspended"))
+    await kube.delete()
+    await eventually(lambda: gone(kube, "digits"))
+    await kube.submit("odd")
+    await eventually(lambda: kube.rayjob(1, "odd"))
+    await kube.patch("odd", policy={"name": "no-such"})
+    await kube.delete("odd")  # Their kinds are unknown by now: all kinds are swept.
+    await eventually(lambda: gone(kube, "odd"))
     for kind in (PRIORITY_CLASSES, RUNTIME_CLASSES):
-        await here.client.delete(kind, "needed")
+        await kube.client.delete(kind, "needed")
 
 
 async def all_deleted(member: KubeWorld) -> bool:
@@ -376,13 +376,13 @@ async def orphan(member: KubeWorld, rayjob: dict[str, Any]) -> None:
     await member.client.create(RAYCLUSTERS, body)
 
 
-async def no_rayclusters(here: KubeWorld) -> bool:
-    return not [found async for page in here.client.pages(RAYCLUSTERS, here.namespace) for found in page.items]
+async def no_rayclusters(kube: KubeWorld) -> bool:
+    return not [found async for page in kube.client.pages(RAYCLUSTERS, kube.namespace) for found in page.items]
 
 
-async def gone(here: KubeWorld, name: str) -> bool:
+async def gone(kube: KubeWorld, name: str) -> bool:
     try:
-        await here.job(name)
+        await kube.job(name)
     except NotFound:
         return True
     return False
@@ -390,9 +390,9 @@ async def gone(here: KubeWorld, name: str) -> bool:
 
 async def test_a_call_without_its_permission_is_refused(api_server: ApiServer, tmp_path: Path) -> None:
     """Otherwise the test above would pass for a controller with all permissions."""
-    async with world(api_server) as here, as_controller(api_server, here.namespace) as client:
+    async with world(api_server) as kube, as_controller(api_server, kube.namespace) as client:
         with pytest.raises(ApiError, match="forbidden"):
-            await client.delete(PODS, "any", here.namespace)
+            await client.delete(PODS, "any", kube.namespace)
         assert client.refused == {("", "pods", "delete")}
 
 
@@ -400,16 +400,16 @@ async def test_with_a_list_of_namespaces_the_controller_has_no_permissions_in_ot
     api_server: ApiServer, tmp_path: Path
 ) -> None:
     """One value of the chart binds the roles in these namespaces. The API server confirms each permission."""
-    async with world(api_server) as here, world(api_server) as other:
-        values = ("--set", f"namespaces={{{here.namespace}}}", "--set", "rbac.secrets=true")
-        async with installed(here, tmp_path, *values) as found, as_controller(api_server, here.namespace) as client:
+    async with world(api_server) as kube, world(api_server) as other:
+        values = ("--set", f"namespaces={{{kube.namespace}}}", "--set", "rbac.secrets=true")
+        async with installed(kube, tmp_path, *values) as found, as_controller(api_server, kube.namespace) as client:
             roles = [body for body in found if body["kind"] == "Role" and body["metadata"]["name"] == "spotladder"]
-            assert [role["metadata"]["namespace"] for role in roles] == [here.namespace]
+            assert [role["metadata"]["namespace"] for role in roles] == [kube.namespace]
             rights = sorted({right for role in roles for right in permissions_of(role)})
             assert ("", "pods", "delete") in rights
             assert ("", "secrets", "get") in rights
             for right in rights:
-                assert await may(client, right, here.namespace), right
+                assert await may(client, right, kube.namespace), right
                 assert not await may(client, right, other.namespace), right
                 assert not await may(client, right, ""), right
 

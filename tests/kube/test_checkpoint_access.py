@@ -14,17 +14,17 @@ from tests.kube.world import KubeWorld, eventually, world
 
 
 async def test_of_two_jobs_with_one_checkpoint_folder_the_younger_waits(api_server: ApiServer) -> None:
-    async with world(api_server) as here, world(api_server) as other:
-        other.bucket = here.bucket
-        tiers = [{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a"}]
-        async with here.operator(), other.operator():
-            await here.submit(tiers=tiers)
-            await eventually(lambda: here.rayjob(1))
-            here.bucket.commit(here.namespace, "digits", attempt=1, step=3)
+    async with world(api_server) as kube, world(api_server) as other:
+        other.bucket = kube.bucket
+        tiers = [{"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a"}]
+        async with kube.operator(), other.operator():
+            await kube.submit(tiers=tiers)
+            await eventually(lambda: kube.rayjob(1))
+            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=3)
             await other.submit(tiers=tiers)
             message = await message_of(other, "Valid", "False", "CheckpointsInUse")
             assert "belong to a job of another namespace" in message
-            assert f"{here.namespace}/digits" not in message
+            assert f"{kube.namespace}/digits" not in message
             assert await other.rayjobs() == []
 
 
@@ -36,7 +36,7 @@ async def test_of_two_new_jobs_with_one_checkpoint_folder_only_one_starts(api_se
         async with one.operator(namespaces_=(one.namespace, two.namespace)):
 
             async def started() -> list[KubeWorld]:
-                return [here for here in (one, two) if await here.rayjobs()]
+                return [kube for kube in (one, two) if await kube.rayjobs()]
 
             (first,) = await eventually(started)
             second = two if first is one else one
@@ -49,102 +49,102 @@ async def test_of_two_new_jobs_with_one_checkpoint_folder_only_one_starts(api_se
 
 
 async def test_the_first_attempt_waits_until_the_owner_of_the_log_is_known(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
-        await here.submit()
-        message = await message_of(here, "Degraded", "True", "StoreUnavailable")
+    async with world(api_server) as kube, kube.operator():
+        kube.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
+        await kube.submit()
+        message = await message_of(kube, "Degraded", "True", "StoreUnavailable")
         assert "no route; the first attempt waits until the owner of the log is known" in message
-        assert await here.rayjobs() == []
-        here.bucket.broken = None
-        await here.clock.advance(120)
-        await eventually(lambda: here.rayjob(1))
-        await here.run(1)
-        await message_of(here, "Degraded", "False", "AsExpected")
+        assert await kube.rayjobs() == []
+        kube.bucket.broken = None
+        await kube.clock.advance(120)
+        await eventually(lambda: kube.rayjob(1))
+        await kube.run(1)
+        await message_of(kube, "Degraded", "False", "AsExpected")
 
 
 async def test_an_unreadable_bucket_is_reported_and_the_job_continues(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        here.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
-        await here.clock.advance(120)
-        assert "no route" in await message_of(here, "Degraded", "True", "StoreUnavailable")
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        kube.bucket.broken = StoreUnavailable("s3://bucket/prefix: no route")
+        await kube.clock.advance(120)
+        assert "no route" in await message_of(kube, "Degraded", "True", "StoreUnavailable")
         # stallTimeout is 10 minutes: without the log the controller cannot tell whether the job makes progress.
-        await here.pass_time(3600)
-        assert await here.is_on("spot-a", 1)
-        here.bucket.broken = None
-        await here.clock.advance(120)
-        await message_of(here, "Degraded", "False", "AsExpected")
-        await here.pass_time(400)
-        assert await here.is_on("spot-a", 1), "stallTimeout does not start again after the outage"
+        await kube.pass_time(3600)
+        assert await kube.is_on("spot-a", 1)
+        kube.bucket.broken = None
+        await kube.clock.advance(120)
+        await message_of(kube, "Degraded", "False", "AsExpected")
+        await kube.pass_time(400)
+        assert await kube.is_on("spot-a", 1), "stallTimeout does not start again after the outage"
 
 
 async def test_with_a_damaged_log_no_attempt_starts(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        CommitLog(here.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")
-        async with here.operator():
-            await here.submit()
-            assert "foreign object" in await message_of(here, "Valid", "False", "CheckpointsCorrupt")
-            assert await here.rayjobs() == []
+    async with world(api_server) as kube:
+        CommitLog(kube.bucket.store, "digits").store.put_if_absent("log/notes.txt", b"x")
+        async with kube.operator():
+            await kube.submit()
+            assert "foreign object" in await message_of(kube, "Valid", "False", "CheckpointsCorrupt")
+            assert await kube.rayjobs() == []
 
 
 async def test_a_job_starts_once_the_credentials_secret_exists(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
+    async with world(api_server) as kube, kube.operator():
         uri = {"uri": "s3://bucket/prefix", "interval": "30s", "credentials": {"secretName": "bucket"}}
-        await here.submit(checkpoints=uri)
-        message = await message_of(here, "Degraded", "True", "ReferencesMissing")  # The pods would wait for it.
-        assert f"namespace {here.namespace} lacks Secret bucket" in message
-        assert f"Secret {here.namespace}/bucket does not exist" in message  # The log cannot be read either.
-        assert await here.rayjobs() == []
+        await kube.submit(checkpoints=uri)
+        message = await message_of(kube, "Degraded", "True", "ReferencesMissing")  # The pods would wait for it.
+        assert f"namespace {kube.namespace} lacks Secret bucket" in message
+        assert f"Secret {kube.namespace}/bucket does not exist" in message  # The log cannot be read either.
+        assert await kube.rayjobs() == []
         keys = {"AWS_ACCESS_KEY_ID": "who", "AWS_SECRET_ACCESS_KEY": "hidden"}
         data = {name: base64.b64encode(value.encode()).decode() for name, value in keys.items()}
-        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": here.namespace}}
-        await here.client.create(SECRETS, {**body, "data": data})
-        await here.run(1)
-        await here.clock.advance(11)
-        await message_of(here, "Degraded", "False", "AsExpected")
-        assert here.bucket.opened[-1].grant == Grant(keys, isolated=True, secret=keys)
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bucket", "namespace": kube.namespace}}
+        await kube.client.create(SECRETS, {**body, "data": data})
+        await kube.run(1)
+        await kube.clock.advance(11)
+        await message_of(kube, "Degraded", "False", "AsExpected")
+        assert kube.bucket.opened[-1].grant == Grant(keys, isolated=True, secret=keys)
 
 
 async def test_the_controllers_identity_is_used_only_for_listed_addresses(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        listed = [{"namespaces": [here.namespace], "uris": ["s3://bucket/team"]}]
-        async with here.operator(checkpoint_access=()):
-            await here.submit(checkpoints={"uri": "s3://bucket/team/x", "interval": "30s"})
-            message = await message_of(here, "Valid", "False", "CheckpointsNotAllowed")
+    async with world(api_server) as kube:
+        listed = [{"namespaces": [kube.namespace], "uris": ["s3://bucket/team"]}]
+        async with kube.operator(checkpoint_access=()):
+            await kube.submit(checkpoints={"uri": "s3://bucket/team/x", "interval": "30s"})
+            message = await message_of(kube, "Valid", "False", "CheckpointsNotAllowed")
             assert message.startswith("spec.checkpoints.uri: ")
             assert "ask the administrator to add the address to the chart's checkpointAccess" in message
-            assert await here.rayjobs() == []
-            assert here.bucket.opened == []
-        async with here.operator(checkpoint_access=listed):
-            await here.run(1)
-            assert (await here.condition("Valid"))["status"] == "True"
-            await here.submit("other", checkpoints={"uri": "s3://bucket/team-b", "interval": "30s"})
+            assert await kube.rayjobs() == []
+            assert kube.bucket.opened == []
+        async with kube.operator(checkpoint_access=listed):
+            await kube.run(1)
+            assert (await kube.condition("Valid"))["status"] == "True"
+            await kube.submit("other", checkpoints={"uri": "s3://bucket/team-b", "interval": "30s"})
             assert "allowed: s3://bucket/team" in await message_of(
-                here, "Valid", "False", "CheckpointsNotAllowed", "other"
+                kube, "Valid", "False", "CheckpointsNotAllowed", "other"
             )
-            assert {address.job for address in here.bucket.opened} == {"digits"}
+            assert {address.job for address in kube.bucket.opened} == {"digits"}
 
 
 async def test_a_running_job_continues_without_access_to_its_bucket(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        async with here.operator():
-            await here.submit()
-            await here.run(1)
-            await eventually(lambda: here.has_phase("Running"))
-        async with here.operator(checkpoint_access=()):
-            message = await message_of(here, "Degraded", "True", "CheckpointsNotAllowed")
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await kube.submit()
+            await kube.run(1)
+            await eventually(lambda: kube.has_phase("Running"))
+        async with kube.operator(checkpoint_access=()):
+            message = await message_of(kube, "Degraded", "True", "CheckpointsNotAllowed")
             assert "the controller's own identity" in message
-            assert (await here.condition("Checkpointing"))["status"] == "Unknown"
-            assert await here.has_phase("Running")
-            await here.pass_time(3600)
-            assert await here.has_phase("Running")
-        here.bucket.broken = AccessDenied("spec.checkpoints.credentials: AWS_ENDPOINT_URL leads to 169.254.169.254")
-        async with here.operator():
+            assert (await kube.condition("Checkpointing"))["status"] == "Unknown"
+            assert await kube.has_phase("Running")
+            await kube.pass_time(3600)
+            assert await kube.has_phase("Running")
+        kube.bucket.broken = AccessDenied("spec.checkpoints.credentials: AWS_ENDPOINT_URL leads to 169.254.169.254")
+        async with kube.operator():
 
             async def reported() -> bool:
-                return "169.254.169.254" in (await here.condition("Degraded")).get("message", "")
+                return "169.254.169.254" in (await kube.condition("Degraded")).get("message", "")
 
             await eventually(reported)
-            assert (await here.condition("Degraded"))["reason"] == "CheckpointsNotAllowed"
+            assert (await kube.condition("Degraded"))["reason"] == "CheckpointsNotAllowed"

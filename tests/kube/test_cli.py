@@ -20,14 +20,14 @@ from tests.kube.world import KubeWorld, eventually, world
 
 
 async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        await here.begin(1, "spot-a")
-        here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-        watching = asyncio.create_task(cli("watch", "digits", "-n", here.namespace))
-        await here.patch(budget="100")
-        await here.fall_back()
-        await here.succeed(2)
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        await kube.begin(1, "spot-a")
+        kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
+        watching = asyncio.create_task(cli("watch", "digits", "-n", kube.namespace))
+        await kube.patch(budget="100")
+        await kube.fall_back()
+        await kube.succeed(2)
 
         seen = await asyncio.wait_for(watching, 30)
         assert (seen.code, seen.err) == (0, "")
@@ -35,67 +35,67 @@ async def test_a_job_is_followed_through_its_attempts(api_server: ApiServer, cli
         assert seen.out.count("digits begins: 2 workers on spot-a → ") == 1, "a changed spec was shown as a new job"
         assert seen.out.splitlines()[-1] == "tieredjob digits is Succeeded: Completed"
 
-        events = (await cli("events", "digits", "-n", here.namespace)).out.splitlines()
+        events = (await cli("events", "digits", "-n", kube.namespace)).out.splitlines()
         reasons = [line.split()[-6:] for line in events]
         assert reasons
         fell_back = [line for line in events if "FellBack" in line]
         assert len(fell_back) == 1
         assert "tieredjob/digits" in fell_back[0]
 
-        report = (await cli("report", "digits", "-n", here.namespace)).out
+        report = (await cli("report", "digits", "-n", kube.namespace)).out
         assert "MaxFailuresExceeded" in report
-        assert f"{here.namespace}/digits: Succeeded, attempt 2 on spot-b" in report
-        plain = json.loads((await cli("report", "digits", "-n", here.namespace, "-o", "json")).out)
+        assert f"{kube.namespace}/digits: Succeeded, attempt 2 on spot-b" in report
+        plain = json.loads((await cli("report", "digits", "-n", kube.namespace, "-o", "json")).out)
         assert plain["attempts"][0]["reason"] == "MaxFailuresExceeded"
         assert "state" not in plain
 
-        over = await cli("suspend", "digits", "-n", here.namespace)
+        over = await cli("suspend", "digits", "-n", kube.namespace)
         assert (over.code, over.err) == (2, "error: tieredjob digits is Succeeded: it cannot be suspended\n")
 
 
 async def test_watch_exits_with_the_code_of_a_failed_job(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as here, here.operator():
-        tier = {"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "provisionTimeout": "2h"}
-        await here.submit(tiers=[tier], maxDuration="1h")
-        await eventually(lambda: here.is_on("spot-a", 1))
-        await here.pass_time(3700)
-        await eventually(lambda: here.has_phase("Failed"))
-        assert (await cli("watch", "digits", "-n", here.namespace)).code == 4
+    async with world(api_server) as kube, kube.operator():
+        tier = {"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "provisionTimeout": "2h"}
+        await kube.submit(tiers=[tier], maxDuration="1h")
+        await eventually(lambda: kube.is_on("spot-a", 1))
+        await kube.pass_time(3700)
+        await eventually(lambda: kube.has_phase("Failed"))
+        assert (await cli("watch", "digits", "-n", kube.namespace)).code == 4
 
 
 async def test_a_stopped_job_has_no_attempt_and_can_be_resumed(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        await here.begin(1, "spot-a")
-        stopping = asyncio.create_task(cli("stop", "digits", "-n", here.namespace))
-        await eventually(lambda: here.has_phase("Draining"))
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        await kube.begin(1, "spot-a")
+        stopping = asyncio.create_task(cli("stop", "digits", "-n", kube.namespace))
+        await eventually(lambda: kube.has_phase("Draining"))
         assert not stopping.done()
-        await here.report(
+        await kube.report(
             1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
             message="Job entrypoint command failed with exit code 75",
         )  # fmt: skip
-        await eventually(lambda: without_rayjobs(here))
-        await here.collect(1)
-        await eventually(lambda: here.has_phase("Suspended"))
+        await eventually(lambda: without_rayjobs(kube))
+        await kube.collect(1)
+        await eventually(lambda: kube.has_phase("Suspended"))
         stopped = await asyncio.wait_for(stopping, 30)
         assert stopped.code == 0
         assert stopped.out.splitlines() == [
             "tieredjob.spotladder.io/digits suspended",
             "tieredjob digits is Suspended, nothing committed",
         ]
-        assert (await cli("suspend", "digits", "-n", here.namespace)).out.endswith("already suspended\n")
-        assert (await cli("resume", "digits", "-n", here.namespace)).out == "tieredjob.spotladder.io/digits resumed\n"
-        await eventually(lambda: here.is_on("spot-a", 2))
+        assert (await cli("suspend", "digits", "-n", kube.namespace)).out.endswith("already suspended\n")
+        assert (await cli("resume", "digits", "-n", kube.namespace)).out == "tieredjob.spotladder.io/digits resumed\n"
+        await eventually(lambda: kube.is_on("spot-a", 2))
 
 
-async def without_rayjobs(here: KubeWorld) -> bool:
-    return await here.rayjobs() == []
+async def without_rayjobs(kube: KubeWorld) -> bool:
+    return await kube.rayjobs() == []
 
 
 async def test_stop_without_a_controller_is_an_error(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as here:
-        await here.submit()
-        answer = await cli("stop", "digits", "--timeout", "1s", "-n", here.namespace)
+    async with world(api_server) as kube:
+        await kube.submit()
+        answer = await cli("stop", "digits", "--timeout", "1s", "-n", kube.namespace)
         assert answer.code == 5
         assert "no controller has reconciled it" in answer.err
 
@@ -104,14 +104,14 @@ async def test_delete_without_a_controller_prints_the_reason_of_the_wait(
     api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spotladder.cli.cluster.delete.REPORT_DELAY", 0.0)
-    async with world(api_server) as here:
-        await here.submit()
+    async with world(api_server) as kube:
+        await kube.submit()
         kept = {"metadata": {"finalizers": [FINALIZER]}}
-        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=kept)
-        deleting = asyncio.create_task(cli("delete", "digits", "-n", here.namespace))
+        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=kept)
+        deleting = asyncio.create_task(cli("delete", "digits", "-n", kube.namespace))
         await asyncio.sleep(1.5)
         assert not deleting.done()
-        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body={"metadata": {"finalizers": []}})
+        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body={"metadata": {"finalizers": []}})
         answer = await asyncio.wait_for(deleting, 30)
         assert answer.out == "tieredjob.spotladder.io/digits deleted\n"
         assert "digits is not deleted yet: no controller has seen the deletion" in answer.err
@@ -119,8 +119,8 @@ async def test_delete_without_a_controller_prints_the_reason_of_the_wait(
 
 
 async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as here:
-        job = await here.submit()
+    async with world(api_server) as kube:
+        job = await kube.submit()
         file = tmp_path / "job.yaml"
         wanted = {key: job[key] for key in ("apiVersion", "kind", "spec")}
         file.write_text(json.dumps({**wanted, "metadata": {"name": "digits"}}))
@@ -131,42 +131,42 @@ async def test_a_plan_on_the_clusters_own_capacity(api_server: ApiServer, cli: C
         assert found["choices"] == []
         status = {"evictionsPerNodeHour": "0.25", "observedHours": "100.0", "conditions": []}
         for tier in ("spot-a", "spot-b"):
-            await here.client.merge(
-                CAPACITYTIERS, f"{here.namespace}-{tier}", body={"status": status}, subresource="status"
+            await kube.client.merge(
+                CAPACITYTIERS, f"{kube.namespace}-{tier}", body={"status": status}, subresource="status"
             )
         found = json.loads((await cli("plan", "-f", file, "--hours", 5, "-o", "json")).out)
         # Each of the two spot tiers tolerates one failure; one is expected every two hours.
         assert found["choices"][0]["spotFraction"] == 1.0
         assert found["choices"][0]["accountings"]["blended"]["savedPercent"] > 0
         looked_up = {"price": {"source": "aws", "perNodeHour": None, "onDemandPerNodeHour": None}}
-        await here.client.merge(CAPACITYTIERS, f"{here.namespace}-spot-a", body={"spec": looked_up})
+        await kube.client.merge(CAPACITYTIERS, f"{kube.namespace}-spot-a", body={"spec": looked_up})
         status = {**status, "price": "0.5000", "onDemandPrice": "2.0000"}
-        await here.client.merge(
-            CAPACITYTIERS, f"{here.namespace}-spot-a", body={"status": status}, subresource="status"
+        await kube.client.merge(
+            CAPACITYTIERS, f"{kube.namespace}-spot-a", body={"status": status}, subresource="status"
         )
         table = await cli("plan", "-f", file, "--hours", 5)
         assert table.out.splitlines()[2].split()[:6] == [
             "spot-a",
-            f"{here.namespace}-spot-a",
+            f"{kube.namespace}-spot-a",
             "spot",
             "1",
             "0.50",
             "2.00",
         ]
-        await here.client.delete(CAPACITYTIERS, f"{here.namespace}-spot-b")
+        await kube.client.delete(CAPACITYTIERS, f"{kube.namespace}-spot-b")
         missing = await cli("plan", "-f", file, "--hours", 5)
         assert (missing.code, missing.out) == (2, "")
         assert "spec.tiers[1].capacityTier" in missing.err
 
 
 async def test_an_unknown_job_is_one_line(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as here:
+    async with world(api_server) as kube:
         for command in ("get", "watch", "logs", "events", "report", "suspend", "resume", "stop", "delete"):
-            answer = await cli(command, "nothing", "-n", here.namespace)
+            answer = await cli(command, "nothing", "-n", kube.namespace)
             assert (answer.code, answer.out) == (2, "")
             assert answer.err == (
-                f"error: tieredjob nothing not found in namespace {here.namespace}: "
-                f"spotladder get -n {here.namespace} lists all jobs\n"
+                f"error: tieredjob nothing not found in namespace {kube.namespace}: "
+                f"spotladder get -n {kube.namespace} lists all jobs\n"
             )
 
 
@@ -196,15 +196,15 @@ async def test_a_cluster_without_the_crds(api_server: ApiServer, cli: Cli, monke
 
 
 async def test_an_error_of_the_api_server_is_printed(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as here:
-        nowhere = await cli("submit", job_file(tmp_path, here), "-n", f"{here.namespace}-x")
+    async with world(api_server) as kube:
+        nowhere = await cli("submit", job_file(tmp_path, kube), "-n", f"{kube.namespace}-x")
         assert (nowhere.code, nowhere.out) == (2, "")
-        assert f'namespaces "{here.namespace}-x" not found' in nowhere.err
+        assert f'namespaces "{kube.namespace}-x" not found' in nowhere.err
 
 
 async def test_the_field_manager_of_the_commands(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as here, Client(connect(str(api_server.kubeconfig))) as client:
-        await cli("submit", job_file(tmp_path, here), "-n", here.namespace)
-        await cli("suspend", "digits", "-n", here.namespace)
-        found = await client.get(TIEREDJOBS, "digits", here.namespace)
+    async with world(api_server) as kube, Client(connect(str(api_server.kubeconfig))) as client:
+        await cli("submit", job_file(tmp_path, kube), "-n", kube.namespace)
+        await cli("suspend", "digits", "-n", kube.namespace)
+        found = await client.get(TIEREDJOBS, "digits", kube.namespace)
         assert {entry["manager"] for entry in found["metadata"]["managedFields"]} == {"spotladder-cli"}

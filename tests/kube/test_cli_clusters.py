@@ -32,10 +32,10 @@ def use(monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, files)))
 
 
-async def left_east(here: KubeWorld) -> str:
+async def left_east(kube: KubeWorld) -> str:
     """A job whose first attempt was in east, and whose second is in the home cluster. Returns its uid."""
-    job = await here.submit()
-    await set_status(here, phase="Running", attempt=2, tier="spot-b", cluster="home", attempts=[ATTEMPT])
+    job = await kube.submit()
+    await set_status(kube, phase="Running", attempt=2, tier="spot-b", cluster="home", attempts=[ATTEMPT])
     return str(job["metadata"]["uid"])
 
 
@@ -43,34 +43,34 @@ async def test_logs_are_read_where_each_attempt_ran(
     api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
-    async with world(api_server) as here, second_cluster(second_server, here) as east:
-        uid = await left_east(here)
-        async with kubelet(here) as (logs, node), kubelet(east) as (far_logs, far_node):
-            head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
+    async with world(api_server) as kube, second_cluster(second_server, kube) as east:
+        uid = await left_east(kube)
+        async with kubelet(kube) as (logs, node), kubelet(east) as (far_logs, far_node):
+            head = await ray_pod(kube, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
             far: dict[str, Any] = {"attempt": "1", "role": "head", "containers": ["ray", "ray-job-submitter"]}
             before = await ray_pod(east, far_node, "digits-a001-head", **far, job_uid=uid)
             other = await ray_pod(east, far_node, "digits-a001-head-of-another", **far, job_uid="of-another-home")
             logs.logs = {(head, "ray-job-submitter"): ["step 41"]}
             far_logs.logs = {(before, "ray-job-submitter"): ["step 1"], (other, "ray-job-submitter"): ["foreign"]}
-            answer = await cli("logs", "digits", "-n", here.namespace)
+            answer = await cli("logs", "digits", "-n", kube.namespace)
             assert (answer.code, answer.out) == (0, "step 1\nstep 41\n")
             assert answer.err.splitlines() == [TITLE, "==> attempt 2 on spot-b <=="]
 
             use(monkeypatch, api_server.kubeconfig, context(second_server, "prod-east", tmp_path))
             options = ("--context-for", "east=prod-east")
-            assert (await cli("logs", "digits", "-n", here.namespace, *options)).out == "step 1\nstep 41\n"
+            assert (await cli("logs", "digits", "-n", kube.namespace, *options)).out == "step 1\nstep 41\n"
 
-            unknown = await cli("logs", "digits", "-n", here.namespace)
+            unknown = await cli("logs", "digits", "-n", kube.namespace)
             assert (unknown.code, unknown.out) == (0, "step 41\n")
             why = (
                 "cluster east has no context of the same name: set --context-for east=CONTEXT "
                 "(contexts: tests, prod-east)"
             )
             assert unknown.err.splitlines() == [TITLE, why, "==> attempt 2 on spot-b <=="]
-            alone = await cli("logs", "digits", "--attempt", 1, "-n", here.namespace)
+            alone = await cli("logs", "digits", "--attempt", 1, "-n", kube.namespace)
             assert (alone.code, alone.out, alone.err) == (5, "", f"error: {why}\n")
 
-            wrong = await cli("logs", "digits", "-n", here.namespace, "--context-for", "east=tests")
+            wrong = await cli("logs", "digits", "-n", kube.namespace, "--context-for", "east=tests")
             assert wrong.err.splitlines()[1] == "the pods of the attempt are gone in its cluster (context tests)"
 
 
@@ -78,16 +78,16 @@ async def test_an_unreachable_cluster_does_not_hide_the_others(
     api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, api_server.kubeconfig, context(api_server, "east", tmp_path, url="https://127.0.0.1:1"))
-    async with world(api_server) as here, kubelet(here) as (logs, node):
-        await left_east(here)
-        head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
+    async with world(api_server) as kube, kubelet(kube) as (logs, node):
+        await left_east(kube)
+        head = await ray_pod(kube, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
         logs.logs = {(head, "ray-job-submitter"): ["step 41"]}
-        answer = await cli("logs", "digits", "-n", here.namespace)
+        answer = await cli("logs", "digits", "-n", kube.namespace)
         assert (answer.code, answer.out) == (0, "step 41\n")
         assert answer.err.splitlines()[1].startswith(
             "context east: the API server at https://127.0.0.1:1 cannot be reached"
         )
-        events = await cli("events", "digits", "--all", "-n", here.namespace)
+        events = await cli("events", "digits", "--all", "-n", kube.namespace)
         assert events.code == 0
         assert events.err.startswith(
             "Events of cluster east are missing: context east: the API server at https://127.0.0.1:1"
@@ -98,22 +98,22 @@ async def test_events_of_all_clusters(
     api_server: ApiServer, second_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
-    async with world(api_server) as here, second_cluster(second_server, here) as east:
-        await left_east(here)
-        await here.record_event("FellBack", "attempt 2 on spot-b", about=await here.job())
-        for cluster, name in ((east, "digits-a001-worker"), (here, "digits-a002-worker"), (east, "other-a001-worker")):
-            about = {"kind": "Pod", "metadata": {"name": name, "namespace": here.namespace}}
+    async with world(api_server) as kube, second_cluster(second_server, kube) as east:
+        await left_east(kube)
+        await kube.record_event("FellBack", "attempt 2 on spot-b", about=await kube.job())
+        for cluster, name in ((east, "digits-a001-worker"), (kube, "digits-a002-worker"), (east, "other-a001-worker")):
+            about = {"kind": "Pod", "metadata": {"name": name, "namespace": kube.namespace}}
             await cluster.record_event("FailedScheduling", f"no node for {name}", about=about, source="scheduler")
-        found = await cli("events", "digits", "--all", "-n", here.namespace, "-o", "json")
+        found = await cli("events", "digits", "--all", "-n", kube.namespace, "-o", "json")
         assert (found.code, found.err) == (0, "")
         messages = {item["message"] for item in json.loads(found.out)["items"]}
         assert messages == {"attempt 2 on spot-b", "no node for digits-a001-worker", "no node for digits-a002-worker"}
-        table = (await cli("events", "digits", "--all", "-n", here.namespace)).out.splitlines()
+        table = (await cli("events", "digits", "--all", "-n", kube.namespace)).out.splitlines()
         assert table[0].split()[:2] == ["AGE", "CLUSTER"]
         where = {line.split()[-1]: line.split()[1] for line in table if "no node for" in line}
         assert where == {"digits-a001-worker": "east", "digits-a002-worker": "–"}
-        assert "CLUSTER" not in (await cli("events", "digits", "-n", here.namespace)).out.splitlines()[0]
-        own = await cli("events", "digits", "-n", here.namespace, "-o", "json")
+        assert "CLUSTER" not in (await cli("events", "digits", "-n", kube.namespace)).out.splitlines()[0]
+        own = await cli("events", "digits", "-n", kube.namespace, "-o", "json")
         assert [item["message"] for item in json.loads(own.out)["items"]] == ["attempt 2 on spot-b"]
 
 
@@ -122,26 +122,26 @@ async def test_watch_and_logs_of_a_job_in_another_cluster(
 ) -> None:
     use(monkeypatch, api_server.kubeconfig, context(second_server, "east", tmp_path))
     async with (
-        world(api_server) as here,
-        second_cluster(second_server, here) as east,
-        here.operator(sources={"east": east.source}),
+        world(api_server) as kube,
+        second_cluster(second_server, kube) as east,
+        kube.operator(sources={"east": east.source}),
     ):
-        capacity = await here.capacity("spot-east", cluster="east")
-        job = await here.submit(tiers=[{"name": "spot-east", "capacityTier": capacity, "maxFailures": -1}])
+        capacity = await kube.capacity("spot-east", cluster="east")
+        job = await kube.submit(tiers=[{"name": "spot-east", "capacityTier": capacity, "maxFailures": -1}])
         await east.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        assert (await here.status())["cluster"] == "east"
+        await eventually(lambda: kube.has_phase("Running"))
+        assert (await kube.status())["cluster"] == "east"
         async with kubelet(east) as (logs, node):
             container, uid = "ray-job-submitter", job["metadata"]["uid"]
             pod = await ray_pod(
                 east, node, "digits-a001-x", attempt="1", role="submitter", containers=[container], job_uid=uid
             )
             logs.logs = {(pod, container): ["step 1"]}
-            answer = await cli("logs", "digits", "-n", here.namespace)
+            answer = await cli("logs", "digits", "-n", kube.namespace)
             assert (answer.out, answer.err) == ("step 1\n", "==> attempt 1 on spot-east in cluster east <==\n")
-        watching = asyncio.create_task(cli("watch", "digits", "-n", here.namespace))
+        watching = asyncio.create_task(cli("watch", "digits", "-n", kube.namespace))
         await east.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: here.has_phase("Succeeded"))
+        await eventually(lambda: kube.has_phase("Succeeded"))
         seen = await asyncio.wait_for(watching, 30)
         assert (seen.code, seen.err) == (0, "")
         assert "Whole: attempt 1 on spot-east" in seen.out

@@ -17,50 +17,50 @@ from tests.kube.world import eventually, world
 
 async def test_logs_are_read_from_the_submitter_pod(api_server: ApiServer, cli: Cli) -> None:
     """With K8sJobMode, a Job with the RayJob's name creates the submitter pod, which has no spotladder labels."""
-    async with world(api_server) as here, kubelet(here) as (logs, node):
-        await here.submit()
-        await set_status(here, phase="Running", attempt=1, tier="spot-a", attempts=[])
-        head = await ray_pod(here, node, "digits-a001-head", attempt="1", role="head", containers=["ray"])
+    async with world(api_server) as kube, kubelet(kube) as (logs, node):
+        await kube.submit()
+        await set_status(kube, phase="Running", attempt=1, tier="spot-a", attempts=[])
+        head = await ray_pod(kube, node, "digits-a001-head", attempt="1", role="head", containers=["ray"])
         for name in ("digits-a001-7xk2l", "digits-b001-7xk2l"):
-            metadata = {"name": name, "namespace": here.namespace, "labels": {"job-name": name[:11]}}
+            metadata = {"name": name, "namespace": kube.namespace, "labels": {"job-name": name[:11]}}
             spec = {"nodeName": node, "containers": [{"name": "ray-job-submitter", "image": "ray"}]}
-            await here.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+            await kube.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
             running = [{"name": "ray-job-submitter", "state": {"running": {"startedAt": "2026-11-21T12:00:00Z"}},
                         "image": "ray", "imageID": "", "ready": True, "restartCount": 0}]  # fmt: skip
-            await here.set_pod(name, phase="Running", containerStatuses=running)
+            await kube.set_pod(name, phase="Running", containerStatuses=running)
         logs.logs = {("digits-a001-7xk2l", "ray-job-submitter"): ["step 1"], (head, "ray"): ["gcs"]}
-        assert (await cli("logs", "digits", "-n", here.namespace)).out == "step 1\n"
+        assert (await cli("logs", "digits", "-n", kube.namespace)).out == "step 1\n"
 
 
 async def test_logs_of_a_jobset_are_those_of_its_first_process(api_server: ApiServer, cli: Cli) -> None:
-    async with world(api_server) as here, kubelet(here) as (logs, node):
-        await here.submit()
-        await set_status(here, phase="Running", attempt=1, tier="spot-a", attempts=[])
+    async with world(api_server) as kube, kubelet(kube) as (logs, node):
+        await kube.submit()
+        await set_status(kube, phase="Running", attempt=1, tier="spot-a", attempts=[])
         pods = {}
         for job_index, index in ((0, 0), (0, 1), (1, 0)):
             name = f"digits-a001-workers-{job_index}-{index}"
             labels = {JOB_INDEX: str(job_index), COMPLETION_INDEX: str(index)}
-            pods[name] = await ray_pod(here, node, name, attempt="1", role="worker", containers=["train"], more=labels)
+            pods[name] = await ray_pod(kube, node, name, attempt="1", role="worker", containers=["train"], more=labels)
             logs.logs[pods[name], "train"] = [f"rank of {name}"]
-        answer = await cli("logs", "digits", "-n", here.namespace)
+        answer = await cli("logs", "digits", "-n", kube.namespace)
         assert answer.out == "rank of digits-a001-workers-0-0\n"
-        everyone = await cli("logs", "digits", "--all-pods", "-n", here.namespace)
+        everyone = await cli("logs", "digits", "--all-pods", "-n", kube.namespace)
         assert len(everyone.out.splitlines()) == 3
 
 
 async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as here, kubelet(here) as (logs, node):
-        await here.submit(checkpoints={"uri": f"file://{tmp_path}"})
+    async with world(api_server) as kube, kubelet(kube) as (logs, node):
+        await kube.submit(checkpoints={"uri": f"file://{tmp_path}"})
         attempts = [{"number": 1, "tier": "spot-a", "reason": "MaxFailuresExceeded", "startStep": 0, "endStep": 40}]
-        await set_status(here, phase="Running", attempt=2, tier="spot-b", attempts=attempts)
-        head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
-        worker = await ray_pod(here, node, "digits-a002-worker", role="worker", containers=["ray"])
+        await set_status(kube, phase="Running", attempt=2, tier="spot-b", attempts=attempts)
+        head = await ray_pod(kube, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
+        worker = await ray_pod(kube, node, "digits-a002-worker", role="worker", containers=["ray"])
         logs.logs = {
             (head, "ray-job-submitter"): ["step 40", "", "step 41"],
             (head, "ray"): ["gcs"],
             (worker, "ray"): ["raylet"],
         }
-        answer = await cli("logs", "digits", "-n", here.namespace)
+        answer = await cli("logs", "digits", "-n", kube.namespace)
         assert (answer.code, answer.out) == (0, "step 40\n\nstep 41\n")
         assert answer.err.splitlines() == [
             "==> attempt 1 on spot-a: MaxFailuresExceeded, steps 0 → 40 <==",
@@ -68,14 +68,14 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
             f"no stored output found in file://{tmp_path}/digits/outputs",
             "==> attempt 2 on spot-b <==",
         ]
-        last = await cli("logs", "digits", "--attempt", 2, "--tail", 1, "-n", here.namespace)
+        last = await cli("logs", "digits", "--attempt", 2, "--tail", 1, "-n", kube.namespace)
         assert last.out == "step 41\n"
-        both = await cli("logs", "digits", "--attempt", 2, "--all-pods", "-n", here.namespace)
+        both = await cli("logs", "digits", "--attempt", 2, "--all-pods", "-n", kube.namespace)
         assert sorted(both.out.splitlines()) == [f"[{head}] gcs", f"[{worker}] raylet"]
-        missing = await cli("logs", "digits", "--attempt", 7, "-n", here.namespace)
+        missing = await cli("logs", "digits", "--attempt", 7, "-n", kube.namespace)
         assert (missing.code, missing.err) == (2, "error: tieredjob digits has no attempt 7: its newest attempt is 2\n")
 
-        following = asyncio.create_task(cli("logs", "digits", "-f", "--attempt", 2, "-n", here.namespace))
+        following = asyncio.create_task(cli("logs", "digits", "-f", "--attempt", 2, "-n", kube.namespace))
 
         async def followed() -> bool:
             return logs.asked[-1].get("follow") == "true"
@@ -89,15 +89,15 @@ async def test_logs_are_read_from_the_dashboard_in_http_mode(
     api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With HTTPMode, KubeRay's default here, no container prints the program's output."""
-    async with world(api_server) as here, dashboard() as (ray, address, port):
+    async with world(api_server) as kube, dashboard() as (ray, address, port):
         monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", port)
-        await here.submit()
-        await set_status(here, phase="Running", attempt=2, tier="spot-b", attempts=[])
-        node = await here.node(f"{here.namespace}-head")
-        head = await ray_pod(here, node, "digits-a002-head", role="head", containers=["ray"])
-        await here.set_pod(head, podIP=address, podIPs=[{"ip": address}])
+        await kube.submit()
+        await set_status(kube, phase="Running", attempt=2, tier="spot-b", attempts=[])
+        node = await kube.node(f"{kube.namespace}-head")
+        head = await ray_pod(kube, node, "digits-a002-head", role="head", containers=["ray"])
+        await kube.set_pod(head, podIP=address, podIPs=[{"ip": address}])
         ray.printed = "step 40\nstep 41\n"
-        arguments = ("logs", "digits", "--attempt", 2, "-n", here.namespace)
+        arguments = ("logs", "digits", "--attempt", 2, "-n", kube.namespace)
         assert (await cli(*arguments)).out == "step 40\nstep 41\n"
         assert (await cli(*arguments, "--tail", 1)).out == "step 41\n"
 

@@ -21,40 +21,40 @@ from tests.kube.world import ray_spec, world
 
 
 async def test_a_job_is_submitted_shown_and_deleted(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as here:
-        file = job_file(tmp_path, here)
-        answer = await cli("submit", file, "-n", here.namespace)
+    async with world(api_server) as kube:
+        file = job_file(tmp_path, kube)
+        answer = await cli("submit", file, "-n", kube.namespace)
         assert answer == Answer(0, "tieredjob.spotladder.io/digits created\n", "")
 
-        again = await cli("submit", file, "-n", here.namespace)
+        again = await cli("submit", file, "-n", kube.namespace)
         assert (again.code, again.out) == (2, "")
         assert (
-            f"error: tieredjob digits already exists in namespace {here.namespace}: use --update to change it"
+            f"error: tieredjob digits already exists in namespace {kube.namespace}: use --update to change it"
             in again.err
         )
-        assert (await cli("submit", file, "--update", "-n", here.namespace)).out.endswith("unchanged\n")
+        assert (await cli("submit", file, "--update", "-n", kube.namespace)).out.endswith("unchanged\n")
 
-        table = (await cli("get", "-n", here.namespace)).out.splitlines()
+        table = (await cli("get", "-n", kube.namespace)).out.splitlines()
         assert table[0].split()[:2] == ["NAME", "PHASE"]
         assert [line.split()[0] for line in table[1:]] == ["digits"]
-        assert here.namespace in (await cli("get", "-A")).out
-        one = json.loads((await cli("get", "digits", "-n", here.namespace, "-o", "json")).out)
+        assert kube.namespace in (await cli("get", "-A")).out
+        one = json.loads((await cli("get", "digits", "-n", kube.namespace, "-o", "json")).out)
         assert (one["kind"], one["metadata"]["name"]) == ("TieredJob", "digits")
         assert "managedFields" not in one["metadata"]
-        several = json.loads((await cli("get", "-n", here.namespace, "-o", "json")).out)
+        several = json.loads((await cli("get", "-n", kube.namespace, "-o", "json")).out)
         assert [(item["kind"], item["metadata"]["name"]) for item in several["items"]] == [("TieredJob", "digits")]
 
-        answer = await cli("delete", "digits", "-n", here.namespace)
+        answer = await cli("delete", "digits", "-n", kube.namespace)
         assert answer == Answer(0, "tieredjob.spotladder.io/digits deleted\n", "")
-        empty = await cli("get", "-n", here.namespace)
-        assert empty == Answer(0, "", f"No TieredJobs found in namespace {here.namespace}.\n")
+        empty = await cli("get", "-n", kube.namespace)
+        assert empty == Answer(0, "", f"No TieredJobs found in namespace {kube.namespace}.\n")
 
 
 async def test_accepted_values_are_sent_in_the_notation_of_the_schema(
     api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
-    async with world(api_server) as here:
-        name = f"{here.namespace}-cheap"
+    async with world(api_server) as kube:
+        name = f"{kube.namespace}-cheap"
         price = {"perNodeHour": 0.42, "onDemandPerNodeHour": 1}
         capacity = {
             "apiVersion": TIEREDJOBS.api_version, "kind": "CapacityTier", "metadata": {"name": name},
@@ -70,51 +70,51 @@ async def test_accepted_values_are_sent_in_the_notation_of_the_schema(
             },
         }  # fmt: skip
         try:
-            answer = await cli("submit", written(tmp_path / "job.yaml", job, capacity), "-n", here.namespace)
+            answer = await cli("submit", written(tmp_path / "job.yaml", job, capacity), "-n", kube.namespace)
             assert (answer.code, answer.err) == (0, "")
-            spec = (await here.job())["spec"]
+            spec = (await kube.job())["spec"]
             assert (spec["budget"], spec["checkpoints"]["interval"]) == ("250", "50steps")
             assert "stallTimeout" not in spec
         finally:
-            await here.client.delete(CAPACITYTIERS, name)
+            await kube.client.delete(CAPACITYTIERS, name)
 
 
 async def test_the_namespace_comes_from_the_flag_or_the_file(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as here:
-        file = job_file(tmp_path, here, namespace=here.namespace)
+    async with world(api_server) as kube:
+        file = job_file(tmp_path, kube, namespace=kube.namespace)
         refused = await cli("submit", file, "-n", "elsewhere")
         assert refused.code == 2
-        assert f"the file has namespace {here.namespace}, but --namespace is elsewhere" in refused.err
+        assert f"the file has namespace {kube.namespace}, but --namespace is elsewhere" in refused.err
         assert (await cli("submit", file)).code == 0
-        assert (await here.job())["metadata"]["namespace"] == here.namespace
+        assert (await kube.job())["metadata"]["namespace"] == kube.namespace
 
 
 async def test_capacity_is_created_before_jobs_and_missing_capacity_is_a_warning(
     api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
-    async with world(api_server, tiers=()) as here:
-        warned = await cli("submit", job_file(tmp_path, here), "-n", here.namespace)
+    async with world(api_server, tiers=()) as kube:
+        warned = await cli("submit", job_file(tmp_path, kube), "-n", kube.namespace)
         assert warned.code == 0
         assert (
-            f"CapacityTier {here.namespace}-spot-a does not exist in this cluster; the job waits for it" in warned.err
+            f"CapacityTier {kube.namespace}-spot-a does not exist in this cluster; the job waits for it" in warned.err
         )
         tier = {
             "apiVersion": TIEREDJOBS.api_version,
             "kind": "CapacityTier",
-            "metadata": {"name": f"{here.namespace}-spot-a"},
+            "metadata": {"name": f"{kube.namespace}-spot-a"},
             "spec": {"capacityType": "spot"},
         }
-        here._tiers.append(f"{here.namespace}-spot-a")
+        kube._tiers.append(f"{kube.namespace}-spot-a")
         both = await cli(
             "submit",
-            job_file(tmp_path, here, name="other"),
+            job_file(tmp_path, kube, name="other"),
             written(tmp_path / "tier.yaml", tier),
             "-n",
-            here.namespace,
+            kube.namespace,
         )
         assert (both.code, both.err) == (0, "")
         assert both.out.splitlines() == [
-            f"capacitytier.spotladder.io/{here.namespace}-spot-a created",
+            f"capacitytier.spotladder.io/{kube.namespace}-spot-a created",
             "tieredjob.spotladder.io/other created",
         ]
 
@@ -123,65 +123,65 @@ async def test_capacity_is_created_before_jobs_and_missing_capacity_is_a_warning
 async def test_an_update_removes_fields_that_the_file_no_longer_has(
     created_by: str, api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
-    async with world(api_server) as here:
-        file = job_file(tmp_path, here)
+    async with world(api_server) as kube:
+        file = job_file(tmp_path, kube)
         job = YAML(typ="safe").load(file)
-        second = {"name": "spot-b", "capacityTier": f"{here.namespace}-spot-b"}
+        second = {"name": "spot-b", "capacityTier": f"{kube.namespace}-spot-b"}
         more = {"budget": "20", "grace": "3m", "tiers": [*job["spec"]["tiers"], second]}
         full = {**job, "spec": {**job["spec"], **more}}
         if created_by == "this version":
-            assert (await cli("submit", written(tmp_path / "full.yaml", full), "-n", here.namespace)).code == 0
+            assert (await cli("submit", written(tmp_path / "full.yaml", full), "-n", kube.namespace)).code == 0
         else:  # An earlier version created the job with POST.
-            full["metadata"]["namespace"] = here.namespace
+            full["metadata"]["namespace"] = kube.namespace
             async with Client(connect(str(api_server.kubeconfig)), manager="spotladder-cli") as older:
                 await older.create(TIEREDJOBS, full)
-        assert (await cli("suspend", "digits", "-n", here.namespace)).code == 0
-        answer = await cli("submit", file, "--update", "-n", here.namespace)
+        assert (await cli("suspend", "digits", "-n", kube.namespace)).code == 0
+        answer = await cli("submit", file, "--update", "-n", kube.namespace)
         assert answer.code == 0
         assert answer.out.splitlines()[0] == "tieredjob.spotladder.io/digits configured"
         assert "  -  budget: '20'" in answer.out.splitlines()
-        spec = (await here.job())["spec"]
+        spec = (await kube.job())["spec"]
         assert "budget" not in spec
         assert spec["grace"] == "1m30s"
         assert [tier["name"] for tier in spec["tiers"]] == ["spot-a"]
         assert spec["suspend"] is True
-        managers = [(entry["manager"], entry["operation"]) for entry in (await here.job())["metadata"]["managedFields"]]
+        managers = [(entry["manager"], entry["operation"]) for entry in (await kube.job())["metadata"]["managedFields"]]
         assert sorted(managers) == [("spotladder-cli", "Apply"), ("spotladder-cli", "Update")]
-        again = await cli("submit", file, "--update", "-n", here.namespace)
+        again = await cli("submit", file, "--update", "-n", kube.namespace)
         assert again.out == "tieredjob.spotladder.io/digits unchanged\n"
 
 
 async def test_a_team_may_submit_jobs_but_not_capacity(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     """With the chart's role for `edit`, bound in the team's namespace, for a user without other permissions."""
-    async with world(api_server) as here:
+    async with world(api_server) as kube:
         roles = [
-            body for body in objects(rendered(tmp_path, namespace=here.namespace)) if body["kind"] == "ClusterRole"
+            body for body in objects(rendered(tmp_path, namespace=kube.namespace)) if body["kind"] == "ClusterRole"
         ]
         (role,) = [body for body in roles if body["metadata"]["name"].endswith("-edit")]
-        role = {**role, "metadata": {"name": f"{here.namespace}-edit"}}
+        role = {**role, "metadata": {"name": f"{kube.namespace}-edit"}}
         binding = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": {"name": "team", "namespace": here.namespace},
+            "metadata": {"name": "team", "namespace": kube.namespace},
             "roleRef": {
                 "apiGroup": "rbac.authorization.k8s.io",
                 "kind": "ClusterRole",
-                "name": f"{here.namespace}-edit",
+                "name": f"{kube.namespace}-edit",
             },
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rightless"}],
         }
-        await here.client.apply(KINDS["ClusterRole"], role)
-        await here.client.apply(KINDS["RoleBinding"], binding)
+        await kube.client.apply(KINDS["ClusterRole"], role)
+        await kube.client.apply(KINDS["RoleBinding"], binding)
         try:
-            team = ("--kubeconfig", api_server.kubeconfig_of("rightless", "rightless"), "-n", here.namespace)
-            name = f"{here.namespace}-own"
+            team = ("--kubeconfig", api_server.kubeconfig_of("rightless", "rightless"), "-n", kube.namespace)
+            name = f"{kube.namespace}-own"
             tier = {
                 "apiVersion": TIEREDJOBS.api_version,
                 "kind": "CapacityTier",
                 "metadata": {"name": name},
                 "spec": {},
             }
-            files = job_file(tmp_path, here), written(tmp_path / "tier.yaml", tier)
+            files = job_file(tmp_path, kube), written(tmp_path / "tier.yaml", tier)
             refused = await cli("submit", *files, *team)
             assert (refused.code, refused.out) == (5, "")
             assert f"you may not write CapacityTiers ({name})" in refused.err
@@ -191,17 +191,17 @@ async def test_a_team_may_submit_jobs_but_not_capacity(api_server: ApiServer, cl
             assert elsewhere.code == 5
             assert "you may not create TieredJobs in namespace default" in elsewhere.err
         finally:
-            await here.client.delete(KINDS["ClusterRole"], f"{here.namespace}-edit")
+            await kube.client.delete(KINDS["ClusterRole"], f"{kube.namespace}-edit")
 
 
 async def test_nothing_is_sent_if_any_file_is_invalid(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
-    async with world(api_server) as here:
-        good, bad = job_file(tmp_path, here), tmp_path / "bad.yaml"
+    async with world(api_server) as kube:
+        good, bad = job_file(tmp_path, kube), tmp_path / "bad.yaml"
         bad.write_text("apiVersion: spotladder.io/v1alpha1\nkind: TieredJob\nmetadata: {name: x}\nspec: {}\n")
         worldly = tmp_path / "world.yaml"
         worldly.write_text("pools:\n  a: {capacityType: spot, nodes: 1, cpusPerNode: 1}\n")
-        answer = await cli("submit", good, bad, worldly, "-n", here.namespace)
+        answer = await cli("submit", good, bad, worldly, "-n", kube.namespace)
         assert (answer.code, answer.out) == (2, "")
         assert f"{bad}:4:" in answer.err
         assert f"{worldly}:1:1: is a world file, which only local runs use: remove it" in answer.err
-        assert (await cli("get", "-n", here.namespace)).out == ""
+        assert (await cli("get", "-n", kube.namespace)).out == ""

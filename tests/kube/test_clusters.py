@@ -30,23 +30,23 @@ async def two_clusters(
     api_server: ApiServer, second_server: ApiServer, *, namespace: bool = True
 ) -> AsyncIterator[tuple[KubeWorld, SecondCluster]]:
     """The home cluster, and `east` with its own tier `spot-east`."""
-    async with world(api_server) as here, second_cluster(second_server, here, namespace=namespace) as east:
-        await here.capacity("spot-east", cluster="east")
-        yield here, east
+    async with world(api_server) as kube, second_cluster(second_server, kube, namespace=namespace) as east:
+        await kube.capacity("spot-east", cluster="east")
+        yield kube, east
 
 
-def tiers(here: KubeWorld, *order: str) -> list[dict[str, Any]]:
-    return [{"name": name, "capacityTier": f"{here.namespace}-{name}", **LIMITS} for name in order]
+def tiers(kube: KubeWorld, *order: str) -> list[dict[str, Any]]:
+    return [{"name": name, "capacityTier": f"{kube.namespace}-{name}", **LIMITS} for name in order]
 
 
-async def submit(here: KubeWorld, name: str = "digits", **spec: Any) -> None:
-    await here.submit(name, tiers=tiers(here, "spot-east", "on-demand"), **spec)
+async def submit(kube: KubeWorld, name: str = "digits", **spec: Any) -> None:
+    await kube.submit(name, tiers=tiers(kube, "spot-east", "on-demand"), **spec)
 
 
-async def running_in_east(here: KubeWorld, east: SecondCluster, name: str = "digits", **spec: Any) -> None:
-    await submit(here, name, **spec)
+async def running_in_east(kube: KubeWorld, east: SecondCluster, name: str = "digits", **spec: Any) -> None:
+    await submit(kube, name, **spec)
     await east.run(1, name)
-    await eventually(lambda: here.has_phase("Running", name))
+    await eventually(lambda: kube.has_phase("Running", name))
 
 
 async def up(runtime: LeaderRuntime, name: str = "east") -> None:
@@ -56,7 +56,7 @@ async def up(runtime: LeaderRuntime, name: str = "east") -> None:
     await eventually(is_up)
 
 
-async def down(here: KubeWorld, runtime: LeaderRuntime, name: str = "east") -> None:
+async def down(kube: KubeWorld, runtime: LeaderRuntime, name: str = "east") -> None:
     async def is_down() -> bool:
         return bool(runtime.clusters.problem(name))
 
@@ -73,62 +73,62 @@ async def none_left(cluster: KubeWorld) -> bool:
     return await cluster.rayjobs() == [] and not others
 
 
-async def gone(here: KubeWorld, name: str = "digits") -> bool:
+async def gone(kube: KubeWorld, name: str = "digits") -> bool:
     try:
-        await here.job(name)
+        await kube.job(name)
     except NotFound:
         return True
     return False
 
 
 async def test_a_job_moves_from_one_cluster_to_the_other(api_server: ApiServer, second_server: ApiServer) -> None:
-    async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
-        await running_in_east(here, east)
+    async with two_clusters(api_server, second_server) as (kube, east), kube.operator(sources={"east": east.source}):
+        await running_in_east(kube, east)
         made = (await east.rayjob(1))["metadata"]
         assert "ownerReferences" not in made
-        assert made["labels"][names.JOB_UID] == (await here.job())["metadata"]["uid"]
+        assert made["labels"][names.JOB_UID] == (await kube.job())["metadata"]["uid"]
         assert made["labels"][names.HOME]
-        assert await here.rayjobs() == []
-        here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
+        assert await kube.rayjobs() == []
+        kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
         await east.kill_worker(1)
         await east.kill_worker(1)
         await eventually(lambda: none_left(east))
         await east.collect(1)
-        await here.run(2)
-        await eventually(lambda: here.has_phase("Running"))
-        status = await here.status()
+        await kube.run(2)
+        await eventually(lambda: kube.has_phase("Running"))
+        status = await kube.status()
         assert (status["tier"], status["failures"]) == ("on-demand", 2)
         assert status["attempts"][0]["cluster"] == "east"
-        assert names.HOME not in (await here.rayjob(2))["metadata"]["labels"]
-        await here.succeed(2)
+        assert names.HOME not in (await kube.rayjob(2))["metadata"]["labels"]
+        await kube.succeed(2)
 
 
 async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with (
-        two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as runtime,
+        two_clusters(api_server, second_server) as (kube, east),
+        kube.operator(sources={"east": east.source}) as runtime,
     ):
-        await running_in_east(here, east)
+        await running_in_east(kube, east)
         await east.proxy.cut()
-        await down(here, runtime)
-        await eventually(lambda: degraded(here, "ClusterUnreachable"))
-        assert "east" in (await here.condition("Degraded"))["message"]
-        assert await here.is_on("spot-east", 1)  # The job stays until provisionTimeout.
-        await here.pass_time(601)
-        await eventually(lambda: here.rayjob(2))
-        assert await here.is_on("on-demand", 2)
-        await here.run(2)
-        await eventually(lambda: here.has_phase("Running"))
+        await down(kube, runtime)
+        await eventually(lambda: degraded(kube, "ClusterUnreachable"))
+        assert "east" in (await kube.condition("Degraded"))["message"]
+        assert await kube.is_on("spot-east", 1)  # The job stays until provisionTimeout.
+        await kube.pass_time(601)
+        await eventually(lambda: kube.rayjob(2))
+        assert await kube.is_on("on-demand", 2)
+        await kube.run(2)
+        await eventually(lambda: kube.has_phase("Running"))
         assert await east.rayjobs() == ["digits-a001"]
         east.proxy.mend()
-        await here.pass_time(45)  # The backoff between two checks has grown.
+        await kube.pass_time(45)  # The backoff between two checks has grown.
         await eventually(lambda: none_left(east))
         await east.collect(1)
-        await eventually(lambda: degraded(here, "AsExpected"))
-        assert await here.rayjobs() == ["digits-a002"]
-        assert (await here.status())["failures"] == 1  # The lost attempt counts once.
+        await eventually(lambda: degraded(kube, "AsExpected"))
+        assert await kube.rayjobs() == ["digits-a002"]
+        assert (await kube.status())["failures"] == 1  # The lost attempt counts once.
 
 
 async def test_a_deleted_job_reports_at_once_that_it_waits_for_a_lost_cluster(
@@ -137,108 +137,108 @@ async def test_a_deleted_job_reports_at_once_that_it_waits_for_a_lost_cluster(
     """The job moved to another cluster long ago, and its tier there is exhausted: nothing else refers to
     that cluster."""
     async with (
-        two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as runtime,
+        two_clusters(api_server, second_server) as (kube, east),
+        kube.operator(sources={"east": east.source}) as runtime,
     ):
-        await running_in_east(here, east)
+        await running_in_east(kube, east)
         await east.proxy.cut()
-        await down(here, runtime)
-        await here.pass_time(601)
-        await here.run(2)
-        await eventually(lambda: here.has_phase("Running"))
-        await here.delete()
-        await eventually(lambda: degraded(here, "CleanupBlocked"))
-        message = (await here.condition("Degraded"))["message"]
+        await down(kube, runtime)
+        await kube.pass_time(601)
+        await kube.run(2)
+        await eventually(lambda: kube.has_phase("Running"))
+        await kube.delete()
+        await eventually(lambda: degraded(kube, "CleanupBlocked"))
+        message = (await kube.condition("Degraded"))["message"]
         assert message.startswith("attempt 1 (east) is not gone: its cluster cannot be reached")
         assert FORCE_DELETE in message
         east.proxy.mend()
 
 
-async def degraded(here: KubeWorld, reason: str, name: str = "digits") -> bool:
-    return (await here.condition("Degraded", name)).get("reason") == reason
+async def degraded(kube: KubeWorld, reason: str, name: str = "digits") -> bool:
+    return (await kube.condition("Degraded", name)).get("reason") == reason
 
 
 async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_server: ApiServer) -> None:
     async with (
-        two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as runtime,
+        two_clusters(api_server, second_server) as (kube, east),
+        kube.operator(sources={"east": east.source}) as runtime,
     ):
-        await running_in_east(here, east)
+        await running_in_east(kube, east)
         await east.proxy.cut()
-        await down(here, runtime)
+        await down(kube, runtime)
         await east.kill_worker(1)  # The controller does not observe this.
         await east.pod(1, "worker", 7)
         east.proxy.mend()
         await up(runtime)
 
         async def counted() -> bool:
-            status = await here.status()
+            status = await kube.status()
             return (status["attempt"], status["failures"]) == (1, 1)
 
         await eventually(counted)
-        await eventually(lambda: provisioned(here))
+        await eventually(lambda: provisioned(kube))
         assert await east.rayjobs() == ["digits-a001"]
 
 
-async def provisioned(here: KubeWorld) -> bool:
-    return (await here.condition("Provisioned")).get("status") == "True"
+async def provisioned(kube: KubeWorld) -> bool:
+    return (await kube.condition("Provisioned")).get("status") == "True"
 
 
 async def test_a_controller_that_starts_during_an_outage_counts_no_loss(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
-    async with two_clusters(api_server, second_server) as (here, east):
-        async with here.operator(sources={"east": east.source}):
-            await running_in_east(here, east)
+    async with two_clusters(api_server, second_server) as (kube, east):
+        async with kube.operator(sources={"east": east.source}):
+            await running_in_east(kube, east)
         await east.proxy.cut()
-        async with here.operator(sources={"east": east.source}) as runtime:
-            await down(here, runtime)
-            await eventually(lambda: degraded(here, "ClusterUnreachable"))
-            status = await here.status()
+        async with kube.operator(sources={"east": east.source}) as runtime:
+            await down(kube, runtime)
+            await eventually(lambda: degraded(kube, "ClusterUnreachable"))
+            status = await kube.status()
             assert (status["attempt"], status["failures"]) == (1, 0)
-            assert await here.rayjobs() == []
+            assert await kube.rayjobs() == []
             east.proxy.mend()
             await up(runtime)
-            await eventually(lambda: provisioned(here))
+            await eventually(lambda: provisioned(kube))
         assert await east.rayjobs() == ["digits-a001"]
 
 
 async def test_a_hanging_cluster_does_not_delay_jobs_of_others(api_server: ApiServer, second_server: ApiServer) -> None:
     async with (
-        two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}, workers=4) as runtime,
+        two_clusters(api_server, second_server) as (kube, east),
+        kube.operator(sources={"east": east.source}, workers=4) as runtime,
     ):
         await up(runtime)
         east.proxy.delay = 60.0
         for index in range(8):
-            await submit(here, f"hanging-{index}")
-        await here.submit("at-home")
-        await eventually(lambda: here.rayjob(1, "at-home"), limit=5.0)
+            await submit(kube, f"hanging-{index}")
+        await kube.submit("at-home")
+        await eventually(lambda: kube.rayjob(1, "at-home"), limit=5.0)
 
 
 async def test_objects_of_a_deleted_job_are_cleaned_up_and_others_are_kept(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with (
-        two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as runtime,
+        two_clusters(api_server, second_server) as (kube, east),
+        kube.operator(sources={"east": east.source}) as runtime,
     ):
-        await running_in_east(here, east)
+        await running_in_east(kube, east)
         made = await east.rayjob(1)
         await foreign(east, made, "of-another-home", {names.HOME: "another-home"})
         await foreign(east, made, "without-labels", {names.HOME: None, names.MANAGED_BY: None})
         await east.proxy.cut()
-        await down(here, runtime)
-        await here.delete()
+        await down(kube, runtime)
+        await kube.delete()
         for _ in range(12):
-            await here.pass_time(20)
-        assert not await gone(here)
-        assert "1 (east)" in (await here.condition("Degraded"))["message"]
+            await kube.pass_time(20)
+        assert not await gone(kube)
+        assert "1 (east)" in (await kube.condition("Degraded"))["message"]
         body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
-        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
-        await eventually(lambda: gone(here))
+        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
+        await eventually(lambda: gone(kube))
         east.proxy.mend()
-        await here.pass_time(45)  # The backoff between two checks has grown.
+        await kube.pass_time(45)  # The backoff between two checks has grown.
 
         async def swept() -> bool:
             return await east.rayjobs() == ["of-another-home", "without-labels"]
@@ -258,58 +258,58 @@ async def test_a_recreated_job_does_not_adopt_objects_of_the_first_in_another_cl
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with (
-        two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as runtime,
+        two_clusters(api_server, second_server) as (kube, east),
+        kube.operator(sources={"east": east.source}) as runtime,
     ):
-        await running_in_east(here, east)
+        await running_in_east(kube, east)
         first = (await east.rayjob(1))["metadata"]["uid"]
         await east.proxy.cut()
-        await down(here, runtime)
-        await here.delete()
+        await down(kube, runtime)
+        await kube.delete()
         body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
-        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
-        await eventually(lambda: gone(here))
-        await here.submit(tiers=tiers(here, "spot-east"))
+        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
+        await eventually(lambda: gone(kube))
+        await kube.submit(tiers=tiers(kube, "spot-east"))
         east.proxy.mend()
 
         async def another() -> bool:
             return bool((await east.rayjob(1))["metadata"]["uid"] != first)
 
         await east.collect(1)
-        await here.clock.advance(30)
+        await kube.clock.advance(30)
         await eventually(another)
-        assert (await here.job())["metadata"]["uid"] == (await east.rayjob(1))["metadata"]["labels"][names.JOB_UID]
+        assert (await kube.job())["metadata"]["uid"] == (await east.rayjob(1))["metadata"]["labels"][names.JOB_UID]
 
 
 async def test_deleting_a_job_deletes_its_objects_in_another_cluster(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
-    async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
-        await running_in_east(here, east)
-        await here.delete()
-        await here.pass_time(91)
+    async with two_clusters(api_server, second_server) as (kube, east), kube.operator(sources={"east": east.source}):
+        await running_in_east(kube, east)
+        await kube.delete()
+        await kube.pass_time(91)
         await eventually(lambda: none_left(east))
         await east.collect(1)
-        await eventually(lambda: gone(here))
+        await eventually(lambda: gone(kube))
 
 
 async def test_a_missing_namespace_in_a_member_cluster_degrades_the_job(
     api_server: ApiServer, second_server: ApiServer
 ) -> None:
     async with (
-        two_clusters(api_server, second_server, namespace=False) as (here, east),
-        here.operator(sources={"east": east.source}),
+        two_clusters(api_server, second_server, namespace=False) as (kube, east),
+        kube.operator(sources={"east": east.source}),
     ):
-        await submit(here)
-        await eventually(lambda: degraded(here, "NamespaceMissing"))
+        await submit(kube)
+        await eventually(lambda: degraded(kube, "NamespaceMissing"))
         assert (
-            f"namespace {here.namespace} does not exist in cluster east"
-            in (await here.condition("Degraded"))["message"]
+            f"namespace {kube.namespace} does not exist in cluster east"
+            in (await kube.condition("Degraded"))["message"]
         )
-        await here.pass_time(3600)
-        assert await here.is_on("spot-east", 1)  # The tier is not exhausted.
+        await kube.pass_time(3600)
+        assert await kube.is_on("spot-east", 1)  # The tier is not exhausted.
         await east.make_namespace()
-        await here.pass_time(11)
+        await kube.pass_time(11)
         await eventually(lambda: east.rayjob(1))
 
 
@@ -318,65 +318,65 @@ async def test_errors_429_and_500_of_a_member_cluster_are_retried(
     api_server: ApiServer, second_server: ApiServer, storm: list[int]
 ) -> None:
     async with (
-        two_clusters(api_server, second_server) as (here, east),
-        here.operator(sources={"east": east.source}) as runtime,
+        two_clusters(api_server, second_server) as (kube, east),
+        kube.operator(sources={"east": east.source}) as runtime,
     ):
         await up(runtime)
         east.proxy.storm = list(storm)
-        await running_in_east(here, east)
+        await running_in_east(kube, east)
         assert await east.rayjobs() == ["digits-a001"]
-        assert (await here.status())["failures"] == 0
+        assert (await kube.status())["failures"] == 0
 
 
 async def test_a_job_falls_back_over_a_slow_connection(api_server: ApiServer, second_server: ApiServer) -> None:
-    async with two_clusters(api_server, second_server) as (here, east), here.operator(sources={"east": east.source}):
+    async with two_clusters(api_server, second_server) as (kube, east), kube.operator(sources={"east": east.source}):
         east.proxy.delay = 0.2
-        await running_in_east(here, east)
+        await running_in_east(kube, east)
         await east.kill_worker(1)
         await east.kill_worker(1)
         await eventually(lambda: none_left(east))
         await east.collect(1)
-        await eventually(lambda: here.rayjob(2))
-        assert (await here.status())["failures"] == 2
+        await eventually(lambda: kube.rayjob(2))
+        assert (await kube.status())["failures"] == 2
 
 
 async def test_a_changed_kubeconfig_secret_is_used(api_server: ApiServer, second_server: ApiServer) -> None:
-    async with two_clusters(api_server, second_server) as (here, east):
+    async with two_clusters(api_server, second_server) as (kube, east):
         address = ClusterAddress(kubeconfig=KubeconfigAddress(secret_name="cluster-east"))  # noqa: S106
-        by_secret = sources({"east": address}, home=here.client, namespace=here.namespace, clock=here.clock)
-        async with here.operator(sources=by_secret) as runtime:
-            await here.submit("at-home")
-            await here.submit(tiers=tiers(here, "spot-east"))
-            await eventually(lambda: degraded(here, "ClusterUnreachable"))
-            assert "cluster-east does not exist" in (await here.condition("Degraded"))["message"]
-            await eventually(lambda: here.rayjob(1, "at-home"))
-            await put_kubeconfig(here, east, token="revoked")  # noqa: S106
-            await here.pass_time(45)
+        by_secret = sources({"east": address}, home=kube.client, namespace=kube.namespace, clock=kube.clock)
+        async with kube.operator(sources=by_secret) as runtime:
+            await kube.submit("at-home")
+            await kube.submit(tiers=tiers(kube, "spot-east"))
+            await eventually(lambda: degraded(kube, "ClusterUnreachable"))
+            assert "cluster-east does not exist" in (await kube.condition("Degraded"))["message"]
+            await eventually(lambda: kube.rayjob(1, "at-home"))
+            await put_kubeconfig(kube, east, token="revoked")  # noqa: S106
+            await kube.pass_time(45)
 
             async def refused() -> bool:
                 return "401" in runtime.clusters.problem("east")
 
             await eventually(refused)
-            await put_kubeconfig(here, east, token=TOKEN)
-            await here.pass_time(45)
+            await put_kubeconfig(kube, east, token=TOKEN)
+            await kube.pass_time(45)
             await east.run(1)
-            await eventually(lambda: here.has_phase("Running"))
-            await put_kubeconfig(here, east, token="")
-            await here.pass_time(45)
-            await eventually(lambda: degraded(here, "ClusterMisconfigured"))
-            assert "is not YAML" in (await here.condition("Degraded"))["message"]
+            await eventually(lambda: kube.has_phase("Running"))
+            await put_kubeconfig(kube, east, token="")
+            await kube.pass_time(45)
+            await eventually(lambda: degraded(kube, "ClusterMisconfigured"))
+            assert "is not YAML" in (await kube.condition("Degraded"))["message"]
             await east.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
             await eventually(
-                lambda: here.has_phase("Succeeded")
+                lambda: kube.has_phase("Succeeded")
             )  # The controller still uses the last valid kubeconfig.
 
 
-async def put_kubeconfig(here: KubeWorld, east: SecondCluster, *, token: str) -> None:
+async def put_kubeconfig(kube: KubeWorld, east: SecondCluster, *, token: str) -> None:
     """Write the Secret with the kubeconfig of east; without a token the kubeconfig is invalid."""
     text = east.server.kubeconfig_of("any", token).read_text().replace(east.server.url, east.proxy.url)
     data = {"kubeconfig": base64.b64encode((text if token else "a: [").encode()).decode()}
-    metadata = {"name": "cluster-east", "namespace": here.namespace}
-    await here.client.apply(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+    metadata = {"name": "cluster-east", "namespace": kube.namespace}
+    await kube.client.apply(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
 
 
 class Expiring:
@@ -393,13 +393,13 @@ class Expiring:
 
 
 async def test_an_expired_token_is_renewed(api_server: ApiServer, second_server: ApiServer) -> None:
-    async with two_clusters(api_server, second_server) as (here, east):
+    async with two_clusters(api_server, second_server) as (kube, east):
         credentials = Expiring()
         source = ControlledConnection(replace(east.proxy.of(east.client.connection), credentials=credentials))
-        async with here.operator(sources={"east": source}) as runtime:
-            await running_in_east(here, east)
+        async with kube.operator(sources={"east": source}) as runtime:
+            await running_in_east(kube, east)
             credentials.token = "expired"
-            await here.patch(suspend=True)
+            await kube.patch(suspend=True)
 
             async def notified() -> bool:
                 return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await east.pods(1))
@@ -407,4 +407,4 @@ async def test_an_expired_token_is_renewed(api_server: ApiServer, second_server:
             await eventually(notified)
             assert credentials.renewed
             assert runtime.clusters.problem("east") == ""
-            assert (await here.status())["failures"] == 0
+            assert (await kube.status())["failures"] == 0

@@ -24,68 +24,68 @@ from tests.kube.apiserver import ApiServer
 from tests.kube.world import KubeWorld, eventually, world
 
 
-async def running(here: KubeWorld, name: str = "digits") -> None:
-    await here.submit(name)
-    await here.run(1, name)
-    await eventually(lambda: here.has_phase("Running", name))
+async def running(kube: KubeWorld, name: str = "digits") -> None:
+    await kube.submit(name)
+    await kube.run(1, name)
+    await eventually(lambda: kube.has_phase("Running", name))
 
 
-async def gone(here: KubeWorld, name: str = "digits") -> bool:
+async def gone(kube: KubeWorld, name: str = "digits") -> bool:
     try:
-        await here.job(name)
+        await kube.job(name)
     except NotFound:
         return True
     return False
 
 
-async def notices(here: KubeWorld, attempt: int) -> list[dict[str, Any]]:
-    found = [pod["metadata"].get("annotations", {}).get(names.NOTICE) for pod in await here.pods(attempt)]
+async def notices(kube: KubeWorld, attempt: int) -> list[dict[str, Any]]:
+    found = [pod["metadata"].get("annotations", {}).get(names.NOTICE) for pod in await kube.pods(attempt)]
     return [json.loads(text) for text in found if text]
 
 
-async def all_notified(here: KubeWorld, attempt: int) -> list[dict[str, Any]]:
+async def all_notified(kube: KubeWorld, attempt: int) -> list[dict[str, Any]]:
     async def complete() -> Any:
-        found = await notices(here, attempt)
+        found = await notices(kube, attempt)
         return len(found) == 3 and found
 
     return list(await eventually(complete))
 
 
 async def test_suspend_drains_and_resume_starts_the_next_attempt(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        await here.patch(suspend=True)
-        (notice, *others) = await all_notified(here, 1)
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.patch(suspend=True)
+        (notice, *others) = await all_notified(kube, 1)
         assert notice["kind"] == "drain"
         assert notice["reason"] == "SuspendRequested"
-        assert notice["deadline"] > here.clock.now()
+        assert notice["deadline"] > kube.clock.now()
         assert all(other == notice for other in others)
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+        await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                           message="Job entrypoint command failed with exit code 75")  # fmt: skip
-        await eventually(lambda: _no_rayjobs(here))
-        await here.collect(1)
-        await eventually(lambda: here.has_phase("Suspended"))
-        await here.pass_time(7200)
-        assert await here.rayjobs() == []
-        await here.patch(suspend=False)
-        await eventually(lambda: here.rayjob(2))
-        assert await here.is_on("spot-a", 2)
+        await eventually(lambda: _no_rayjobs(kube))
+        await kube.collect(1)
+        await eventually(lambda: kube.has_phase("Suspended"))
+        await kube.pass_time(7200)
+        assert await kube.rayjobs() == []
+        await kube.patch(suspend=False)
+        await eventually(lambda: kube.rayjob(2))
+        assert await kube.is_on("spot-a", 2)
 
 
-async def _no_rayjobs(here: KubeWorld) -> bool:
-    return await here.rayjobs() == []
+async def _no_rayjobs(kube: KubeWorld) -> bool:
+    return await kube.rayjobs() == []
 
 
 async def test_the_program_gets_the_notice_of_its_node(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        worker = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
         taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
-        await here.set_node(worker["spec"]["nodeName"], ready="True", taints=[taint])
-        (notice, *_) = await all_notified(here, 1)
+        await kube.set_node(worker["spec"]["nodeName"], ready="True", taints=[taint])
+        (notice, *_) = await all_notified(kube, 1)
         assert notice["kind"] == "notice"
         assert notice["reason"] == "EvictionNotice"
-        assert "EvictionNotice" in await here.events()
+        assert "EvictionNotice" in await kube.events()
 
 
 @pytest.mark.parametrize("from_cloud", [False, True])
@@ -94,19 +94,19 @@ async def test_the_deadline_of_a_notice_is_that_of_the_tier_or_the_cloud(
 ) -> None:
     """The deadline is that of the tier's `notice`, unless the cloud names one. AKS does, in the message of a
     condition."""
-    async with world(api_server, tiers=()) as here, here.operator():
-        await here.capacity("spot", notice="30s")
-        await here.submit(tiers=[{"name": "spot", "capacityTier": f"{here.namespace}-spot", "maxFailures": 3}])
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
-        node, began = worker["spec"]["nodeName"], here.clock.now()
+    async with world(api_server, tiers=()) as kube, kube.operator():
+        await kube.capacity("spot", notice="30s")
+        await kube.submit(tiers=[{"name": "spot", "capacityTier": f"{kube.namespace}-spot", "maxFailures": 3}])
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        worker = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        node, began = worker["spec"]["nodeName"], kube.clock.now()
         if from_cloud:
-            await here.client.merge(NODES, node, body=preempted_at(began + 13), subresource="status")
+            await kube.client.merge(NODES, node, body=preempted_at(began + 13), subresource="status")
         else:
             taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
-            await here.set_node(node, ready="True", taints=[taint])
-        (notice, *_) = await all_notified(here, 1)
+            await kube.set_node(node, ready="True", taints=[taint])
+        (notice, *_) = await all_notified(kube, 1)
         assert notice["deadline"] - began == pytest.approx(12.5 if from_cloud else 31.0, abs=1.5)
 
 
@@ -117,18 +117,18 @@ async def test_the_deadline_of_a_notice_uses_the_clusters_clock(
     """The clocks of cluster and controller differ by an hour: the time to commit is the same, and the skew is
     reported."""
     monkeypatch.setattr(transport, "time", SimpleNamespace(time=lambda: time.time() - ahead))
-    async with world(api_server, tiers=()) as here, here.operator():
-        await here.capacity("spot")
-        await here.submit(tiers=[{"name": "spot", "capacityTier": f"{here.namespace}-spot", "maxFailures": 3}])
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
-        began = here.clock.now()
+    async with world(api_server, tiers=()) as kube, kube.operator():
+        await kube.capacity("spot")
+        await kube.submit(tiers=[{"name": "spot", "capacityTier": f"{kube.namespace}-spot", "maxFailures": 3}])
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        worker = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        began = kube.clock.now()
         gone = preempted_at(began + 13 + ahead)
-        await here.client.merge(NODES, worker["spec"]["nodeName"], body=gone, subresource="status")
-        (notice, *_) = await all_notified(here, 1)
+        await kube.client.merge(NODES, worker["spec"]["nodeName"], body=gone, subresource="status")
+        (notice, *_) = await all_notified(kube, 1)
         assert notice["deadline"] - began == pytest.approx(12.5, abs=2.5)
-        skewed = await here.condition("Degraded")
+        skewed = await kube.condition("Degraded")
         assert skewed["reason"] == "ClockSkewed"
         assert f"60 minutes {'ahead of' if ahead > 0 else 'behind'} the controller's" in skewed["message"]
 
@@ -141,198 +141,198 @@ def preempted_at(at: float) -> dict[str, Any]:
 
 
 async def test_the_outcome_is_appended_to_the_log_once(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        async with here.operator():
-            await running(here)
-            here.bucket.commit(here.namespace, "digits", attempt=1, step=100)
-            await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-            await eventually(lambda: _checkpointing(here, "Ended"))
-            await here.collect(1)
-            await here.idle()
-        assert here.bucket.ended == [("digits", "Succeeded")]
-        async with here.operator():
-            await here.idle()
-        assert here.bucket.ended == [("digits", "Succeeded")]
-        end = CommitLog(here.bucket.store, "digits").read().end
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await running(kube)
+            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=100)
+            await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+            await eventually(lambda: _checkpointing(kube, "Ended"))
+            await kube.collect(1)
+            await kube.idle()
+        assert kube.bucket.ended == [("digits", "Succeeded")]
+        async with kube.operator():
+            await kube.idle()
+        assert kube.bucket.ended == [("digits", "Succeeded")]
+        end = CommitLog(kube.bucket.store, "digits").read().end
         assert end is not None
         assert end.outcome == "Succeeded"
 
 
 async def test_the_final_status_has_the_last_commit(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        await here.idle()  # The log has been read, and the next poll is not due soon.
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.idle()  # The log has been read, and the next poll is not due soon.
         for step in range(60, 101, 10):
-            here.bucket.commit(here.namespace, "digits", attempt=1, step=step)
-        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: here.has_phase("Succeeded"))
-        await eventually(lambda: _checkpointing(here, "Ended"))
-        assert [commit.step for commit in CommitLog(here.bucket.store, "digits").commits()] == [80, 90, 100]
-        status = await here.status()
+            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=step)
+        await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: kube.has_phase("Succeeded"))
+        await eventually(lambda: _checkpointing(kube, "Ended"))
+        assert [commit.step for commit in CommitLog(kube.bucket.store, "digits").commits()] == [80, 90, 100]
+        status = await kube.status()
         assert status["progress"]["text"] == "100/100"
         assert status["attempts"][-1]["endStep"] == 100
 
 
-async def _checkpointing(here: KubeWorld, reason: str) -> bool:
-    return (await here.condition("Checkpointing")).get("reason") == reason
+async def _checkpointing(kube: KubeWorld, reason: str) -> bool:
+    return (await kube.condition("Checkpointing")).get("reason") == reason
 
 
 async def test_a_job_whose_checkpoints_are_gone_does_not_start_at_step_0(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        async with here.operator():
-            await running(here)
-            here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-            await here.patch(suspend=True)
-            await all_notified(here, 1)
-            await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await running(kube)
+            kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
+            await kube.patch(suspend=True)
+            await all_notified(kube, 1)
+            await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                               message="Job entrypoint command failed with exit code 75")  # fmt: skip
-            await eventually(lambda: _no_rayjobs(here))
-            await here.collect(1)
-            await eventually(lambda: here.has_phase("Suspended"))
-        here.bucket.store.objects.clear()
-        async with here.operator():
-            await here.patch(suspend=False)
+            await eventually(lambda: _no_rayjobs(kube))
+            await kube.collect(1)
+            await eventually(lambda: kube.has_phase("Suspended"))
+        kube.bucket.store.objects.clear()
+        async with kube.operator():
+            await kube.patch(suspend=False)
 
             async def reported() -> bool:
-                condition = await here.condition("Degraded")
+                condition = await kube.condition("Degraded")
                 return condition.get("reason") == "CheckpointsGone" and "step 40 was committed" in condition["message"]
 
             await eventually(reported)
-            assert await here.rayjobs() == []
+            assert await kube.rayjobs() == []
 
 
 async def test_refused_credentials_are_not_a_failure(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                           message="Job entrypoint command failed with exit code 77")  # fmt: skip
-        await eventually(lambda: _no_rayjobs(here))
-        await here.collect(1)
+        await eventually(lambda: _no_rayjobs(kube))
+        await kube.collect(1)
 
         async def reported() -> bool:
-            return (await here.condition("Degraded")).get("reason") == "AccessDenied"
+            return (await kube.condition("Degraded")).get("reason") == "AccessDenied"
 
         await eventually(reported)
-        assert await here.rayjobs() == []
-        await here.pass_time(15)
-        await eventually(lambda: here.rayjob(2))
-        status = await here.status()
+        assert await kube.rayjobs() == []
+        await kube.pass_time(15)
+        await eventually(lambda: kube.rayjob(2))
+        status = await kube.status()
         assert (status["tier"], status.get("failures", 0)) == ("spot-a", 0)
 
 
 async def test_the_outcome_is_appended_after_an_outage(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        here.bucket.broken = StoreUnavailable("s3://bucket: down")
-        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: _checkpointing(here, "CheckpointsUnreadable"))
-        assert await here.has_phase("Succeeded")
-        here.bucket.broken = None
-        await here.clock.advance(61)
-        await eventually(lambda: _checkpointing(here, "Ended"))
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        kube.bucket.broken = StoreUnavailable("s3://bucket: down")
+        await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: _checkpointing(kube, "CheckpointsUnreadable"))
+        assert await kube.has_phase("Succeeded")
+        kube.bucket.broken = None
+        await kube.clock.advance(61)
+        await eventually(lambda: _checkpointing(kube, "Ended"))
 
 
 async def test_delete_drains_the_attempt_and_then_removes_the_finalizer(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        await here.delete()
-        (notice, *_) = await all_notified(here, 1)
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.delete()
+        (notice, *_) = await all_notified(kube, 1)
         assert notice["kind"] == "drain"
-        assert not await gone(here)
-        await here.pass_time(91)  # The program does not stop, and the grace period ends.
-        await eventually(lambda: _no_rayjobs(here))
-        assert not await gone(here)
-        await here.collect(1)
-        await eventually(lambda: gone(here))
-        await here.idle()  # The deletion reaches the controller later.
-        assert not here.metrics._jobs
+        assert not await gone(kube)
+        await kube.pass_time(91)  # The program does not stop, and the grace period ends.
+        await eventually(lambda: _no_rayjobs(kube))
+        assert not await gone(kube)
+        await kube.collect(1)
+        await eventually(lambda: gone(kube))
+        await kube.idle()  # The deletion reaches the controller later.
+        assert not kube.metrics._jobs
 
 
 async def test_a_job_can_be_deleted_before_its_first_pod(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        await here.submit()
-        async with here.operator():
-            await eventually(lambda: here.rayjob(1))
-            await here.delete()
-            await eventually(lambda: gone(here))
-            assert await here.rayjobs() == []
+    async with world(api_server) as kube:
+        await kube.submit()
+        async with kube.operator():
+            await eventually(lambda: kube.rayjob(1))
+            await kube.delete()
+            await eventually(lambda: gone(kube))
+            assert await kube.rayjobs() == []
 
 
 async def test_delete_of_an_invalid_job_removes_its_attempt(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        await here.patch(policy={"name": "no-such"})
-        await eventually(lambda: _valid(here, "False"))
-        assert await here.rayjobs() == ["digits-a001"]  # An invalid spec does not end the running attempt.
-        await here.delete()
-        await eventually(lambda: _no_rayjobs(here))
-        await here.collect(1)
-        await here.clock.advance(5)
-        await eventually(lambda: gone(here))
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.patch(policy={"name": "no-such"})
+        await eventually(lambda: _valid(kube, "False"))
+        assert await kube.rayjobs() == ["digits-a001"]  # An invalid spec does not end the running attempt.
+        await kube.delete()
+        await eventually(lambda: _no_rayjobs(kube))
+        await kube.collect(1)
+        await kube.clock.advance(5)
+        await eventually(lambda: gone(kube))
 
 
-async def _valid(here: KubeWorld, status: str) -> bool:
-    return (await here.condition("Valid")).get("status") == status
+async def _valid(kube: KubeWorld, status: str) -> bool:
+    return (await kube.condition("Valid")).get("status") == status
 
 
 async def test_a_deleted_job_reports_why_it_waits_and_can_be_forced(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        pods = [pod["metadata"]["name"] for pod in await here.pods(1)]
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        pods = [pod["metadata"]["name"] for pod in await kube.pods(1)]
         for pod in pods:
-            await here.client.merge(PODS, pod, here.namespace, body={"metadata": {"finalizers": ["test/stuck"]}})
+            await kube.client.merge(PODS, pod, kube.namespace, body={"metadata": {"finalizers": ["test/stuck"]}})
         try:
-            await here.delete()
+            await kube.delete()
             for _ in range(12):
-                await here.pass_time(20)
-            condition = await here.condition("Degraded")
+                await kube.pass_time(20)
+            condition = await kube.condition("Degraded")
             assert condition["reason"] == "CleanupBlocked"
             assert FORCE_DELETE in condition["message"]
             body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
-            await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
-            await eventually(lambda: gone(here))
+            await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
+            await eventually(lambda: gone(kube))
         finally:
             for pod in pods:
-                await here.client.merge(PODS, pod, here.namespace, body={"metadata": {"finalizers": []}})
+                await kube.client.merge(PODS, pod, kube.namespace, body={"metadata": {"finalizers": []}})
 
 
 async def test_a_recreated_job_does_not_adopt_the_attempt_of_the_first(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        await here.delete()
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.delete()
         body = {"metadata": {"annotations": {FORCE_DELETE: "true"}}}
-        await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
-        await eventually(lambda: gone(here))
-        assert await here.rayjobs() == ["digits-a001"]
-        await here.submit()
-        await eventually(lambda: here.rayjob(2))
-        await eventually(lambda: _only(here, "digits-a002"))
+        await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
+        await eventually(lambda: gone(kube))
+        assert await kube.rayjobs() == ["digits-a001"]
+        await kube.submit()
+        await eventually(lambda: kube.rayjob(2))
+        await eventually(lambda: _only(kube, "digits-a002"))
 
 
-async def _only(here: KubeWorld, name: str) -> bool:
-    return await here.rayjobs() == [name]
+async def _only(kube: KubeWorld, name: str) -> bool:
+    return await kube.rayjobs() == [name]
 
 
 @pytest.mark.parametrize("how", ["being deleted, node silent", "node silent", "node gone"])
 async def test_pods_on_silent_and_deleted_nodes_are_removed(api_server: ApiServer, how: str) -> None:
     """Kubernetes itself takes a minute for pods of a deleted node, and five for pods of a silent one."""
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        worker = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
         name, node = worker["metadata"]["name"], worker["spec"]["nodeName"]
         if how.startswith("being deleted"):
-            await here.client.delete(PODS, name, here.namespace, grace=300)  # as the node controller does
-        assert name in [pod["metadata"]["name"] for pod in await here.pods(1)]
+            await kube.client.delete(PODS, name, kube.namespace, grace=300)  # as the node controller does
+        assert name in [pod["metadata"]["name"] for pod in await kube.pods(1)]
         if how.endswith("gone"):
-            await here.client.delete(NODES, node)
+            await kube.client.delete(NODES, node)
         else:
-            await here.set_node(node, ready="Unknown")
+            await kube.set_node(node, ready="Unknown")
 
         async def pod_removed() -> bool:
-            return name not in [pod["metadata"]["name"] for pod in await here.pods(1)]
+            return name not in [pod["metadata"]["name"] for pod in await kube.pods(1)]
 
         async def counted() -> bool:
-            return bool((await here.status())["failures"] == 1)
+            return bool((await kube.status())["failures"] == 1)
 
         await eventually(pod_removed)
         await eventually(counted)
@@ -340,58 +340,58 @@ async def test_pods_on_silent_and_deleted_nodes_are_removed(api_server: ApiServe
 
 async def test_a_pod_of_a_job_on_a_silent_node_is_marked_failed(api_server: ApiServer) -> None:
     """A Job keeps a deleted pod until its phase is final, and creates no replacement before."""
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        worker = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
         name = worker["metadata"]["name"]
         labels = {REPLICATED_JOB: "workers", JOB_INDEX: "0", COMPLETION_INDEX: "0"}
         held = {"metadata": {"labels": labels, "finalizers": ["batch.kubernetes.io/job-tracking"]}}
-        await here.client.merge(PODS, name, here.namespace, body=held)
+        await kube.client.merge(PODS, name, kube.namespace, body=held)
         try:
-            await here.set_node(worker["spec"]["nodeName"], ready="Unknown")
+            await kube.set_node(worker["spec"]["nodeName"], ready="Unknown")
 
             async def failed() -> bool:
-                pod = await here.client.get(PODS, name, here.namespace)
+                pod = await kube.client.get(PODS, name, kube.namespace)
                 return pod["status"]["phase"] == "Failed" and "deletionTimestamp" in pod["metadata"]
 
             await eventually(failed)
         finally:
-            await here.client.merge(PODS, name, here.namespace, body={"metadata": {"finalizers": []}})
+            await kube.client.merge(PODS, name, kube.namespace, body={"metadata": {"finalizers": []}})
 
 
 async def test_pods_of_a_node_in_graceful_shutdown_keep_their_grace_period(api_server: ApiServer) -> None:
     """The kubelet still ends these pods itself, and the program may be committing."""
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        worker = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        worker = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
         name = worker["metadata"]["name"]
-        await here.set_node(worker["spec"]["nodeName"], ready="False", message="node is shutting down")
-        await eventually(lambda: here.has_phase("Draining"))
-        await here.client.delete(PODS, name, here.namespace, grace=300)
-        await here.idle()
-        assert name in [pod["metadata"]["name"] for pod in await here.pods(1)]
+        await kube.set_node(worker["spec"]["nodeName"], ready="False", message="node is shutting down")
+        await eventually(lambda: kube.has_phase("Draining"))
+        await kube.client.delete(PODS, name, kube.namespace, grace=300)
+        await kube.idle()
+        assert name in [pod["metadata"]["name"] for pod in await kube.pods(1)]
 
 
 async def test_pods_of_a_removed_attempt_get_a_short_grace_period(api_server: ApiServer) -> None:
     """Otherwise Ray would hold its node for the pod's whole grace period, which is as long as the cloud's notice."""
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        await here.patch(suspend=True)
-        await all_notified(here, 1)
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.patch(suspend=True)
+        await all_notified(kube, 1)
+        await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                           message="Job entrypoint command failed with exit code 75")  # fmt: skip
-        await eventually(lambda: _no_rayjobs(here))
+        await eventually(lambda: _no_rayjobs(kube))
 
         async def shortened() -> bool:
-            return {pod["metadata"].get("deletionGracePeriodSeconds") for pod in await here.pods(1)} == {SHORT_GRACE}
+            return {pod["metadata"].get("deletionGracePeriodSeconds") for pod in await kube.pods(1)} == {SHORT_GRACE}
 
         await eventually(shortened)
 
 
 async def test_a_deleted_rayjob_is_a_failure_and_the_job_continues(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here)
-        await here.client.delete(RAYJOBS, "digits-a001", here.namespace)
-        await here.collect(1)
-        await eventually(lambda: here.rayjob(2))
-        assert await here.is_on("spot-a", 2) or await here.is_on("spot-b", 2)
+    async with world(api_server) as kube, kube.operator():
+        await running(kube)
+        await kube.client.delete(RAYJOBS, "digits-a001", kube.namespace)
+        await kube.collect(1)
+        await eventually(lambda: kube.rayjob(2))
+        assert await kube.is_on("spot-a", 2) or await kube.is_on("spot-b", 2)

@@ -36,47 +36,47 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return died
 
 
-async def play(here: KubeWorld) -> None:
+async def play(kube: KubeWorld) -> None:
     """Everything except the controller: the user, KubeRay and the program."""
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"), limit=60)
-    here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-    await here.patch(suspend=True)  # A drain …
-    await eventually(lambda: here.has_phase("Draining"), limit=60)
-    await eventually(lambda: _notified(here), limit=60)
-    await here.clock.advance(2 * ACTION_RETRY_INTERVAL)  # No program stops, so the controller notifies again.
-    await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message="exit code 75")
-    await here.patch(suspend=False)
-    await eventually(lambda: _removed(here, "digits-a001"), limit=60)
-    await here.collect(1)
-    await here.run(2)  # … and the next attempt, which succeeds.
-    await eventually(lambda: here.is_on("spot-a", 2), limit=60)
-    await eventually(lambda: here.has_phase("Running"), limit=60)
-    await here.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-    await eventually(lambda: here.has_phase("Succeeded"), limit=60)
-    await eventually(lambda: _removed(here, "digits-a002"), limit=60)
-    await here.collect(2)
-    await eventually(lambda: _outcome_appended(here), limit=60)
-    end = CommitLog(here.bucket.store, "digits").read().end
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"), limit=60)
+    kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
+    await kube.patch(suspend=True)  # A drain …
+    await eventually(lambda: kube.has_phase("Draining"), limit=60)
+    await eventually(lambda: _notified(kube), limit=60)
+    await kube.clock.advance(2 * ACTION_RETRY_INTERVAL)  # No program stops, so the controller notifies again.
+    await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message="exit code 75")
+    await kube.patch(suspend=False)
+    await eventually(lambda: _removed(kube, "digits-a001"), limit=60)
+    await kube.collect(1)
+    await kube.run(2)  # … and the next attempt, which succeeds.
+    await eventually(lambda: kube.is_on("spot-a", 2), limit=60)
+    await eventually(lambda: kube.has_phase("Running"), limit=60)
+    await kube.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+    await eventually(lambda: kube.has_phase("Succeeded"), limit=60)
+    await eventually(lambda: _removed(kube, "digits-a002"), limit=60)
+    await kube.collect(2)
+    await eventually(lambda: _outcome_appended(kube), limit=60)
+    end = CommitLog(kube.bucket.store, "digits").read().end
     assert end is not None
     assert end.outcome == "Succeeded"
-    status = await here.status()
+    status = await kube.status()
     assert status["failures"] == 0
     assert [entry["number"] for entry in status["attempts"]] == [1, 2]
-    await here.delete()
-    await eventually(lambda: _gone(here), limit=60)
+    await kube.delete()
+    await eventually(lambda: _gone(kube), limit=60)
 
 
-async def _notified(here: KubeWorld) -> bool:
-    return all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in await here.pods(1))
+async def _notified(kube: KubeWorld) -> bool:
+    return all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in await kube.pods(1))
 
 
-async def _removed(here: KubeWorld, name: str) -> bool:
-    return name not in await here.rayjobs()
+async def _removed(kube: KubeWorld, name: str) -> bool:
+    return name not in await kube.rayjobs()
 
 
-async def _outcome_appended(here: KubeWorld) -> bool:
-    return (await here.condition("Checkpointing")).get("reason") == "Ended"
+async def _outcome_appended(kube: KubeWorld) -> bool:
+    return (await kube.condition("Checkpointing")).get("reason") == "Ended"
 
 
 ONCE = (Point.BEFORE_FINISH, Point.AFTER_FINISH, Point.BEFORE_RELEASE)
@@ -91,50 +91,50 @@ async def test_another_controller_continues_after_a_crash(
 ) -> None:
     armed = failpoints._armed(f"{point}:crash@{turn}")
     monkeypatch.setattr(failpoints, "_points", armed)
-    async with world(api_server) as here:
-        await here.submit()
-        playing = asyncio.create_task(play(here))
+    async with world(api_server) as kube:
+        await kube.submit()
+        playing = asyncio.create_task(play(kube))
         try:
             died_first = asyncio.create_task(dying.wait())
             try:
-                async with here.operator():
+                async with kube.operator():
                     await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
             except BaseExceptionGroup as group:
                 if not group.subgroup(_Died):
                     raise
             died_first.cancel()
             assert armed[point].hits == turn, f"{point} was reached {armed[point].hits} times"
-            async with here.operator():
+            async with kube.operator():
                 await playing
         finally:
             playing.cancel()
             await asyncio.gather(playing, return_exceptions=True)
 
 
-async def _gone(here: KubeWorld) -> bool:
+async def _gone(kube: KubeWorld) -> bool:
     try:
-        await here.job()
+        await kube.job()
     except NotFound:
         return True
     return False
 
 
-async def play_in_two_clusters(here: KubeWorld, east: KubeWorld) -> None:
+async def play_in_two_clusters(kube: KubeWorld, east: KubeWorld) -> None:
     """The first tier is in another cluster and loses two workers; the job continues in the home cluster."""
     await east.run(1)
-    await eventually(lambda: here.has_phase("Running"), limit=60)
+    await eventually(lambda: kube.has_phase("Running"), limit=60)
     await east.kill_worker(1)
     await east.kill_worker(1)
     await eventually(lambda: _removed(east, "digits-a001"), limit=60)
     await east.collect(1)
-    await here.run(2)
-    await eventually(lambda: here.is_on("on-demand", 2), limit=60)
-    await eventually(lambda: here.has_phase("Running"), limit=60)
+    await kube.run(2)
+    await eventually(lambda: kube.is_on("on-demand", 2), limit=60)
+    await eventually(lambda: kube.has_phase("Running"), limit=60)
     assert await east.rayjobs() == []
-    assert await here.rayjobs() == ["digits-a002"]
+    assert await kube.rayjobs() == ["digits-a002"]
     for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES):
         assert [page.items async for page in east.client.pages(kind, east.namespace)] == [[]]
-    assert (await here.status())["failures"] == 2
+    assert (await kube.status())["failures"] == 2
 
 
 @pytest.mark.parametrize(
@@ -149,22 +149,22 @@ async def test_another_controller_continues_after_a_crash_between_two_clusters(
 ) -> None:
     armed = failpoints._armed(f"{point}:crash@1")
     monkeypatch.setattr(failpoints, "_points", armed)
-    async with world(api_server) as here, second_cluster(second_server, here) as east:
-        capacity = await here.capacity("spot-east", cluster="east")
-        names_ = {"spot-east": capacity, "on-demand": f"{here.namespace}-on-demand"}
-        await here.submit(tiers=[{"name": name, "capacityTier": of, "maxFailures": 1} for name, of in names_.items()])
-        playing = asyncio.create_task(play_in_two_clusters(here, east))
+    async with world(api_server) as kube, second_cluster(second_server, kube) as east:
+        capacity = await kube.capacity("spot-east", cluster="east")
+        names_ = {"spot-east": capacity, "on-demand": f"{kube.namespace}-on-demand"}
+        await kube.submit(tiers=[{"name": name, "capacityTier": of, "maxFailures": 1} for name, of in names_.items()])
+        playing = asyncio.create_task(play_in_two_clusters(kube, east))
         try:
             died_first = asyncio.create_task(dying.wait())
             try:
-                async with here.operator(sources={"east": east.source}):
+                async with kube.operator(sources={"east": east.source}):
                     await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
             except BaseExceptionGroup as group:
                 if not group.subgroup(_Died):
                     raise
             died_first.cancel()
             assert armed[point].hits == 1
-            async with here.operator(sources={"east": east.source}):
+            async with kube.operator(sources={"east": east.source}):
                 await playing
         finally:
             playing.cancel()

@@ -18,99 +18,99 @@ from tests.kube.world import KubeWorld, eventually, install_kinds, world
 
 
 async def test_nothing_is_written_when_nothing_changes(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator() as runtime:
-        version = await _idle_version(here)
+    async with world(api_server) as kube, kube.operator() as runtime:
+        version = await _idle_version(kube)
         for _ in range(20):
-            await here.pass_time(10)
-            await _reconciled(here, runtime)
-        assert await _version(here) == version
-        await here.pass_time(500)  # The cost is written from time to time.
-        assert float((await here.status())["cost"]["spent"]) >= 0.25
+            await kube.pass_time(10)
+            await _reconciled(kube, runtime)
+        assert await _version(kube) == version
+        await kube.pass_time(500)  # The cost is written from time to time.
+        assert float((await kube.status())["cost"]["spent"]) >= 0.25
 
 
-async def _idle_version(here: KubeWorld) -> str:
+async def _idle_version(kube: KubeWorld) -> str:
     """Run a job until it has committed and its status is complete. Returns its resourceVersion."""
-    await here.submit()
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"))
-    here.bucket.commit(here.namespace, "digits", attempt=1, step=10)
-    await here.clock.advance(30)
-    await eventually(lambda: _progress(here, "10/100"))
-    await here.idle()
-    return await _version(here)
+    await kube.submit()
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
+    kube.bucket.commit(kube.namespace, "digits", attempt=1, step=10)
+    await kube.clock.advance(30)
+    await eventually(lambda: _progress(kube, "10/100"))
+    await kube.idle()
+    return await _version(kube)
 
 
-async def _reconciled(here: KubeWorld, runtime: LeaderRuntime) -> None:
-    runtime.queue.add((here.namespace, "digits"))
-    await here.idle()
+async def _reconciled(kube: KubeWorld, runtime: LeaderRuntime) -> None:
+    runtime.queue.add((kube.namespace, "digits"))
+    await kube.idle()
 
 
-async def _version(here: KubeWorld) -> str:
-    return str((await here.job())["metadata"]["resourceVersion"])
+async def _version(kube: KubeWorld) -> str:
+    return str((await kube.job())["metadata"]["resourceVersion"])
 
 
-async def _progress(here: KubeWorld, text: str) -> bool:
-    return ((await here.status()).get("progress") or {}).get("text") == text
+async def _progress(kube: KubeWorld, text: str) -> bool:
+    return ((await kube.status()).get("progress") or {}).get("text") == text
 
 
 async def test_status_writes_survive_conflicts_with_another_writer(api_server: ApiServer) -> None:
     """The user changes labels of the job all the time, so the first status write always conflicts."""
-    async with world(api_server) as here, here.operator():
+    async with world(api_server) as kube, kube.operator():
 
         async def change_labels() -> None:
             for index in range(200):
                 body = {"metadata": {"labels": {"touched": str(index)}}}
-                await here.client.merge(TIEREDJOBS, "digits", here.namespace, body=body)
+                await kube.client.merge(TIEREDJOBS, "digits", kube.namespace, body=body)
 
-        await here.submit()
+        await kube.submit()
         labelling = asyncio.create_task(change_labels())
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
         await labelling
-        assert await here.rayjobs() == ["digits-a001"]
+        assert await kube.rayjobs() == ["digits-a001"]
 
 
 async def test_the_caches_relist_after_a_compaction(api_server: ApiServer) -> None:
-    async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
-        await here.submit()
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+    async with world(api_server) as kube, _Through(api_server) as (proxy, client), kube.operator(client=client):
+        await kube.submit()
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
         await proxy.cut()  # The controller does not observe the following changes.
-        await here.kill_worker(1)
+        await kube.kill_worker(1)
         for index in range(20):
-            await here.client.merge(
-                TIEREDJOBS, "digits", here.namespace, body={"metadata": {"labels": {"a": f"{index}"}}}
+            await kube.client.merge(
+                TIEREDJOBS, "digits", kube.namespace, body={"metadata": {"labels": {"a": f"{index}"}}}
             )
         api_server.compact()
         api_server.stop()
         api_server.start()  # The watch cache of the new process starts after the compacted revision.
         proxy.mend()
-        await eventually(lambda: _failures(here, 1), limit=60)
-        assert await here.rayjobs() == ["digits-a001"]
+        await eventually(lambda: _failures(kube, 1), limit=60)
+        assert await kube.rayjobs() == ["digits-a001"]
 
 
-async def _failures(here: KubeWorld, number: int) -> bool:
-    return (await here.status()).get("failures") == number
+async def _failures(kube: KubeWorld, number: int) -> bool:
+    return (await kube.status()).get("failures") == number
 
 
 async def test_a_fallback_survives_a_restart_of_the_api_server(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        await here.kill_worker(1)
-        await here.kill_worker(1)
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        await kube.kill_worker(1)
+        await kube.kill_worker(1)
         api_server.stop()
         await asyncio.sleep(0.2)
         api_server.start()
-        await eventually(lambda: here.has_phase("Draining"), limit=60)
-        await here.collect(1)
-        await eventually(lambda: here.is_on("spot-b", 2), limit=60)
-        await eventually(lambda: here.rayjob(2))
+        await eventually(lambda: kube.has_phase("Draining"), limit=60)
+        await kube.collect(1)
+        await eventually(lambda: kube.is_on("spot-b", 2), limit=60)
+        await eventually(lambda: kube.rayjob(2))
 
 
 async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
-    async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
+    async with world(api_server) as kube, _Through(api_server) as (proxy, client), kube.operator(client=client):
 
         async def cut() -> None:
             for _ in range(30):
@@ -119,38 +119,38 @@ async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
                 proxy.mend()
 
         cutting = asyncio.create_task(cut())
-        await here.submit()
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"), limit=60)
-        await here.kill_worker(1)
-        await here.kill_worker(1)
-        await eventually(lambda: here.has_phase("Draining"), limit=60)
+        await kube.submit()
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"), limit=60)
+        await kube.kill_worker(1)
+        await kube.kill_worker(1)
+        await eventually(lambda: kube.has_phase("Draining"), limit=60)
         await cutting
-        await here.collect(1)
-        await eventually(lambda: here.is_on("spot-b", 2), limit=60)
-        status = await here.status()
+        await kube.collect(1)
+        await eventually(lambda: kube.is_on("spot-b", 2), limit=60)
+        status = await kube.status()
         assert status["failures"] == 2
         assert status["attempts"][0]["number"] == 1
 
 
 async def test_responses_429_and_500_are_retried(api_server: ApiServer) -> None:
-    async with world(api_server) as here, _Through(api_server) as (proxy, client), here.operator(client=client):
+    async with world(api_server) as kube, _Through(api_server) as (proxy, client), kube.operator(client=client):
         proxy.storm = [429, 500, 429, 503, 500]
-        await here.submit()
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"), limit=60)
+        await kube.submit()
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"), limit=60)
         assert proxy.storm == [] or len(proxy.storm) < 5
-        assert await here.rayjobs() == ["digits-a001"]
+        assert await kube.rayjobs() == ["digits-a001"]
 
 
 async def test_a_start_without_the_crds(api_server: ApiServer) -> None:
-    async with world(api_server) as here, _Through(api_server) as (proxy, client):
+    async with world(api_server) as kube, _Through(api_server) as (proxy, client):
         proxy.hide = "/apis/spotladder.io"
-        async with here.operator(client=client) as runtime:
+        async with kube.operator(client=client) as runtime:
             assert "spotladder-crds" in runtime.health.cause
             proxy.hide = ""
-            await here.submit()
-            await eventually(lambda: here.rayjob(1))
+            await kube.submit()
+            await eventually(lambda: kube.rayjob(1))
             assert runtime.health.cause == ""
 
 
@@ -158,23 +158,23 @@ async def test_an_upgrade_of_the_crds_during_a_job(api_server: ApiServer) -> Non
     """Helm does not upgrade CRDs with the controller, which therefore writes into an older schema for some time."""
     released = sorted((ROOT / "tests" / "api" / "released" / "0.1.0").glob("*.yaml"))
     assert released
-    async with world(api_server) as here:
+    async with world(api_server) as kube:
         try:
             await install_kinds(api_server, released)
-            async with here.operator() as runtime:
-                version = await _idle_version(here)
-                await _reconciled(here, runtime)
-                assert await _version(here) == version, "the controller rewrites fields that the schema drops"
-                await here.kill_worker(1)
-                await eventually(lambda: _failures(here, 1))
+            async with kube.operator() as runtime:
+                version = await _idle_version(kube)
+                await _reconciled(kube, runtime)
+                assert await _version(kube) == version, "the controller rewrites fields that the schema drops"
+                await kube.kill_worker(1)
+                await eventually(lambda: _failures(kube, 1))
                 await install_kinds(api_server)
-                await here.kill_worker(1)
-                await here.collect(1)
-                await eventually(lambda: here.is_on("spot-b", 2))
-                await here.run(2)
-                await eventually(lambda: here.has_phase("Running"))
-                assert (await here.status())["failures"] == 2
-                assert await here.rayjobs() == ["digits-a002"]
+                await kube.kill_worker(1)
+                await kube.collect(1)
+                await eventually(lambda: kube.is_on("spot-b", 2))
+                await kube.run(2)
+                await eventually(lambda: kube.has_phase("Running"))
+                assert (await kube.status())["failures"] == 2
+                assert await kube.rayjobs() == ["digits-a002"]
         finally:
             await install_kinds(api_server)
 
@@ -182,19 +182,19 @@ async def test_an_upgrade_of_the_crds_during_a_job(api_server: ApiServer) -> Non
 async def test_a_job_continues_after_a_restore_of_etcd(api_server: ApiServer) -> None:
     """The persisted revision is higher than those of the server, as after a restore from a backup or a move to a new
     cluster."""
-    async with world(api_server) as here:
-        async with here.operator():
-            await here.submit()
-            await here.run(1)
-            await eventually(lambda: here.has_phase("Running"))
-        before = codec.load_state((await here.status())["state"])
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await kube.submit()
+            await kube.run(1)
+            await eventually(lambda: kube.has_phase("Running"))
+        before = codec.load_state((await kube.status())["state"])
         state = codec.pack(replace(before, revision=int(f"9{before.revision}")))
-        await here.client.merge(
-            TIEREDJOBS, "digits", here.namespace, body={"status": {"state": state}}, subresource="status"
+        await kube.client.merge(
+            TIEREDJOBS, "digits", kube.namespace, body={"status": {"state": state}}, subresource="status"
         )
-        async with here.operator():
-            await here.kill_worker(1)
-            await eventually(lambda: _failures(here, 1))
+        async with kube.operator():
+            await kube.kill_worker(1)
+            await eventually(lambda: _failures(kube, 1))
 
 
 class _Through:

@@ -26,67 +26,67 @@ def variables(found: dict[str, Any]) -> dict[str, str]:
     return {entry["name"]: entry.get("value", "") for entry in inner["spec"]["containers"][0]["env"]}
 
 
-async def training(here: KubeWorld, **spec: Any) -> None:
+async def training(kube: KubeWorld, **spec: Any) -> None:
     """Attempt 1 trains, with a library that can hold a standby attempt and continue without workers."""
-    await here.submit(overlap={"maxDuration": "20m"}, workload=workload(), **spec)
-    await jobset.run(here, 1)
-    await eventually(lambda: here.has_phase("Running"))
-    log_of(here).start(1, "spot-a", stands_by=True, hands_over=True)
-    await eventually(lambda: reads_the_log(here))
+    await kube.submit(overlap={"maxDuration": "20m"}, workload=workload(), **spec)
+    await jobset.run(kube, 1)
+    await eventually(lambda: kube.has_phase("Running"))
+    log_of(kube).start(1, "spot-a", stands_by=True, hands_over=True)
+    await eventually(lambda: reads_the_log(kube))
 
 
-async def takes_over(here: KubeWorld) -> None:
+async def takes_over(kube: KubeWorld) -> None:
     """Attempt 2 is ready: attempt 1 commits and stops, then the program of attempt 2 starts."""
-    assert variables(await jobset.jobset(here, 2))[Variable.STANDBY] == "true"
-    assert Variable.STANDBY not in variables(await jobset.jobset(here, 1))
-    await jobset.run(here, 2)
-    await here.pass_time(30)
-    assert await here.has_phase("Running"), "the program of attempt 2 is not held yet"
-    assert notices_are_empty(await notices(here, 1))
-    await release_first(here)
-    assert notices_are_empty(await notices(here, 2)), "it waits until attempt 1 has ended"
-    await jobset.stop(here, 1)
-    await eventually(lambda: here.is_on("spot-a", 2))
-    await eventually(lambda: here.has_phase("Running"))
+    assert variables(await jobset.jobset(kube, 2))[Variable.STANDBY] == "true"
+    assert Variable.STANDBY not in variables(await jobset.jobset(kube, 1))
+    await jobset.run(kube, 2)
+    await kube.pass_time(30)
+    assert await kube.has_phase("Running"), "the program of attempt 2 is not held yet"
+    assert notices_are_empty(await notices(kube, 1))
+    await release_first(kube)
+    assert notices_are_empty(await notices(kube, 2)), "it waits until attempt 1 has ended"
+    await jobset.stop(kube, 1)
+    await eventually(lambda: kube.is_on("spot-a", 2))
+    await eventually(lambda: kube.has_phase("Running"))
 
     async def let_go() -> bool:
-        return all(NoticeKind.TAKE_OVER in text for text in await notices(here, 2))
+        return all(NoticeKind.TAKE_OVER in text for text in await notices(kube, 2))
 
     await eventually(let_go)
 
     async def alone() -> bool:
-        pages = here.client.pages(JOBSETS, here.namespace)
+        pages = kube.client.pages(JOBSETS, kube.namespace)
         found = [item["metadata"] async for page in pages for item in page.items]
         return [item["name"] for item in found if "deletionTimestamp" not in item] == [names.attempt_name("digits", 2)]
 
     await eventually(alone)
-    assert {"StandbyStarted", "Relieved"} <= set(await here.events())
-    assert float((await here.status())["cost"]["overlap"]) > 0
+    assert {"StandbyStarted", "Relieved"} <= set(await kube.events())
+    assert float((await kube.status())["cost"]["overlap"]) > 0
 
 
 async def test_a_changed_image_starts_the_next_jobset_beside_the_running_one(api_server: ApiServer) -> None:
-    async with jobset.jobset_installed(api_server), world(api_server) as here, here.operator():
-        await training(here)
-        await here.patch(workload=workload("example.org/train:2"))
-        await eventually(lambda: jobset.jobset(here, 2))
-        found = await standby_of(here)
+    async with jobset.jobset_installed(api_server), world(api_server) as kube, kube.operator():
+        await training(kube)
+        await kube.patch(workload=workload("example.org/train:2"))
+        await eventually(lambda: jobset.jobset(kube, 2))
+        found = await standby_of(kube)
         assert (found["number"], found["tier"], found["reason"]) == (2, "spot-a", "SpecUpdated")
-        await takes_over(here)
-        status = await here.status()
+        await takes_over(kube)
+        status = await kube.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "SpecUpdated")
 
 
 async def test_the_next_jobset_boots_during_a_notice_because_no_pod_can_be_replaced_early(
     api_server: ApiServer,
 ) -> None:
-    async with jobset.jobset_installed(api_server), world(api_server, tiers=()) as here, here.operator():
-        pool = await here.capacity("spot-a", notice="120s")
-        await training(here, tiers=[{"name": "spot-a", "capacityTier": pool, "maxFailures": 3}])
-        await here.announce(1)
-        await eventually(lambda: jobset.jobset(here, 2))
-        found = await standby_of(here)
+    async with jobset.jobset_installed(api_server), world(api_server, tiers=()) as kube, kube.operator():
+        pool = await kube.capacity("spot-a", notice="120s")
+        await training(kube, tiers=[{"name": "spot-a", "capacityTier": pool, "maxFailures": 3}])
+        await kube.announce(1)
+        await eventually(lambda: jobset.jobset(kube, 2))
+        found = await standby_of(kube)
         assert (found["number"], found["tier"], found["reason"]) == (2, "spot-a", "EvictionNotice")
-        await takes_over(here)
-        status = await here.status()
+        await takes_over(kube)
+        status = await kube.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
-        assert "Replacing" not in await here.events()
+        assert "Replacing" not in await kube.events()

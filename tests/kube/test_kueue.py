@@ -46,8 +46,8 @@ async def kueue(client: Client) -> AsyncIterator[None]:
             await client.delete(CRDS, f"{kind.plural}.{kind.group}")
 
 
-def body_of(here: KubeWorld, kind: APIResource, name: str, **more: Any) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": here.namespace, **more.pop("metadata", {})}
+def body_of(kube: KubeWorld, kind: APIResource, name: str, **more: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": kube.namespace, **more.pop("metadata", {})}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **more}
 
 
@@ -55,100 +55,100 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-async def suspend(here: KubeWorld, attempt: int, *, suspended: bool) -> None:
-    name = (await here.rayjob(attempt))["metadata"]["name"]
-    await here.client.merge(RAYJOBS, name, here.namespace, body={"spec": {"suspend": suspended}})
+async def suspend(kube: KubeWorld, attempt: int, *, suspended: bool) -> None:
+    name = (await kube.rayjob(attempt))["metadata"]["name"]
+    await kube.client.merge(RAYJOBS, name, kube.namespace, body={"spec": {"suspend": suspended}})
 
 
-async def workload(here: KubeWorld, attempt: int, *conditions: dict[str, Any]) -> None:
+async def workload(kube: KubeWorld, attempt: int, *conditions: dict[str, Any]) -> None:
     """Create or update Kueue's Workload of the attempt with these conditions."""
-    rayjob = (await here.rayjob(attempt))["metadata"]
+    rayjob = (await kube.rayjob(attempt))["metadata"]
     owner = {
         "apiVersion": RAYJOBS.api_version, "kind": RAYJOBS.kind, "name": rayjob["name"], "uid": rayjob["uid"],
         "controller": True,
     }  # fmt: skip
     name = f"rayjob-{rayjob['name']}-1f2e3"
     metadata, spec = {"ownerReferences": [owner]}, {"queueName": "team"}
-    await here.client.apply(WORKLOADS, body_of(here, WORKLOADS, name, metadata=metadata, spec=spec))
+    await kube.client.apply(WORKLOADS, body_of(kube, WORKLOADS, name, metadata=metadata, spec=spec))
     status = {"status": {"conditions": list(conditions)}}
-    await here.client.merge(WORKLOADS, name, here.namespace, body=status, subresource="status")
+    await kube.client.merge(WORKLOADS, name, kube.namespace, body=status, subresource="status")
 
 
 async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: ApiServer) -> None:
-    async with world(api_server) as here, kueue(here.client), here.operator():
-        tier = {"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "maxFailures": 1, "queue": "team"}
-        await here.submit(tiers=[tier])
+    async with world(api_server) as kube, kueue(kube.client), kube.operator():
+        tier = {"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "maxFailures": 1, "queue": "team"}
+        await kube.submit(tiers=[tier])
 
         async def has_reason(kind: str, reason: str, text: str = "") -> bool:
-            found = await here.condition(kind)
+            found = await kube.condition(kind)
             return found.get("reason") == reason and text in found.get("message", "")
 
         await eventually(lambda: has_reason("Degraded", "ReferencesMissing", "lacks LocalQueue team: create it there"))
-        assert await here.rayjobs() == []
-        await here.client.apply(LOCAL_QUEUES, body_of(here, LOCAL_QUEUES, "team", spec={"clusterQueue": "all"}))
-        await here.pass_time(60)
-        made = (await eventually(lambda: here.rayjob(1)))["metadata"]
+        assert await kube.rayjobs() == []
+        await kube.client.apply(LOCAL_QUEUES, body_of(kube, LOCAL_QUEUES, "team", spec={"clusterQueue": "all"}))
+        await kube.pass_time(60)
+        made = (await eventually(lambda: kube.rayjob(1)))["metadata"]
         assert made["labels"][QUEUE] == "team"
 
-        await suspend(here, 1, suspended=True)
-        await here.report(1, jobDeploymentStatus="Suspended")
-        await workload(here, 1, condition("QuotaReserved", "False", "Pending", NO_ROOM))
+        await suspend(kube, 1, suspended=True)
+        await kube.report(1, jobDeploymentStatus="Suspended")
+        await workload(kube, 1, condition("QuotaReserved", "False", "Pending", NO_ROOM))
         await eventually(
             lambda: has_reason("Provisioned", "WaitingForQuota", f"Kueue holds the attempt in queue team: {NO_ROOM}")
         )
-        assert (await here.condition("Degraded"))["status"] == "False"
-        await here.pass_time(7200)
-        status = await here.status()
+        assert (await kube.condition("Degraded"))["status"] == "False"
+        await kube.pass_time(7200)
+        status = await kube.status()
         assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
 
-        await workload(here, 1, condition("QuotaReserved", "False", "Inadmissible", "LocalQueue team doesn't exist"))
+        await workload(kube, 1, condition("QuotaReserved", "False", "Inadmissible", "LocalQueue team doesn't exist"))
         await eventually(lambda: has_reason("Degraded", "Inadmissible", "LocalQueue team doesn't exist"))
 
         admitted = [condition(kind, "True", kind) for kind in ("QuotaReserved", "Admitted")]
-        await suspend(here, 1, suspended=False)
-        await workload(here, 1, *admitted)
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await suspend(kube, 1, suspended=False)
+        await workload(kube, 1, *admitted)
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
 
-        await workload(here, 1, *admitted, condition("Evicted", "True", "Preempted", "Preempted to accommodate job 7"))
+        await workload(kube, 1, *admitted, condition("Evicted", "True", "Preempted", "Preempted to accommodate job 7"))
         await eventually(lambda: has_reason("Evicted", "Preempted"))
-        await here.collect(1)
-        await eventually(lambda: here.is_on("spot-a", 2))
-        status = await here.status()
+        await kube.collect(1)
+        await eventually(lambda: kube.is_on("spot-a", 2))
+        status = await kube.status()
         assert (status["failures"], status["tiers"][0]["failures"]) == (1, 1)
         (ended,) = status["attempts"]
         assert (ended["reason"], ended["failures"]) == ("Preempted", 1)
-        again = (await eventually(lambda: here.rayjob(2)))["metadata"]
+        again = (await eventually(lambda: kube.rayjob(2)))["metadata"]
         assert again["labels"][QUEUE] == "team"
-        assert "Preempted" in await here.events()
-        await here.run(2)
-        await here.succeed(2)
+        assert "Preempted" in await kube.events()
+        await kube.run(2)
+        await kube.succeed(2)
 
 
 async def test_a_suspended_attempt_without_a_queue_label_is_not_lost(api_server: ApiServer) -> None:
     """Kueue has `manageJobsWithoutQueueName`, and the controller may not read Workloads."""
-    async with world(api_server) as here, here.operator():
-        await here.submit(tiers=[{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a"}])
-        await eventually(lambda: here.rayjob(1))
-        await suspend(here, 1, suspended=True)
-        await here.report(1, jobDeploymentStatus="Suspended")
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit(tiers=[{"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a"}])
+        await eventually(lambda: kube.rayjob(1))
+        await suspend(kube, 1, suspended=True)
+        await kube.report(1, jobDeploymentStatus="Suspended")
 
         async def waits() -> bool:
-            return (await here.condition("Provisioned")).get("reason") == "WaitingForQuota"
+            return (await kube.condition("Provisioned")).get("reason") == "WaitingForQuota"
 
         await eventually(waits)
-        await here.pass_time(7200)
-        status = await here.status()
+        await kube.pass_time(7200)
+        status = await kube.status()
         assert (status["phase"], status["attempt"], status["failures"]) == ("Pending", 1, 0)
 
 
 async def test_a_queue_without_kueue_holds_the_attempt_back(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit(tiers=[{"name": "spot-a", "capacityTier": f"{here.namespace}-spot-a", "queue": "team"}])
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit(tiers=[{"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "queue": "team"}])
 
         async def reported() -> bool:
-            found = await here.condition("Degraded")
+            found = await kube.condition("Degraded")
             return "install Kueue, or remove the queue" in found.get("message", "")
 
         await eventually(reported)
-        assert await here.rayjobs() == []
+        assert await kube.rayjobs() == []

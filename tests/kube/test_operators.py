@@ -22,30 +22,30 @@ WEBHOOKS = APIResource(
 )
 
 
-async def reason(here: KubeWorld, kind: str, wanted: str) -> bool:
-    return (await here.condition(kind)).get("reason") == wanted
+async def reason(kube: KubeWorld, kind: str, wanted: str) -> bool:
+    return (await kube.condition(kind)).get("reason") == wanted
 
 
 async def test_a_silent_kuberay_exhausts_no_tier(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        await eventually(lambda: here.rayjob(1))
-        await here.pass_time(SILENCE + 1)
-        await eventually(lambda: reason(here, "Degraded", "OperatorSilent"))
-        assert "KubeRay does not act: RayJob digits-a001 has no status" in (await here.condition("Degraded"))["message"]
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        await eventually(lambda: kube.rayjob(1))
+        await kube.pass_time(SILENCE + 1)
+        await eventually(lambda: reason(kube, "Degraded", "OperatorSilent"))
+        assert "KubeRay does not act: RayJob digits-a001 has no status" in (await kube.condition("Degraded"))["message"]
         for _ in range(4):
-            await here.pass_time(900)  # The provisionTimeout is 600 s.
-        status = await here.status()
+            await kube.pass_time(900)  # The provisionTimeout is 600 s.
+        status = await kube.status()
         assert (status["tier"], status["attempt"], status["failures"]) == ("spot-a", 1, 0)
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        await eventually(lambda: reason(here, "Degraded", "AsExpected"))
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        await eventually(lambda: reason(kube, "Degraded", "AsExpected"))
 
 
 @asynccontextmanager
-async def webhook_without_server(here: KubeWorld) -> AsyncIterator[None]:
+async def webhook_without_server(kube: KubeWorld) -> AsyncIterator[None]:
     """A validating webhook for RayJobs whose server is down, like JobSet's while its controller is down."""
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": here.namespace}}
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": kube.namespace}}
     webhook = {
         "name": "vrayjob.example.com",
         "clientConfig": {"url": "https://127.0.0.1:1/validate"},
@@ -54,131 +54,131 @@ async def webhook_without_server(here: KubeWorld) -> AsyncIterator[None]:
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
-    body = {"apiVersion": WEBHOOKS.api_version, "kind": WEBHOOKS.kind, "metadata": {"name": here.namespace}}
-    await here.client.create(WEBHOOKS, {**body, "webhooks": [webhook]})
+    body = {"apiVersion": WEBHOOKS.api_version, "kind": WEBHOOKS.kind, "metadata": {"name": kube.namespace}}
+    await kube.client.create(WEBHOOKS, {**body, "webhooks": [webhook]})
     try:
         yield
     finally:
-        await here.client.delete(WEBHOOKS, here.namespace)
+        await kube.client.delete(WEBHOOKS, kube.namespace)
 
 
 async def test_a_webhook_that_does_not_respond_exhausts_no_tier(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        async with webhook_without_server(here):
-            async with here.operator():
-                await here.submit()
-                await eventually(lambda: reason(here, "Degraded", "OperatorSilent"))
-                message = (await here.condition("Degraded"))["message"]
-                assert message.startswith(f"RayJob {here.namespace}/digits-a001 cannot be created: ")
+    async with world(api_server) as kube:
+        async with webhook_without_server(kube):
+            async with kube.operator():
+                await kube.submit()
+                await eventually(lambda: reason(kube, "Degraded", "OperatorSilent"))
+                message = (await kube.condition("Degraded"))["message"]
+                assert message.startswith(f"RayJob {kube.namespace}/digits-a001 cannot be created: ")
                 assert 'failed calling webhook "vrayjob.example.com"' in message
                 for _ in range(3):
-                    await here.pass_time(900)  # The provisionTimeout is 600 s.
-                assert await here.is_on("spot-a", 1)
-            await here.clock.advance(900)
-            async with here.operator():  # a new controller without kept data
-                await here.pass_time(900)
-                await here.pass_time(1)
-                status = await here.status()
+                    await kube.pass_time(900)  # The provisionTimeout is 600 s.
+                assert await kube.is_on("spot-a", 1)
+            await kube.clock.advance(900)
+            async with kube.operator():  # a new controller without kept data
+                await kube.pass_time(900)
+                await kube.pass_time(1)
+                status = await kube.status()
                 assert (status["tier"], status["attempt"], status["failures"]) == ("spot-a", 1, 0)
-                assert (await here.condition("Degraded"))["reason"] == "OperatorSilent"
-        async with here.operator():
-            await here.run(1)
-            await eventually(lambda: here.has_phase("Running"))
-            await eventually(lambda: reason(here, "Degraded", "AsExpected"))
+                assert (await kube.condition("Degraded"))["reason"] == "OperatorSilent"
+        async with kube.operator():
+            await kube.run(1)
+            await eventually(lambda: kube.has_phase("Running"))
+            await eventually(lambda: reason(kube, "Degraded", "AsExpected"))
 
 
 async def test_a_silent_scheduler_exhausts_no_tier(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        await eventually(lambda: here.rayjob(1))
-        await here.report(1, jobDeploymentStatus="Initializing")
-        await here.pod(1, "head", 0)
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        await eventually(lambda: kube.rayjob(1))
+        await kube.report(1, jobDeploymentStatus="Initializing")
+        await kube.pod(1, "head", 0)
         for index in range(2):
-            pod = await here.pod(1, "worker", index, run=False)
-            await here.set_pod(pod, conditions=[])
-        await here.pass_time(SILENCE + 1)
-        await eventually(lambda: reason(here, "Degraded", "OperatorSilent"))
-        assert "the scheduler does not act" in (await here.condition("Degraded"))["message"]
+            pod = await kube.pod(1, "worker", index, run=False)
+            await kube.set_pod(pod, conditions=[])
+        await kube.pass_time(SILENCE + 1)
+        await eventually(lambda: reason(kube, "Degraded", "OperatorSilent"))
+        assert "the scheduler does not act" in (await kube.condition("Degraded"))["message"]
         for _ in range(4):
-            await here.pass_time(900)
-        assert await here.is_on("spot-a", 1)
+            await kube.pass_time(900)
+        assert await kube.is_on("spot-a", 1)
 
 
 async def test_the_drain_of_a_node_ends_the_attempt_after_a_commit_without_a_failure(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=("on-demand",)) as here, here.operator():
-        tier = {"name": "on-demand", "capacityTier": f"{here.namespace}-on-demand", "maxFailures": 0}
-        await here.submit(tiers=[tier])
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        budget = await here.client.get(DISRUPTION_BUDGETS, "digits-a001", here.namespace)
+    async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
+        tier = {"name": "on-demand", "capacityTier": f"{kube.namespace}-on-demand", "maxFailures": 0}
+        await kube.submit(tiers=[tier])
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        budget = await kube.client.get(DISRUPTION_BUDGETS, "digits-a001", kube.namespace)
         assert budget["spec"]["minAvailable"] == 3, "the disruption budget must cover every pod"
-        isolated = (await here.client.get(NETWORK_POLICIES, "digits-a001", here.namespace))["spec"]["podSelector"]
-        labels = [pod["metadata"]["labels"] for pod in await here.pods(1)]
+        isolated = (await kube.client.get(NETWORK_POLICIES, "digits-a001", kube.namespace))["spec"]["podSelector"]
+        labels = [pod["metadata"]["labels"] for pod in await kube.pods(1)]
         assert all(isolated["matchLabels"].items() <= own.items() for own in labels), "the policy covers every pod"
-        head = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
+        head = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
         node = head["spec"]["nodeName"]
-        await here.client.merge(NODES, node, body={"spec": {"unschedulable": True}})
-        await eventually(lambda: here.has_phase("Draining"))
-        running = await here.condition("Running")
+        await kube.client.merge(NODES, node, body={"spec": {"unschedulable": True}})
+        await eventually(lambda: kube.has_phase("Draining"))
+        running = await kube.condition("Running")
         assert running["reason"] == "Maintenance"
         assert f"node {node} is cordoned or drained: the job commits and moves off it" in running["message"]
         message = "Job entrypoint command failed with exit code 75"
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=message)
-        await here.collect(1)
-        await eventually(lambda: here.is_on("on-demand", 2))
-        assert (await here.status())["failures"] == 0
-        assert "Maintenance" in await here.events()
+        await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=message)
+        await kube.collect(1)
+        await eventually(lambda: kube.is_on("on-demand", 2))
+        assert (await kube.status())["failures"] == 0
+        assert "Maintenance" in await kube.events()
 
 
 async def test_a_worker_on_a_cordoned_node_is_replaced_inside_the_attempt(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=("on-demand",)) as here, here.operator():
-        tier = {"name": "on-demand", "capacityTier": f"{here.namespace}-on-demand", "maxFailures": 0}
-        await here.submit(tiers=[tier])
-        await here.run(1)
-        await here.raycluster(1)
-        await eventually(lambda: here.has_phase("Running"))
-        CommitLog(here.bucket.store, "digits", namespace=here.namespace).start(1, "", hands_over=True)
-        going = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
-        await here.client.merge(NODES, going["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
+    async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
+        tier = {"name": "on-demand", "capacityTier": f"{kube.namespace}-on-demand", "maxFailures": 0}
+        await kube.submit(tiers=[tier])
+        await kube.run(1)
+        await kube.raycluster(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        CommitLog(kube.bucket.store, "digits", namespace=kube.namespace).start(1, "", hands_over=True)
+        going = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "worker")
+        await kube.client.merge(NODES, going["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
 
         async def asked() -> bool:
-            return bool((await here.worker_group(1))["replicas"] == WORKERS + 1)
+            return bool((await kube.worker_group(1))["replicas"] == WORKERS + 1)
 
         await eventually(asked)
-        await here.pass_time(120)
-        assert await here.has_phase("Running"), "it waits for the replacement longer than for a commit"
-        await here.pod(1, "worker", WORKERS)
+        await kube.pass_time(120)
+        assert await kube.has_phase("Running"), "it waits for the replacement longer than for a commit"
+        await kube.pod(1, "worker", WORKERS)
 
         name = going["metadata"]["name"]
 
         async def named() -> bool:
-            await here.pass_time(1)
-            group = await here.worker_group(1)
+            await kube.pass_time(1)
+            group = await kube.worker_group(1)
             return bool(group["replicas"] == WORKERS and group["scaleStrategy"]["workersToDelete"] == [name])
 
         await eventually(named)
-        await here.client.delete(PODS, name, here.namespace, grace=0)  # as KubeRay does
-        await eventually(lambda: reason(here, "Running", "HandedOver"))
-        status = await here.status()
+        await kube.client.delete(PODS, name, kube.namespace, grace=0)  # as KubeRay does
+        await eventually(lambda: reason(kube, "Running", "HandedOver"))
+        status = await kube.status()
         assert (status["attempt"], status["failures"], status["phase"]) == (1, 0, "Running")
-        assert {"Replacing", "HandedOver", "Maintenance"} <= set(await here.events())
+        assert {"Replacing", "HandedOver", "Maintenance"} <= set(await kube.events())
 
 
 async def test_a_deleted_raycluster_is_one_failure(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        rayjob = await eventually(lambda: here.rayjob(1))
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        rayjob = await eventually(lambda: kube.rayjob(1))
         labels = rayjob["metadata"]["labels"]
-        metadata = {"name": "digits-a001-x", "namespace": here.namespace, "labels": labels}
+        metadata = {"name": "digits-a001-x", "namespace": kube.namespace, "labels": labels}
         spec = rayjob["spec"]["rayClusterSpec"]
         body = {"apiVersion": RAYCLUSTERS.api_version, "kind": RAYCLUSTERS.kind, "metadata": metadata, "spec": spec}
-        await here.client.create(RAYCLUSTERS, body)
-        await here.run(1)
-        await here.report(1, rayClusterName="digits-a001-x")
-        await eventually(lambda: here.has_phase("Running"))
-        await here.client.delete(RAYCLUSTERS, "digits-a001-x", here.namespace)
-        for pod in await here.pods(1):
-            await here.client.delete(PODS, pod["metadata"]["name"], here.namespace, grace=0)
-        await eventually(lambda: here.is_on("spot-a", 2))
-        assert (await here.status())["failures"] == 1
-        assert "HeadLost" in await here.events()
+        await kube.client.create(RAYCLUSTERS, body)
+        await kube.run(1)
+        await kube.report(1, rayClusterName="digits-a001-x")
+        await eventually(lambda: kube.has_phase("Running"))
+        await kube.client.delete(RAYCLUSTERS, "digits-a001-x", kube.namespace)
+        for pod in await kube.pods(1):
+            await kube.client.delete(PODS, pod["metadata"]["name"], kube.namespace, grace=0)
+        await eventually(lambda: kube.is_on("spot-a", 2))
+        assert (await kube.status())["failures"] == 1
+        assert "HeadLost" in await kube.events()

@@ -28,66 +28,66 @@ ValueError: no data
 """
 
 
-def stored(here: KubeWorld) -> dict[Output, str]:
-    folder = folder_of(here.bucket.store, "digits")
+def stored(kube: KubeWorld) -> dict[Output, str]:
+    folder = folder_of(kube.bucket.store, "digits")
     found = kept(folder)
     return dict(zip(found, read(folder, found), strict=True))
 
 
-async def running(here: KubeWorld, folder: Path) -> None:
-    here.bucket.store = DiskStore(folder)  # type: ignore[assignment]
-    await here.submit(checkpoints={"uri": f"file://{folder}"})
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"))
+async def running(kube: KubeWorld, folder: Path) -> None:
+    kube.bucket.store = DiskStore(folder)  # type: ignore[assignment]
+    await kube.submit(checkpoints={"uri": f"file://{folder}"})
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
 
 
-async def no_pods(here: KubeWorld) -> bool:
-    return not [pod for pod in await here.pods(1) if "deletionTimestamp" not in pod["metadata"]]
+async def no_pods(kube: KubeWorld) -> bool:
+    return not [pod for pod in await kube.pods(1) if "deletionTimestamp" not in pod["metadata"]]
 
 
 async def test_the_error_and_the_output_of_a_failed_program_are_kept(
     api_server: ApiServer, cli: Cli, tmp_path: Path
 ) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here, tmp_path)
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=FAILED)
-        await here.idle()
-        await here.pass_time(11)
-        await eventually(lambda: here.has_phase("Failed"))
+    async with world(api_server) as kube, kube.operator():
+        await running(kube, tmp_path)
+        await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=FAILED)
+        await kube.idle()
+        await kube.pass_time(11)
+        await eventually(lambda: kube.has_phase("Failed"))
         message = "Job entrypoint command failed with exit code 1: ValueError: no data (train.py:31)"
-        assert (await here.condition("Completed"))["message"] == f"{message}; nothing was committed"
+        assert (await kube.condition("Completed"))["message"] == f"{message}; nothing was committed"
 
         async def done() -> bool:
-            return bool(stored(here)) and await no_pods(here)
+            return bool(stored(kube)) and await no_pods(kube)
 
         await eventually(done)
-        (text,) = stored(here).values()
+        (text,) = stored(kube).values()
         assert text == FAILED.partition("\n")[2].replace("wJalrXUtnFEMIxK7MDENG", "[redacted]")
-        await here.collect(1)
+        await kube.collect(1)
 
-        answer = await cli("logs", "digits", "--tail", 1, "-n", here.namespace)
+        answer = await cli("logs", "digits", "--tail", 1, "-n", kube.namespace)
         assert (answer.code, answer.out) == (0, "ValueError: no data\n")
         assert answer.err.splitlines()[1:] == [
             "the pods of the attempt are gone", f"stored output from file://{tmp_path}/digits/outputs",
         ]  # fmt: skip
-        ended = await cli("watch", "digits", "-n", here.namespace)
+        ended = await cli("watch", "digits", "-n", kube.namespace)
         assert ended.out.splitlines()[-1] == f"tieredjob digits is Failed: {message}"
 
 
 async def test_the_output_of_a_succeeded_program_is_read_from_the_dashboard(
     api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with world(api_server) as here, dashboard() as (ray, address, port), here.operator():
+    async with world(api_server) as kube, dashboard() as (ray, address, port), kube.operator():
         monkeypatch.setattr("spotladder.operator.storage.program_output.DASHBOARD", port)
-        await running(here, tmp_path)
-        for pod in await here.pods(1):
-            await here.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
+        await running(kube, tmp_path)
+        for pod in await kube.pods(1):
+            await kube.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
         ray.printed = "step 99\naccuracy 0.97\n"
-        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: here.has_phase("Succeeded"))
+        await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: kube.has_phase("Succeeded"))
 
         async def done() -> bool:
-            return stored(here) == {Output(1, 0, "driver"): "step 99\naccuracy 0.97\n"}
+            return stored(kube) == {Output(1, 0, "driver"): "step 99\naccuracy 0.97\n"}
 
         await eventually(done)
 
@@ -95,37 +95,37 @@ async def test_the_output_of_a_succeeded_program_is_read_from_the_dashboard(
 async def test_an_outage_that_only_the_program_observes_is_reported(
     api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with world(api_server) as here, dashboard() as (ray, address, port), here.operator():
+    async with world(api_server) as kube, dashboard() as (ray, address, port), kube.operator():
         monkeypatch.setattr("spotladder.operator.storage.program_output.DASHBOARD", port)
-        await running(here, tmp_path)
-        for pod in await here.pods(1):
-            await here.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
-        outage = Outage(here.clock.now(), "connection refused (http://minio:9000)")
-        ray.printed = f"step 20\n{away_line(outage, here.clock.now(), 'training goes on')}\n"
-        await here.pass_time(400)
+        await running(kube, tmp_path)
+        for pod in await kube.pods(1):
+            await kube.set_pod(pod["metadata"]["name"], podIP=address, podIPs=[{"ip": address}])
+        outage = Outage(kube.clock.now(), "connection refused (http://minio:9000)")
+        ray.printed = f"step 20\n{away_line(outage, kube.clock.now(), 'training goes on')}\n"
+        await kube.pass_time(400)
 
         async def degraded(status: str, reason: str) -> bool:
-            found = await here.condition("Degraded")
+            found = await kube.condition("Degraded")
             return (found["status"], found["reason"]) == (status, reason)
 
         await eventually(lambda: degraded("True", "StoreUnavailable"))
-        assert (await here.condition("Degraded"))["message"] == (
+        assert (await kube.condition("Degraded"))["message"] == (
             "the checkpoint store does not answer (the program reports: connection refused (http://minio:9000)); "
             "nothing is committed until it does"
         )
         ray.printed += f"{back_line(100)}\n"
-        await here.pass_time(OUTAGE_POLL_INTERVAL)
+        await kube.pass_time(OUTAGE_POLL_INTERVAL)
         await eventually(lambda: degraded("False", "AsExpected"))
-        assert await here.has_phase("Running")
+        assert await kube.has_phase("Running")
 
 
 async def test_an_attempt_without_readable_output_is_deleted(api_server: ApiServer, tmp_path: Path) -> None:
-    async with world(api_server) as here, here.operator():
-        await running(here, tmp_path)
-        (head,) = [pod for pod in await here.pods(1) if pod["metadata"]["labels"]["spotladder.io/role"] == "head"]
-        await here.client.merge(PODS, head["metadata"]["name"], here.namespace, body={"status": {"podIP": "192.0.2.1"}},
+    async with world(api_server) as kube, kube.operator():
+        await running(kube, tmp_path)
+        (head,) = [pod for pod in await kube.pods(1) if pod["metadata"]["labels"]["spotladder.io/role"] == "head"]
+        await kube.client.merge(PODS, head["metadata"]["name"], kube.namespace, body={"status": {"podIP": "192.0.2.1"}},
                                 subresource="status")  # fmt: skip
-        await here.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
-        await eventually(lambda: here.has_phase("Succeeded"))
-        await eventually(lambda: no_pods(here))
-        assert stored(here) == {}
+        await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+        await eventually(lambda: kube.has_phase("Succeeded"))
+        await eventually(lambda: no_pods(kube))
+        assert stored(kube) == {}

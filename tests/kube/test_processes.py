@@ -19,13 +19,13 @@ from tests.kube.second_cluster import second_cluster
 from tests.kube.world import KubeWorld, eventually, world
 
 
-def configuration(here: KubeWorld, folder: Path, **more: Any) -> Path:
+def configuration(kube: KubeWorld, folder: Path, **more: Any) -> Path:
     """The settings of a controller of this namespace, whose jobs may use this folder for checkpoints."""
     settings = {
         "settle": 0,
-        "leaseNamespace": here.namespace,
-        "namespaces": [here.namespace],
-        "checkpointAccess": [{"namespaces": [here.namespace], "uris": [f"file://{folder}"]}],
+        "leaseNamespace": kube.namespace,
+        "namespaces": [kube.namespace],
+        "checkpointAccess": [{"namespaces": [kube.namespace], "uris": [f"file://{folder}"]}],
     }
     config = folder / "controller.yaml"
     config.write_text(json.dumps({**settings, **more}), encoding="utf-8")
@@ -33,12 +33,12 @@ def configuration(here: KubeWorld, folder: Path, **more: Any) -> Path:
 
 
 @asynccontextmanager
-async def controllers(here: KubeWorld, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
-    config = configuration(here, folder, listen="127.0.0.1:0")
+async def controllers(kube: KubeWorld, number: int, folder: Path, *flags: str) -> AsyncIterator[list[Process]]:
+    config = configuration(kube, folder, listen="127.0.0.1:0")
     started: list[Process] = []
     try:
         for _ in range(number):
-            process = await Process.start(here.server, config, *flags)
+            process = await Process.start(kube.server, config, *flags)
             started.append(process)
         yield started
     finally:
@@ -51,22 +51,22 @@ def checkpoints_in(folder: Path) -> dict[str, Any]:
 
 
 async def test_health_metrics_and_shutdown(api_server: ApiServer, tmp_path: Path) -> None:
-    async with world(api_server) as here, controllers(here, 1, tmp_path) as (process,):
+    async with world(api_server) as kube, controllers(kube, 1, tmp_path) as (process,):
         await process.wait_for("caught up")
         assert (await process.get("/healthz"))[0] == 200
-        await here.submit(checkpoints=checkpoints_in(tmp_path))
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await kube.submit(checkpoints=checkpoints_in(tmp_path))
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
         assert await process.get("/readyz") == (200, "leading\n")
         text = (await process.get("/metrics"))[1]
-        assert f'spotladder_job_phase{{job="digits",namespace="{here.namespace}",phase="Running"}} 1.0' in text
+        assert f'spotladder_job_phase{{job="digits",namespace="{kube.namespace}",phase="Running"}} 1.0' in text
         for name in ("reconcile_seconds_count", "queue_depth", "leading 1.0", "fallback_seconds_count", "api_requests"):
             assert f"spotladder_{name}" in text
         began = time.monotonic()
         process.send(signal.SIGTERM)
         assert await process.ended() == 0
         assert time.monotonic() - began < 5
-        lease = await here.client.get(LEASES, "spotladder-controller", here.namespace)
+        lease = await kube.client.get(LEASES, "spotladder-controller", kube.namespace)
         assert lease["spec"]["holderIdentity"] == ""  # The next leader need not wait.
         moved = process.logged("moved")
         assert {"job", "attempt", "tier", "reason", "namespace"} <= moved[0].keys()
@@ -78,76 +78,76 @@ async def test_another_controller_takes_over_a_job_in_another_cluster(
     """Two processes get a second cluster by a flag. The process that takes over finds the attempt there."""
     flag = f"--cluster=east=kubeconfig:{second_server.kubeconfig}#tests"
     async with (
-        world(api_server) as here,
-        second_cluster(second_server, here) as east,
-        controllers(here, 2, tmp_path, flag) as both,
+        world(api_server) as kube,
+        second_cluster(second_server, kube) as east,
+        controllers(kube, 2, tmp_path, flag) as both,
     ):
         leader, follower = await _roles(both)
         await leader.wait_for("cluster is up")
-        capacity = await here.capacity("spot-east", cluster="east")
+        capacity = await kube.capacity("spot-east", cluster="east")
         tiers = [{"name": "spot-east", "capacityTier": capacity, "maxFailures": 1}]
-        await here.submit(checkpoints=checkpoints_in(tmp_path), tiers=tiers)
+        await kube.submit(checkpoints=checkpoints_in(tmp_path), tiers=tiers)
         await east.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await eventually(lambda: kube.has_phase("Running"))
         assert 'spotladder_cluster_up{cluster="east"} 1.0' in (await leader.get("/metrics"))[1]
         leader.send(signal.SIGKILL)
         await follower.wait_for("cluster is up")
         await east.kill_worker(1)
-        await eventually(lambda: _failures(here, 1))
+        await eventually(lambda: _failures(kube, 1))
         assert await east.rayjobs() == ["digits-a001"]
-        assert await here.rayjobs() == []
+        assert await kube.rayjobs() == []
 
 
 async def test_another_controller_takes_over_after_the_leader_is_killed(api_server: ApiServer, tmp_path: Path) -> None:
-    async with world(api_server) as here, controllers(here, 2, tmp_path) as both:
+    async with world(api_server) as kube, controllers(kube, 2, tmp_path) as both:
         leader, follower = await _roles(both)
         assert await follower.get("/readyz") == (200, "standing by\n")
-        await here.submit(checkpoints=checkpoints_in(tmp_path))
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await kube.submit(checkpoints=checkpoints_in(tmp_path))
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
         leader.send(signal.SIGKILL)
         began = time.monotonic()
-        await here.kill_worker(1)
-        await eventually(lambda: _failures(here, 1))
+        await kube.kill_worker(1)
+        await eventually(lambda: _failures(kube, 1))
         assert time.monotonic() - began < 15
         assert follower.logged("leading")
 
 
 async def test_a_paused_leader_stops_acting_when_it_continues(api_server: ApiServer, tmp_path: Path) -> None:
-    async with world(api_server) as here, controllers(here, 2, tmp_path) as both:
+    async with world(api_server) as kube, controllers(kube, 2, tmp_path) as both:
         zombie, other = await _roles(both)
-        await here.submit(checkpoints=checkpoints_in(tmp_path))
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
+        await kube.submit(checkpoints=checkpoints_in(tmp_path))
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
         zombie.send(signal.SIGSTOP)
         await other.wait_for("leading")
-        await here.kill_worker(1)
-        await here.kill_worker(1)
-        await eventually(lambda: here.has_phase("Draining"))
-        await here.collect(1)
-        await eventually(lambda: here.rayjob(2))
+        await kube.kill_worker(1)
+        await kube.kill_worker(1)
+        await eventually(lambda: kube.has_phase("Draining"))
+        await kube.collect(1)
+        await eventually(lambda: kube.rayjob(2))
         zombie.send(signal.SIGCONT)
         await zombie.wait_for("not leading")
-        await here.run(2)
-        await eventually(lambda: here.has_phase("Running"))
-        assert await here.rayjobs() == ["digits-a002"]
+        await kube.run(2)
+        await eventually(lambda: kube.has_phase("Running"))
+        assert await kube.rayjobs() == ["digits-a002"]
         assert [move["attempt"] for move in zombie.logged("moved")][-1] == 1
         assert len(other.logged("leading")) == 1
         assert not other.logged("not leading")
 
 
 async def test_once_reconciles_every_job_and_exits(api_server: ApiServer, tmp_path: Path) -> None:
-    async with world(api_server) as here:
-        await here.submit(checkpoints=checkpoints_in(tmp_path))
+    async with world(api_server) as kube:
+        await kube.submit(checkpoints=checkpoints_in(tmp_path))
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "spotladder.cli.main", "controller", "--once",
-            "--config", str(configuration(here, tmp_path)), "--kubeconfig", str(here.server.kubeconfig),
+            "--config", str(configuration(kube, tmp_path)), "--kubeconfig", str(kube.server.kubeconfig),
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         output, errors = await process.communicate()
         assert process.returncode == 0, errors
         assert b"reconciled 1 jobs" in output
-        assert await here.rayjobs() == ["digits-a001"]
+        assert await kube.rayjobs() == ["digits-a001"]
 
 
 async def _roles(both: list[Process]) -> tuple[Process, Process]:
@@ -160,5 +160,5 @@ async def _roles(both: list[Process]) -> tuple[Process, Process]:
     return leader, follower
 
 
-async def _failures(here: KubeWorld, number: int) -> bool:
-    return (await here.status()).get("failures") == number
+async def _failures(kube: KubeWorld, number: int) -> bool:
+    return (await kube.status()).get("failures") == number

@@ -13,57 +13,57 @@ from tests.kube.test_impediments import forget_leases, lease_namespace, renewed
 from tests.kube.world import WORKERS, KubeWorld, eventually, world
 
 
-async def pass_time(here: KubeWorld, seconds: float, alive: list[str]) -> None:
+async def pass_time(kube: KubeWorld, seconds: float, alive: list[str]) -> None:
     """Time passes; the kubelets of these nodes renew their Leases."""
     for _ in range(int(seconds / POLL_INTERVAL)):
         for node in alive:
-            await renewed(here, node, seconds_ago=0)
-        await here.pass_time(POLL_INTERVAL)
+            await renewed(kube, node, seconds_ago=0)
+        await kube.pass_time(POLL_INTERVAL)
         await asyncio.sleep(0.3)  # The Leases are listed beside the reconciles.
 
 
 async def test_a_worker_on_a_silent_node_is_replaced_before_the_node_is_marked(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await lease_namespace(here)
-        await here.submit()
-        await here.run(1)
-        for pod in await here.pods(1):
+    async with world(api_server) as kube, kube.operator():
+        await lease_namespace(kube)
+        await kube.submit()
+        await kube.run(1)
+        for pod in await kube.pods(1):
             running = {"name": "ray", "image": "ray", "imageID": "", "ready": True, "restartCount": 0,
                        "state": {"running": {"startedAt": "2026-11-21T12:00:00Z"}}}  # fmt: skip
-            await here.set_pod(pod["metadata"]["name"], containerStatuses=[running])
-        await here.raycluster(1)
-        await eventually(lambda: here.has_phase("Running"))
-        CommitLog(here.bucket.store, "digits", namespace=here.namespace).start(1, "", hands_over=True)
-        pods = await here.pods(1)
+            await kube.set_pod(pod["metadata"]["name"], containerStatuses=[running])
+        await kube.raycluster(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        CommitLog(kube.bucket.store, "digits", namespace=kube.namespace).start(1, "", hands_over=True)
+        pods = await kube.pods(1)
         nodes = [pod["spec"]["nodeName"] for pod in pods]
         lost = next(pod for pod in pods if pod["metadata"]["labels"][names.ROLE] == "worker")
         silent = lost["spec"]["nodeName"]
-        await pass_time(here, 20, nodes)
-        await pass_time(here, 20, [node for node in nodes if node != silent])
-        status = await here.status()
-        assert (status["failures"], (await here.worker_group(1))["replicas"]) == (0, WORKERS)
+        await pass_time(kube, 20, nodes)
+        await pass_time(kube, 20, [node for node in nodes if node != silent])
+        status = await kube.status()
+        assert (status["failures"], (await kube.worker_group(1))["replicas"]) == (0, WORKERS)
 
-        await pass_time(here, 15, [node for node in nodes if node != silent])
-        ready = (await here.client.get(NODES, silent))["status"]["conditions"][0]["status"]
+        await pass_time(kube, 15, [node for node in nodes if node != silent])
+        ready = (await kube.client.get(NODES, silent))["status"]["conditions"][0]["status"]
         assert ready == "True", "Kubernetes has not marked it"
 
         async def requested() -> bool:
-            group = await here.worker_group(1)
-            return bool(group["replicas"] == WORKERS + 1 and (await here.status())["failures"] == 1)
+            group = await kube.worker_group(1)
+            return bool(group["replicas"] == WORKERS + 1 and (await kube.status())["failures"] == 1)
 
         await eventually(requested)
-        assert "NodeLost" in await here.events()
-        assert await here.client.get(PODS, lost["metadata"]["name"], here.namespace), "it keeps its room"
+        assert "NodeLost" in await kube.events()
+        assert await kube.client.get(PODS, lost["metadata"]["name"], kube.namespace), "it keeps its room"
 
-        fresh = await here.pod(1, "worker", WORKERS)
-        await here.set_node(silent, ready="Unknown")
+        fresh = await kube.pod(1, "worker", WORKERS)
+        await kube.set_node(silent, ready="Unknown")
 
         async def removed() -> bool:
-            group = await here.worker_group(1)
-            names = [pod["metadata"]["name"] for pod in await here.pods(1)]
+            group = await kube.worker_group(1)
+            names = [pod["metadata"]["name"] for pod in await kube.pods(1)]
             return bool(group["replicas"] == WORKERS and fresh in names and lost["metadata"]["name"] not in names)
 
         await eventually(removed)
-        status = await here.status()
+        status = await kube.status()
         assert (status["attempt"], status["failures"], status["phase"]) == (1, 1, "Running")
-        await forget_leases(here, nodes)
+        await forget_leases(kube, nodes)

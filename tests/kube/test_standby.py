@@ -30,96 +30,96 @@ def variables(rayjob: Object) -> dict[str, str]:
     return {entry["name"]: entry.get("value", "") for entry in env}
 
 
-async def notices(here: KubeWorld, attempt: int) -> list[str]:
-    pods = await here.pods(attempt)
+async def notices(kube: KubeWorld, attempt: int) -> list[str]:
+    pods = await kube.pods(attempt)
     return [(pod["metadata"].get("annotations") or {}).get(names.NOTICE, "") for pod in pods]
 
 
-def log_of(here: KubeWorld) -> CommitLog:
-    return CommitLog(here.bucket.store, "digits", namespace=here.namespace)
+def log_of(kube: KubeWorld) -> CommitLog:
+    return CommitLog(kube.bucket.store, "digits", namespace=kube.namespace)
 
 
-async def training(here: KubeWorld, **spec: Any) -> None:
+async def training(kube: KubeWorld, **spec: Any) -> None:
     """Attempt 1 trains, with a library that can hold a standby attempt."""
-    await here.submit(overlap={"maxDuration": "20m"}, **spec)
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"))
-    log_of(here).start(1, "spot-a", stands_by=True)
-    await eventually(lambda: reads_the_log(here))
+    await kube.submit(overlap={"maxDuration": "20m"}, **spec)
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
+    log_of(kube).start(1, "spot-a", stands_by=True)
+    await eventually(lambda: reads_the_log(kube))
 
 
-async def reads_the_log(here: KubeWorld) -> bool:
+async def reads_the_log(kube: KubeWorld) -> bool:
     """Whether the controller has read the start entry of the program that can hold a standby attempt."""
-    await here.pass_time(20)
-    return load_state((await here.status())["state"]).progress.stands_by
+    await kube.pass_time(20)
+    return load_state((await kube.status())["state"]).progress.stands_by
 
 
-async def standby_of(here: KubeWorld) -> Object:
-    return (await here.status()).get("standby") or {}
+async def standby_of(kube: KubeWorld) -> Object:
+    return (await kube.status()).get("standby") or {}
 
 
-async def drained(here: KubeWorld) -> bool:
-    await here.pass_time(3)
-    return await here.has_phase("Draining")
+async def drained(kube: KubeWorld) -> bool:
+    await kube.pass_time(3)
+    return await kube.has_phase("Draining")
 
 
-async def release_first(here: KubeWorld) -> None:
+async def release_first(kube: KubeWorld) -> None:
     """The program of attempt 2 is held, so the controller asks attempt 1 to commit and to stop."""
-    report_held(log_of(here).store, 2)
-    await eventually(lambda: drained(here))
+    report_held(log_of(kube).store, 2)
+    await eventually(lambda: drained(kube))
 
 
-async def stop_first(here: KubeWorld) -> None:
+async def stop_first(kube: KubeWorld) -> None:
     """The program of attempt 1 commits and stops."""
-    await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
+    await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=STOPPED)
 
 
-async def second_takes_over(here: KubeWorld, tier: str = "spot-a") -> None:
-    await eventually(lambda: here.is_on(tier, 2))
-    await eventually(lambda: here.has_phase("Running"))
+async def second_takes_over(kube: KubeWorld, tier: str = "spot-a") -> None:
+    await eventually(lambda: kube.is_on(tier, 2))
+    await eventually(lambda: kube.has_phase("Running"))
 
 
-async def only_second_is_left(here: KubeWorld) -> None:
+async def only_second_is_left(kube: KubeWorld) -> None:
     async def alone() -> bool:
-        return await here.rayjobs() == [names.attempt_name("digits", 2)]
+        return await kube.rayjobs() == [names.attempt_name("digits", 2)]
 
     await eventually(alone)
 
 
 async def test_a_changed_image_starts_the_next_attempt_beside_the_running_one(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await training(here)
-        await here.patch(workload=other_image())
-        await eventually(lambda: here.rayjob(2))
-        found = await standby_of(here)
+    async with world(api_server) as kube, kube.operator():
+        await training(kube)
+        await kube.patch(workload=other_image())
+        await eventually(lambda: kube.rayjob(2))
+        found = await standby_of(kube)
         assert (found["number"], found["tier"], found["reason"]) == (2, "spot-a", "SpecUpdated")
-        status = await here.status()
+        status = await kube.status()
         assert (status["phase"], status["attempt"]) == ("Running", 1)
-        assert (await here.condition("Updated"))["reason"] == "Replacing"
-        assert variables(await here.rayjob(2))[Variable.STANDBY] == "true"
-        assert Variable.STANDBY not in variables(await here.rayjob(1))
+        assert (await kube.condition("Updated"))["reason"] == "Replacing"
+        assert variables(await kube.rayjob(2))[Variable.STANDBY] == "true"
+        assert Variable.STANDBY not in variables(await kube.rayjob(1))
 
-        await here.run(2)  # its pods are ready, its program is not
-        await here.pass_time(30)
-        assert await here.has_phase("Running")
-        assert notices_are_empty(await notices(here, 1))
+        await kube.run(2)  # its pods are ready, its program is not
+        await kube.pass_time(30)
+        assert await kube.has_phase("Running")
+        assert notices_are_empty(await notices(kube, 1))
 
-        await release_first(here)
-        assert notices_are_empty(await notices(here, 2)), "it waits until attempt 1 has ended"
-        await stop_first(here)
-        await second_takes_over(here)
+        await release_first(kube)
+        assert notices_are_empty(await notices(kube, 2)), "it waits until attempt 1 has ended"
+        await stop_first(kube)
+        await second_takes_over(kube)
 
         async def let_go() -> bool:
-            return all(NoticeKind.TAKE_OVER in text for text in await notices(here, 2))
+            return all(NoticeKind.TAKE_OVER in text for text in await notices(kube, 2))
 
         await eventually(let_go)
-        status = await here.status()
+        status = await kube.status()
         assert "standby" not in status
         assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "SpecUpdated")
         assert float(status["cost"]["overlap"]) > 0
 
-        await only_second_is_left(here)
-        assert {"StandbyStarted", "Relieved"} <= set(await here.events())
+        await only_second_is_left(kube)
+        assert {"StandbyStarted", "Relieved"} <= set(await kube.events())
 
 
 def notices_are_empty(texts: list[str]) -> bool:
@@ -128,159 +128,159 @@ def notices_are_empty(texts: list[str]) -> bool:
 
 async def test_a_change_right_after_the_start_waits_until_the_start_entry_is_read(api_server: ApiServer) -> None:
     """Regression: the controller had not read the log since the program started, and the attempt was drained first."""
-    async with world(api_server) as here, here.operator():
-        await here.submit(overlap={"maxDuration": "20m"})
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        log_of(here).start(1, "spot-a", stands_by=True)
-        await here.patch(workload=other_image())
-        await eventually(lambda: here.rayjob(2))
-        assert (await here.status())["attempt"] == 1
-        assert "StandbyStarted" in await here.events()
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit(overlap={"maxDuration": "20m"})
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        log_of(kube).start(1, "spot-a", stands_by=True)
+        await kube.patch(workload=other_image())
+        await eventually(lambda: kube.rayjob(2))
+        assert (await kube.status())["attempt"] == 1
+        assert "StandbyStarted" in await kube.events()
 
 
 async def test_a_new_controller_continues_the_standby_attempt(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        async with here.operator():
-            await training(here)
-            await here.patch(workload=other_image())
-            await eventually(lambda: here.rayjob(2))
-            await here.run(2)
-        async with here.operator():
-            await here.pass_time(30)
-            assert (await standby_of(here))["number"] == 2
-            await release_first(here)
-        await stop_first(here)
-        async with here.operator():
-            await second_takes_over(here)
-            assert (await here.status())["failures"] == 0
-            await only_second_is_left(here)
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await training(kube)
+            await kube.patch(workload=other_image())
+            await eventually(lambda: kube.rayjob(2))
+            await kube.run(2)
+        async with kube.operator():
+            await kube.pass_time(30)
+            assert (await standby_of(kube))["number"] == 2
+            await release_first(kube)
+        await stop_first(kube)
+        async with kube.operator():
+            await second_takes_over(kube)
+            assert (await kube.status())["failures"] == 0
+            await only_second_is_left(kube)
 
 
 async def test_a_standby_without_capacity_costs_no_training(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await training(here, stallTimeout="2h")
-        await here.patch(workload=other_image())
-        await eventually(lambda: here.rayjob(2))
-        await here.pass_time(601)
+    async with world(api_server) as kube, kube.operator():
+        await training(kube, stallTimeout="2h")
+        await kube.patch(workload=other_image())
+        await eventually(lambda: kube.rayjob(2))
+        await kube.pass_time(601)
 
         async def gone() -> bool:
-            return await here.rayjobs() == [names.attempt_name("digits", 1)] or await here.has_phase("Draining")
+            return await kube.rayjobs() == [names.attempt_name("digits", 1)] or await kube.has_phase("Draining")
 
         await eventually(gone)
-        assert "StandbyEnded" in await here.events()
-        assert (await here.status())["failures"] == 0
+        assert "StandbyEnded" in await kube.events()
+        assert (await kube.status())["failures"] == 0
 
 
 async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=("on-demand",)) as here, here.operator():
-        await here.capacity("spot", notice="120s")
+    async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
+        await kube.capacity("spot", notice="120s")
         limits = {"spot": 0, "on-demand": -1}
         tiers = [
-            {"name": name, "capacityTier": f"{here.namespace}-{name}", "maxFailures": allowed}
+            {"name": name, "capacityTier": f"{kube.namespace}-{name}", "maxFailures": allowed}
             for name, allowed in limits.items()
         ]
-        await here.submit(tiers=tiers, overlap={"maxDuration": "20m"})
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        log_of(here).start(1, "spot", stands_by=True)
-        await here.announce(1)
-        await eventually(lambda: here.rayjob(2))
-        found = await standby_of(here)
+        await kube.submit(tiers=tiers, overlap={"maxDuration": "20m"})
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        log_of(kube).start(1, "spot", stands_by=True)
+        await kube.announce(1)
+        await eventually(lambda: kube.rayjob(2))
+        found = await standby_of(kube)
         assert (found["number"], found["tier"], found["reason"]) == (2, "on-demand", "EvictionNotice")
-        status = await here.status()
+        status = await kube.status()
         assert (status["phase"], status["attempt"], status["failures"]) == ("Running", 1, 1)
-        await here.run(2)
-        await here.pass_time(5)
-        assert await here.has_phase("Running")
-        assert notices_are_empty(await notices(here, 1))
-        await release_first(here)
-        await stop_first(here)
-        await second_takes_over(here, "on-demand")
-        status = await here.status()
+        await kube.run(2)
+        await kube.pass_time(5)
+        assert await kube.has_phase("Running")
+        assert notices_are_empty(await notices(kube, 1))
+        await release_first(kube)
+        await stop_first(kube)
+        await second_takes_over(kube, "on-demand")
+        status = await kube.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
 
 
 async def test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job(api_server: ApiServer) -> None:
     """An administrator cordons the head's node: the job trains on until the next attempt is ready."""
-    async with world(api_server, tiers=("on-demand",)) as here, here.operator():
-        tier = {"name": "on-demand", "capacityTier": f"{here.namespace}-on-demand", "maxFailures": 0}
-        await here.submit(tiers=[tier], overlap={"maxDuration": "20m"})
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        log_of(here).start(1, "on-demand", stands_by=True)
-        head = next(pod for pod in await here.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
-        await here.client.merge(NODES, head["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
-        await eventually(lambda: here.rayjob(2))
-        found = await standby_of(here)
+    async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
+        tier = {"name": "on-demand", "capacityTier": f"{kube.namespace}-on-demand", "maxFailures": 0}
+        await kube.submit(tiers=[tier], overlap={"maxDuration": "20m"})
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        log_of(kube).start(1, "on-demand", stands_by=True)
+        head = next(pod for pod in await kube.pods(1) if pod["metadata"]["labels"][names.ROLE] == "head")
+        await kube.client.merge(NODES, head["spec"]["nodeName"], body={"spec": {"unschedulable": True}})
+        await eventually(lambda: kube.rayjob(2))
+        found = await standby_of(kube)
         assert (found["number"], found["tier"], found["reason"]) == (2, "on-demand", "Maintenance")
-        await here.run(2)
-        await here.pass_time(60)
-        assert await here.has_phase("Running")
-        assert notices_are_empty(await notices(here, 1))
-        await release_first(here)
-        await stop_first(here)
-        await second_takes_over(here, "on-demand")
-        status = await here.status()
+        await kube.run(2)
+        await kube.pass_time(60)
+        assert await kube.has_phase("Running")
+        assert notices_are_empty(await notices(kube, 1))
+        await release_first(kube)
+        await stop_first(kube)
+        await second_takes_over(kube, "on-demand")
+        status = await kube.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "Maintenance")
 
 
 async def test_a_standby_attempt_needs_room_within_the_limits_of_its_tier(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=()) as here, here.operator():
-        pool = await here.capacity("spot-a", limits={"nodes": 3})
+    async with world(api_server, tiers=()) as kube, kube.operator():
+        pool = await kube.capacity("spot-a", limits={"nodes": 3})
         tiers = [{"name": "spot-a", "capacityTier": pool, "maxFailures": 1}]
-        await training(here, tiers=tiers)
-        await here.client.merge(CAPACITYTIERS, pool, body={"spec": {"limits": {"nodes": 4}}})
-        await here.idle()
-        await here.patch(workload=other_image())
-        await eventually(lambda: here.rayjob(2))
-        assert (await here.status())["attempt"] == 1
-        await here.client.merge(CAPACITYTIERS, pool, body={"spec": {"limits": {"nodes": 3}}})
-        await here.submit("younger", tiers=tiers)
+        await training(kube, tiers=tiers)
+        await kube.client.merge(CAPACITYTIERS, pool, body={"spec": {"limits": {"nodes": 4}}})
+        await kube.idle()
+        await kube.patch(workload=other_image())
+        await eventually(lambda: kube.rayjob(2))
+        assert (await kube.status())["attempt"] == 1
+        await kube.client.merge(CAPACITYTIERS, pool, body={"spec": {"limits": {"nodes": 3}}})
+        await kube.submit("younger", tiers=tiers)
 
         async def refused() -> bool:
-            degraded = await here.condition("Degraded", "younger")
+            degraded = await kube.condition("Degraded", "younger")
             return "limits.nodes 3: 4 are in use, 2 are needed" in degraded.get("message", "")
 
         await eventually(refused)
 
 
 async def test_without_room_the_running_attempt_stops_first(api_server: ApiServer) -> None:
-    async with world(api_server, tiers=()) as here, here.operator():
-        pool = await here.capacity("spot-a", limits={"nodes": 3})
-        await training(here, tiers=[{"name": "spot-a", "capacityTier": pool, "maxFailures": 1}])
-        await here.patch(workload=other_image())
-        await eventually(lambda: drained(here))
-        assert await standby_of(here) == {}
+    async with world(api_server, tiers=()) as kube, kube.operator():
+        pool = await kube.capacity("spot-a", limits={"nodes": 3})
+        await training(kube, tiers=[{"name": "spot-a", "capacityTier": pool, "maxFailures": 1}])
+        await kube.patch(workload=other_image())
+        await eventually(lambda: drained(kube))
+        assert await standby_of(kube) == {}
 
 
-async def hedged(here: KubeWorld) -> None:
+async def hedged(kube: KubeWorld) -> None:
     """Attempt 1 has no nodes on spot-a, and attempt 2 has been started on spot-b beside it."""
-    await here.submit(overlap={"hedgeAfter": "5m", "budget": "10"})
-    await here.waiting(1)
+    await kube.submit(overlap={"hedgeAfter": "5m", "budget": "10"})
+    await kube.waiting(1)
 
     async def announced() -> bool:
-        return "spot-b is started beside it" in (await here.condition("Provisioned")).get("message", "")
+        return "spot-b is started beside it" in (await kube.condition("Provisioned")).get("message", "")
 
     await eventually(announced)
-    await here.pass_time(301)
-    await eventually(lambda: here.rayjob(2))
-    found = await standby_of(here)
+    await kube.pass_time(301)
+    await eventually(lambda: kube.rayjob(2))
+    found = await standby_of(kube)
     assert (found["number"], found["tier"], found["reason"]) == (2, "spot-b", "Hedged")
-    assert variables(await here.rayjob(2))[Variable.STANDBY] == "true"
+    assert variables(await kube.rayjob(2))[Variable.STANDBY] == "true"
 
 
 async def test_a_new_controller_lets_the_next_tier_run_that_is_ready_first(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        async with here.operator():
-            await hedged(here)
-            await here.run(2)
-            assert "StandbyStarted" in await here.events()  # The Events that wait are lost with the controller.
-        report_held(log_of(here).store, 2)
-        async with here.operator():
-            await second_takes_over(here, "spot-b")
-            await only_second_is_left(here)
-            status = await here.status()
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await hedged(kube)
+            await kube.run(2)
+            assert "StandbyStarted" in await kube.events()  # The Events that wait are lost with the controller.
+        report_held(log_of(kube).store, 2)
+        async with kube.operator():
+            await second_takes_over(kube, "spot-b")
+            await only_second_is_left(kube)
+            status = await kube.status()
             assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "Hedged")
             assert [tier["name"] for tier in status["tiers"] if tier.get("spent")] == []
-            assert {"Hedged", "Relieved"} <= set(await here.events())
+            assert {"Hedged", "Relieved"} <= set(await kube.events())

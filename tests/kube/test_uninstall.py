@@ -14,42 +14,42 @@ from tests.kube.apiserver import ApiServer
 from tests.kube.world import CRDS, KubeWorld, eventually, install_kinds, world
 
 
-async def running(here: KubeWorld) -> None:
+async def running(kube: KubeWorld) -> None:
     """Start a job on the current controller."""
-    await here.submit()
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"))
+    await kube.submit()
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
 
 
 async def test_without_a_controller_a_job_continues_and_the_next_controller_takes_it_over(
     api_server: ApiServer,
 ) -> None:
-    async with world(api_server) as here:
-        async with here.operator():
-            await running(here)
-        pods = [pod["metadata"]["uid"] for pod in await here.pods(1)]
-        here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-        await here.clock.advance(3600)
-        assert await here.rayjobs() == [names.attempt_name("digits", 1)]
-        async with here.operator():
-            await eventually(lambda: has_committed(here, 40))
-            await here.idle()
-            assert await here.is_on("spot-a", 1)
-            assert await here.has_phase("Running")
-            assert [pod["metadata"]["uid"] for pod in await here.pods(1)] == pods
-            assert await here.rayjobs() == [names.attempt_name("digits", 1)]
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await running(kube)
+        pods = [pod["metadata"]["uid"] for pod in await kube.pods(1)]
+        kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
+        await kube.clock.advance(3600)
+        assert await kube.rayjobs() == [names.attempt_name("digits", 1)]
+        async with kube.operator():
+            await eventually(lambda: has_committed(kube, 40))
+            await kube.idle()
+            assert await kube.is_on("spot-a", 1)
+            assert await kube.has_phase("Running")
+            assert [pod["metadata"]["uid"] for pod in await kube.pods(1)] == pods
+            assert await kube.rayjobs() == [names.attempt_name("digits", 1)]
 
 
 async def test_without_a_controller_a_deleted_job_waits_for_the_next_one_to_drain_it(api_server: ApiServer) -> None:
-    async with world(api_server) as here:
-        async with here.operator():
-            await running(here)
-        await here.delete()
-        job = await here.job()
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await running(kube)
+        await kube.delete()
+        job = await kube.job()
         assert FINALIZER in job["metadata"]["finalizers"]
-        assert await here.rayjobs() == [names.attempt_name("digits", 1)]
-        async with here.operator():
-            await ends_after_a_notice(here)
+        assert await kube.rayjobs() == [names.attempt_name("digits", 1)]
+        async with kube.operator():
+            await ends_after_a_notice(kube)
 
 
 @pytest.fixture
@@ -65,108 +65,108 @@ CRD_NAME = "tieredjobs.spotladder.io"
 
 
 async def test_deleting_the_crd_drains_all_jobs_and_it_can_be_installed_again(own_server: ApiServer) -> None:
-    async with world(own_server) as here, here.operator():
-        await running(here)
-        await here.client.delete(CRDS, CRD_NAME)
-        await ends_after_a_notice(here)
-        await eventually(lambda: crd_is_gone(here))
-        assert await here.rayjobs() == []
-        await here.idle()
+    async with world(own_server) as kube, kube.operator():
+        await running(kube)
+        await kube.client.delete(CRDS, CRD_NAME)
+        await ends_after_a_notice(kube)
+        await eventually(lambda: crd_is_gone(kube))
+        assert await kube.rayjobs() == []
+        await kube.idle()
 
         async def waits_for_the_crd() -> bool:
-            await here.clock.advance(1)
-            return here.runtime is not None and "the cluster does not have the kind" in here.runtime.health.cause
+            await kube.clock.advance(1)
+            return kube.runtime is not None and "the cluster does not have the kind" in kube.runtime.health.cause
 
         await eventually(waits_for_the_crd)
         await install_kinds(own_server)
-        await here.clock.advance(60)
-        await here.submit("again")
-        await here.run(1, "again")
-        await eventually(lambda: here.has_phase("Running", "again"))
+        await kube.clock.advance(60)
+        await kube.submit("again")
+        await kube.run(1, "again")
+        await eventually(lambda: kube.has_phase("Running", "again"))
 
 
 async def test_without_a_controller_a_deleted_crd_waits_for_the_next_one(own_server: ApiServer) -> None:
-    async with world(own_server) as here:
-        async with here.operator():
-            await running(here)
-        await here.client.delete(CRDS, CRD_NAME)
-        await eventually(lambda: has_deletion_timestamp(here))
+    async with world(own_server) as kube:
+        async with kube.operator():
+            await running(kube)
+        await kube.client.delete(CRDS, CRD_NAME)
+        await eventually(lambda: has_deletion_timestamp(kube))
         with pytest.raises(ApiError, match="create not allowed while custom resource definition is terminating"):
-            await here.submit("late")
-        assert not await crd_is_gone(here)
-        assert await here.rayjobs() == [names.attempt_name("digits", 1)]
-        assert await has_no_notice(here)
-        async with here.operator():
-            await ends_after_a_notice(here)
-            await eventually(lambda: crd_is_gone(here))
-        assert await here.rayjobs() == []
+            await kube.submit("late")
+        assert not await crd_is_gone(kube)
+        assert await kube.rayjobs() == [names.attempt_name("digits", 1)]
+        assert await has_no_notice(kube)
+        async with kube.operator():
+            await ends_after_a_notice(kube)
+            await eventually(lambda: crd_is_gone(kube))
+        assert await kube.rayjobs() == []
 
 
 async def test_deleting_the_crd_of_rayjobs_deletes_attempts_without_a_notice(own_server: ApiServer) -> None:
     """The loss is one failure, and no attempt starts until the CRD exists again."""
-    async with world(own_server) as here, here.operator():
-        await running(here)
-        await here.client.delete(CRDS, "rayjobs.ray.io")
-        await eventually(lambda: crd_is_gone(here, "rayjobs.ray.io"))
-        await here.idle()
-        assert await has_no_notice(here)
-        await here.collect(1)
-        await here.pass_time(60)
+    async with world(own_server) as kube, kube.operator():
+        await running(kube)
+        await kube.client.delete(CRDS, "rayjobs.ray.io")
+        await eventually(lambda: crd_is_gone(kube, "rayjobs.ray.io"))
+        await kube.idle()
+        assert await has_no_notice(kube)
+        await kube.collect(1)
+        await kube.pass_time(60)
 
         async def not_installed() -> bool:
-            found = await here.condition("Degraded")
+            found = await kube.condition("Degraded")
             return (found["status"], found["reason"]) == ("True", "NotInstalled")
 
         await eventually(not_installed)
         await install_kinds(own_server)
-        await here.pass_time(60)
-        await eventually(lambda: here.rayjob(2))
-        assert (await here.status())["failures"] == 1
+        await kube.pass_time(60)
+        await eventually(lambda: kube.rayjob(2))
+        assert (await kube.status())["failures"] == 1
 
 
-async def crd_is_gone(here: KubeWorld, name: str = CRD_NAME) -> bool:
+async def crd_is_gone(kube: KubeWorld, name: str = CRD_NAME) -> bool:
     try:
-        await here.client.get(CRDS, name)
+        await kube.client.get(CRDS, name)
     except NotFound:
         return True
     return False
 
 
-async def has_deletion_timestamp(here: KubeWorld) -> bool:
-    return "deletionTimestamp" in (await here.job())["metadata"]
+async def has_deletion_timestamp(kube: KubeWorld) -> bool:
+    return "deletionTimestamp" in (await kube.job())["metadata"]
 
 
-async def has_no_notice(here: KubeWorld) -> bool:
-    return not any(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
+async def has_no_notice(kube: KubeWorld) -> bool:
+    return not any(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await kube.pods(1))
 
 
-async def ends_after_a_notice(here: KubeWorld) -> None:
+async def ends_after_a_notice(kube: KubeWorld) -> None:
     """Assert that the program gets a notice before its attempt is removed and the job is gone."""
 
     async def notified() -> bool:
-        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await here.pods(1))
+        return all(names.NOTICE in pod["metadata"].get("annotations", {}) for pod in await kube.pods(1))
 
     await eventually(notified)
-    assert await here.rayjobs() == [names.attempt_name("digits", 1)]
-    here.bucket.commit(here.namespace, "digits", attempt=1, step=50)
-    await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
+    assert await kube.rayjobs() == [names.attempt_name("digits", 1)]
+    kube.bucket.commit(kube.namespace, "digits", attempt=1, step=50)
+    await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed",
                       message="Job entrypoint command failed with exit code 75")  # fmt: skip
-    await eventually(lambda: removed(here))
-    await here.collect(1)
-    await eventually(lambda: gone(here))
+    await eventually(lambda: removed(kube))
+    await kube.collect(1)
+    await eventually(lambda: gone(kube))
 
 
-async def removed(here: KubeWorld) -> bool:
-    return not await here.rayjobs()
+async def removed(kube: KubeWorld) -> bool:
+    return not await kube.rayjobs()
 
 
-async def has_committed(here: KubeWorld, step: int) -> bool:
-    return bool((await here.status()).get("progress", {}).get("step") == step)
+async def has_committed(kube: KubeWorld, step: int) -> bool:
+    return bool((await kube.status()).get("progress", {}).get("step") == step)
 
 
-async def gone(here: KubeWorld) -> bool:
+async def gone(kube: KubeWorld) -> bool:
     try:
-        await here.job()
+        await kube.job()
     except NotFound:
         return True
     return False

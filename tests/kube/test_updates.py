@@ -15,37 +15,37 @@ def with_workers(count: int) -> Object:
 
 
 async def test_more_workers_apply_to_the_next_attempt_which_now_starts_at_once(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit(updateStrategy="AtNextAttempt")
-        await here.run(1)
-        await eventually(lambda: here.has_phase("Running"))
-        assert (await here.condition("Updated"))["status"] == "True"
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit(updateStrategy="AtNextAttempt")
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        assert (await kube.condition("Updated"))["status"] == "True"
 
-        await here.patch(workload=with_workers(3))
+        await kube.patch(workload=with_workers(3))
 
         async def pending() -> bool:
-            return (await here.condition("Updated")).get("reason") == "PendingNextAttempt"
+            return (await kube.condition("Updated")).get("reason") == "PendingNextAttempt"
 
         await eventually(pending)
-        assert "workers 2 → 3" in (await here.condition("Updated"))["message"]
-        await here.pass_time(300)
-        status = await here.status()
+        assert "workers 2 → 3" in (await kube.condition("Updated"))["message"]
+        await kube.pass_time(300)
+        status = await kube.status()
         assert (status["phase"], status["attempt"], status["failures"]) == ("Running", 1, 0)
 
-        await here.patch(updateStrategy="Now")
-        await eventually(lambda: here.has_phase("Draining"))
-        assert (await here.condition("Updated"))["reason"] == "Replacing"
+        await kube.patch(updateStrategy="Now")
+        await eventually(lambda: kube.has_phase("Draining"))
+        assert (await kube.condition("Updated"))["reason"] == "Replacing"
 
         async def notified() -> bool:
-            pods = await here.pods(1)
+            pods = await kube.pods(1)
             return all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in pods)
 
         await eventually(notified)
         message = "Job failed due to an application error, Job entrypoint command failed with exit code 75"
-        await here.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=message)
-        await eventually(lambda: here.is_on("spot-a", 2))
-        await here.collect(1)
-        group = (await eventually(lambda: here.rayjob(2)))["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+        await kube.report(1, jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed", message=message)
+        await eventually(lambda: kube.is_on("spot-a", 2))
+        await kube.collect(1)
+        group = (await eventually(lambda: kube.rayjob(2)))["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
         assert group["replicas"] == 3
-        assert (await here.status())["failures"] == 0
-        assert "SpecUpdated" in await here.events()
+        assert (await kube.status())["failures"] == 0
+        assert "SpecUpdated" in await kube.events()

@@ -10,17 +10,17 @@ from tests.kube.world import eventually, world
 
 
 async def test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds(api_server: ApiServer) -> None:
-    async with world(api_server) as here, here.operator():
-        await here.submit()
-        await here.begin(1, "spot-a")
-        here.bucket.commit(here.namespace, "digits", attempt=1, step=40)
-        await here.fall_back()
-        await here.succeed(2)
-        status = await here.status()
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        await kube.begin(1, "spot-a")
+        kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
+        await kube.fall_back()
+        await kube.succeed(2)
+        status = await kube.status()
         assert status["attempts"][0]["reason"] == "MaxFailuresExceeded"
         assert status["failures"] == 2
-        assert (await here.condition("Completed"))["status"] == "True"
-        events = await here.events()
+        assert (await kube.condition("Completed"))["status"] == "True"
+        events = await kube.events()
         assert "FellBack" in events
         assert "Completed" in events
 
@@ -29,20 +29,20 @@ async def test_kuberay_may_change_fields_of_the_rayjob(api_server: ApiServer) ->
     """KubeRay becomes the owner of these fields. The controller still recognizes the attempt, and never changes it. A
     changed spec applies to the next attempt, which starts at once because this one has never run."""
     async with (
-        world(api_server) as here,
-        here.operator(),
+        world(api_server) as kube,
+        kube.operator(),
         Client(connect(str(api_server.kubeconfig)), manager="kuberay-operator") as kuberay,
     ):
-        await here.submit()
-        made = await eventually(lambda: here.rayjob(1))
+        await kube.submit()
+        made = await eventually(lambda: kube.rayjob(1))
         made["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["scaleStrategy"] = {"workersToDelete": ["none"]}
         await kuberay.replace(RAYJOBS, made)
-        await here.pass_time(1)
-        await here.patch(workload={"ray": {"template": {"spec": {"entrypoint": "python changed.py"}}}})
-        changed = await eventually(lambda: here.rayjob(2))
+        await kube.pass_time(1)
+        await kube.patch(workload={"ray": {"template": {"spec": {"entrypoint": "python changed.py"}}}})
+        changed = await eventually(lambda: kube.rayjob(2))
         assert changed["spec"]["entrypoint"] == "python changed.py"
-        assert (await here.condition("Degraded"))["status"] == "False"
-        await here.run(2)
-        await eventually(lambda: here.has_phase("Running"))
-        assert await here.rayjobs() == ["digits-a002"]
-        assert (await here.status())["failures"] == 0
+        assert (await kube.condition("Degraded"))["status"] == "False"
+        await kube.run(2)
+        await eventually(lambda: kube.has_phase("Running"))
+        assert await kube.rayjobs() == ["digits-a002"]
+        assert (await kube.status())["failures"] == 0

@@ -199,7 +199,7 @@ class Agent:
                 self.end_headers()
                 self.wfile.write(text.encode())
 
-            def log_message(self, *_: object) -> None: ...  # type: ignore[override]
+            def log_message(self, *_: object) -> None: ...
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"

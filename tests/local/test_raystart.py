@@ -125,7 +125,7 @@ def test_the_idle_agent_writes_the_files_of_rays_own_agent(tmp_path: Path) -> No
 
     node = "ab" * 28
     for name in ("METRICS_AGENT_PORT_NAME", "METRICS_EXPORT_PORT_NAME", "DASHBOARD_AGENT_LISTEN_PORT_NAME"):
-        _raylet.persist_port(str(tmp_path), node, getattr(_raylet, name), -1)
+        _raylet.persist_port(str(tmp_path), node, getattr(_raylet, name), -1)  # type: ignore[attr-defined]
     files = {f"{port}_{node}": "-1" for port in idle_agent.PORTS}
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == files
 
@@ -146,7 +146,9 @@ def test_every_path_of_a_probe_has_a_server() -> None:
 
 @pytest.mark.parametrize(("name", "file"), [*READERS.items(), *((f'"{path}"', file) for path, file in SERVERS.items())])
 def test_ray_has_the_variable_or_path(name: str, file: str) -> None:
-    (folder,) = ray.submodule_search_locations if (ray := find_spec("ray")) else ()
+    ray = find_spec("ray")
+    assert ray is not None
+    (folder,) = ray.submodule_search_locations or [""]
     assert re.search(rb"(?<!\w)" + name.encode() + rb"(?!\w)", (Path(folder) / file).read_bytes())
 
 

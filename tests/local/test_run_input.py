@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from spotladder.cli.main import main
 from spotladder.cli.run import _again, _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
 from spotladder.display import timeline
-from spotladder.local import nodes, preflight
+from spotladder.local import memory, nodes, preflight
 from spotladder.local.run import RunOutcome
 
 JOB = """\
@@ -136,7 +137,7 @@ def test_fresh_and_resume_exclude_each_other(files: Files, capsys: pytest.Captur
 def test_too_little_memory_for_ray_is_reported(
     files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preflight.memory, "available", lambda: 1024)
+    monkeypatch.setattr(memory, "available", lambda: 1024)
     assert files.run() == 5
     assert "not enough memory for Ray" in capsys.readouterr().err
 
@@ -145,7 +146,7 @@ def test_a_missing_ray_installation_is_reported_with_the_extra_to_install(
     files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str) -> str:
-        raise preflight.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
     monkeypatch.setattr(preflight, "version", missing)
     assert files.run() == 5

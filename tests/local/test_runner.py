@@ -335,7 +335,7 @@ def test_a_timeline_that_cannot_be_written_does_not_hide_the_cause_of_the_end() 
             raise EnvironmentFailure("the disk is full")
         emit(record)
 
-    rig.runner._emit = refuse  # type: ignore[method-assign]
+    rig.runner._emit = refuse
     with pytest.raises(Killed):
         rig.run()
 

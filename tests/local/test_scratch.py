@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -105,7 +106,7 @@ def test_a_link_is_not_followed(mine: Scratch, tmp_path: Path) -> None:
 def test_the_folder_of_another_user_is_not_swept(mine: Scratch, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = new_scratch(mark)
     other.close()
-    monkeypatch.setattr(module.os, "getuid", lambda: os.geteuid() + 1)
+    monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
     assert sweep(mine.path) == []
     monkeypatch.undo()
     assert other.path in sweep(mine.path)
@@ -114,7 +115,7 @@ def test_the_folder_of_another_user_is_not_swept(mine: Scratch, mark: str, monke
 def test_temporary_files_are_in_tmpdir_and_deleted_with_the_scratch_folder(
     mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     scratch = new_scratch(mark)
     temporary = (scratch.path / "tmp").resolve()
     assert temporary.parent == tmp_path

@@ -24,10 +24,10 @@ class MemberCluster(KubeWorld):
     """The test's namespace in a member cluster. Tests act on it directly; the controller reaches it through `proxy`,
     unless the proxy is cut."""
 
-    def __init__(self, here: KubeWorld) -> None:
-        self.objects = FakeApiServer(here.clock)
-        super().__init__(FakeClient(self.objects, here.clock), None, here.namespace)  # type: ignore[arg-type]
-        self.clock = here.clock
+    def __init__(self, kube: KubeWorld) -> None:
+        self.objects = FakeApiServer(kube.clock)
+        super().__init__(FakeClient(self.objects, kube.clock), None, kube.namespace)  # type: ignore[arg-type]
+        self.clock = kube.clock
         self.proxy = self
         self.source = ControlledConnection(Connection("https://east.example", Fixed()))
         self.is_cut = False
@@ -66,11 +66,11 @@ async def two_clusters_in_memory(
 ) -> AsyncIterator[tuple[KubeWorld, MemberCluster]]:
     """The home cluster, and `east` with its own tier `spot-east`, as `tests.kube.test_clusters.two_clusters` makes
     them on two real API servers."""
-    async with filled_world() as here:
-        east = MemberCluster(here)
+    async with filled_world() as kube:
+        east = MemberCluster(kube)
         monkeypatch.setattr(leader, "Client", lambda **given: MemberClient(east, given))
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
-        await here.client.create(NAMESPACES, body)
+        await kube.client.create(NAMESPACES, body)
         await east.make_namespace()
-        await here.capacity("spot-east", cluster="east")
-        yield here, east
+        await kube.capacity("spot-east", cluster="east")
+        yield kube, east

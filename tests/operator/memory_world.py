@@ -15,9 +15,9 @@ NAMESPACE = "team-a"
 def world_in_memory() -> KubeWorld:
     """The namespace, which does not exist yet. Its clock is also that of the API server."""
     clock = SteppedClock()
-    here = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
-    here.clock = clock
-    return here
+    kube = KubeWorld(FakeClient(FakeApiServer(clock), clock), None, NAMESPACE)  # type: ignore[arg-type]
+    kube.clock = clock
+    return kube
 
 
 @asynccontextmanager
@@ -25,8 +25,8 @@ async def filled_world(
     _server: None = None, *, tiers: Sequence[str] = ("spot-a", "spot-b", "on-demand")
 ) -> AsyncIterator[KubeWorld]:
     """The namespace with CapacityTiers, as `tests.kube.world.world` makes it on a real API server."""
-    here = world_in_memory()
-    await here.make_namespace()
+    kube = world_in_memory()
+    await kube.make_namespace()
     for tier in tiers:
-        await here.capacity(tier, capacityType="on-demand" if tier == "on-demand" else "spot")
-    yield here
+        await kube.capacity(tier, capacityType="on-demand" if tier == "on-demand" else "spot")
+    yield kube

@@ -17,9 +17,9 @@ from spotladder.clusters.fake import FakeClient
 from spotladder.errors import EnvironmentFailure
 from spotladder.operator import controller as module
 from spotladder.operator.controller import Controller
-from spotladder.operator.reporting.health import HealthServer
+from spotladder.operator.reporting.health import Health, HealthServer
 from spotladder.operator.reporting.metrics import Metrics
-from spotladder.operator.settings import Settings
+from spotladder.operator.settings import AccessRule, Settings
 from tests.kube.world import KubeWorld, eventually
 from tests.operator.memory_world import NAMESPACE, filled_world
 
@@ -27,7 +27,7 @@ LEASE = "spotladder-controller"
 
 
 @pytest.fixture
-async def here(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeWorld]:
+async def kube(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeWorld]:
     async with filled_world() as found:
         server = found.client.server  # type: ignore[attr-defined]
 
@@ -42,14 +42,14 @@ async def here(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeWorld]:
         yield found
 
 
-def controller(here: KubeWorld, **more: Any) -> Controller:
+def controller(kube: KubeWorld, **more: Any) -> Controller:
     settings = Settings(
         namespaces=(NAMESPACE,),
         listen="127.0.0.1:0",
-        checkpoint_access=[{"namespaces": ["*"], "uris": ["file:///"]}],
+        checkpoint_access=(AccessRule(namespaces=("*",), uris=("file:///",)),),
         **more,
     )
-    return Controller(settings, clock=here.clock)
+    return Controller(settings, clock=kube.clock)
 
 
 @asynccontextmanager
@@ -68,77 +68,82 @@ async def run(controller: Controller, clock: SteppedClock) -> AsyncIterator[asyn
         ticking.cancel()
 
 
-async def holder(here: KubeWorld) -> str:
-    lease = await here.client.get(LEASES, LEASE, NAMESPACE)
+async def holder(kube: KubeWorld) -> str:
+    lease = await kube.client.get(LEASES, LEASE, NAMESPACE)
     return str(lease["spec"]["holderIdentity"])
 
 
-async def submit(here: KubeWorld) -> None:
-    await here.submit(checkpoints={"uri": "file:///checkpoints", "interval": "30s"})
+async def submit(kube: KubeWorld) -> None:
+    await kube.submit(checkpoints={"uri": "file:///checkpoints", "interval": "30s"})
 
 
-async def test_once_reconciles_every_job_and_releases_the_lease(here: KubeWorld) -> None:
-    await submit(here)
-    assert await controller(here).once() == 1
-    assert (await here.status())["conditions"]
-    assert await holder(here) == ""
+async def test_once_reconciles_every_job_and_releases_the_lease(kube: KubeWorld) -> None:
+    await submit(kube)
+    assert await controller(kube).once() == 1
+    assert (await kube.status())["conditions"]
+    assert await holder(kube) == ""
 
 
 async def test_secrets_of_member_clusters_are_read_in_the_namespace_of_the_lease(
-    here: KubeWorld, monkeypatch: pytest.MonkeyPatch
+    kube: KubeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(module, "sources", lambda _clusters, *, namespace, **_: asked.append(namespace) or {})
-    await controller(here).once()
-    await controller(here, lease_namespace="platform").once()
+
+    def sources(_clusters: object, *, namespace: str, **_: object) -> dict[str, Any]:
+        asked.append(namespace)
+        return {}
+
+    monkeypatch.setattr(module, "sources", sources)
+    await controller(kube).once()
+    await controller(kube, lease_namespace="platform").once()
     assert asked == [NAMESPACE, "platform"]
-    assert (await here.client.get(LEASES, LEASE, "platform"))["spec"]["holderIdentity"] == ""
+    assert (await kube.client.get(LEASES, LEASE, "platform"))["spec"]["holderIdentity"] == ""
 
 
-async def test_once_does_nothing_while_another_controller_leads(here: KubeWorld) -> None:
-    other = controller(here)
-    async with run(other, here.clock):
+async def test_once_does_nothing_while_another_controller_leads(kube: KubeWorld) -> None:
+    other = controller(kube)
+    async with run(other, kube.clock):
         await eventually(lambda: leads(other))
         with pytest.raises(EnvironmentFailure, match=f"^{other.identity} holds the lease {LEASE}: stop it first$"):
-            await controller(here).once()
+            await controller(kube).once()
 
 
-async def test_once_reports_why_the_lease_cannot_be_taken(here: KubeWorld) -> None:
-    here.client.server.down = True  # type: ignore[attr-defined]
+async def test_once_reports_why_the_lease_cannot_be_taken(kube: KubeWorld) -> None:
+    kube.client.server.down = True  # type: ignore[attr-defined]
     with pytest.raises(EnvironmentFailure, match=f"cannot take the lease {LEASE}: the API server is down"):
-        await controller(here).once()
+        await controller(kube).once()
 
 
-async def test_a_controller_leads_until_it_is_stopped_and_the_next_one_takes_over(here: KubeWorld) -> None:
-    first, second = controller(here), controller(here)
+async def test_a_controller_leads_until_it_is_stopped_and_the_next_one_takes_over(kube: KubeWorld) -> None:
+    first, second = controller(kube), controller(kube)
     assert first.identity != second.identity
-    async with run(second, here.clock), run(first, here.clock):
+    async with run(second, kube.clock), run(first, kube.clock):
         await eventually(lambda: one_of(first, second))
         leader, follower = (first, second) if first._leader else (second, first)
         await eventually(lambda: is_ready(leader))
-        assert await holder(here) == leader.identity
+        assert await holder(kube) == leader.identity
         assert (leader._ready().state, leader._ready().cause) == ("leading", "")
         assert (follower._ready().state, follower._ready().cause) == ("standing by", "")
         assert leading(leader) == 1.0
         assert leading(follower) == 0.0
         leader.stop()
         await eventually(lambda: leads(follower))
-        assert await holder(here) == follower.identity
+        assert await holder(kube) == follower.identity
         assert leading(leader) == 0.0
-    assert await holder(here) == ""
+    assert await holder(kube) == ""
 
 
-async def test_a_leader_that_loses_its_lease_stops_and_takes_it_again_later(here: KubeWorld) -> None:
-    only = controller(here)
-    async with run(only, here.clock) as running:
+async def test_a_leader_that_loses_its_lease_stops_and_takes_it_again_later(kube: KubeWorld) -> None:
+    only = controller(kube)
+    async with run(only, kube.clock) as running:
         await eventually(lambda: leads(only))
-        here.client.server.down = True  # type: ignore[attr-defined]
-        await here.clock.advance(DURATION + RENEW_INTERVAL)
+        kube.client.server.down = True  # type: ignore[attr-defined]
+        await kube.clock.advance(DURATION + RENEW_INTERVAL)
         await eventually(lambda: stands_by(only))
         assert leading(only) == 0.0
         assert not running.done()
-        here.client.server.down = False  # type: ignore[attr-defined]
-        await here.clock.advance(DURATION)
+        kube.client.server.down = False  # type: ignore[attr-defined]
+        await kube.clock.advance(DURATION)
         await eventually(lambda: leads(only))
 
 
@@ -162,15 +167,15 @@ def leading(controller: Controller) -> float | None:
     return controller._metrics.registry.get_sample_value("spotladder_leading")
 
 
-def alive() -> module.Health:
-    return module.Health("alive")
+def alive() -> Health:
+    return Health("alive")
 
 
 async def test_the_health_server_answers_with_the_state_and_its_cause() -> None:
     causes = iter(("", "tieredjobs: no permission"))
 
-    def ready() -> module.Health:
-        return module.Health("leading", next(causes))
+    def ready() -> Health:
+        return Health("leading", next(causes))
 
     metrics = Metrics(SteppedClock())
     async with (

@@ -25,9 +25,9 @@ NO_ANSWER = ClusterUnreachable("list pods: the API server did not answer in time
 class LateLists(FakeClient):
     """The first `failures` lists of pods fail with `error`. `written` are the bodies of all merge patches."""
 
-    def __init__(self, here: KubeWorld, failures: float, error: SpotladderError = NO_ANSWER) -> None:
-        assert isinstance(here.client, FakeClient)
-        super().__init__(here.client.server, here.clock)
+    def __init__(self, kube: KubeWorld, failures: float, error: SpotladderError = NO_ANSWER) -> None:
+        assert isinstance(kube.client, FakeClient)
+        super().__init__(kube.client.server, kube.clock)
         self.failures, self.error = failures, error
         self.written: list[str] = []
 
@@ -48,14 +48,14 @@ class LateLists(FakeClient):
 
 
 async def test_a_first_list_that_is_answered_late_holds_no_job() -> None:
-    async with filled_world() as here:
-        async with here.operator():
-            await running(here)
-        client = LateLists(here, failures=3)
-        async with here.operator(client=client):
-            await here.kill_worker(1)
-            await here.kill_worker(1)
-            await eventually(lambda: here.has_phase("Draining"))
+    async with filled_world() as kube:
+        async with kube.operator():
+            await running(kube)
+        client = LateLists(kube, failures=3)
+        async with kube.operator(client=client):
+            await kube.kill_worker(1)
+            await kube.kill_worker(1)
+            await eventually(lambda: kube.has_phase("Draining"))
         assert client.failures == 0
         assert not client.has_held_a_job
 
@@ -66,15 +66,15 @@ async def test_a_first_list_that_is_answered_late_holds_no_job() -> None:
 async def test_a_leader_waits_only_for_lists_without_an_answer_and_not_forever(
     error: SpotladderError, waits: bool
 ) -> None:
-    async with filled_world() as here:
-        async with here.operator():
-            await running(here)
-        client, began = LateLists(here, failures=float("inf"), error=error), here.clock.ticks()
+    async with filled_world() as kube:
+        async with kube.operator():
+            await running(kube)
+        client, began = LateLists(kube, failures=float("inf"), error=error), kube.clock.ticks()
 
         async def held() -> bool:
-            await here.clock.advance(1.0)
+            await kube.clock.advance(1.0)
             return client.has_held_a_job
 
-        async with here.operator(client=client):
+        async with kube.operator(client=client):
             await eventually(held)
-        assert (here.clock.ticks() - began >= FIRST_LIST_TIMEOUT) is waits
+        assert (kube.clock.ticks() - began >= FIRST_LIST_TIMEOUT) is waits

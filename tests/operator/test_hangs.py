@@ -20,40 +20,40 @@ HUNG = "no step for 70 s (a step takes 1 s); the stacks of its ranks are in thei
 
 
 @pytest.fixture
-async def here() -> AsyncIterator[KubeWorld]:
+async def kube() -> AsyncIterator[KubeWorld]:
     async with filled_world() as found, found.operator():
         yield found
 
 
-async def state(here: KubeWorld) -> JobState:
-    return load_state((await here.status())["state"])
+async def state(kube: KubeWorld) -> JobState:
+    return load_state((await kube.status())["state"])
 
 
-async def test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_gets_the_count(here: KubeWorld) -> None:
-    await here.submit(hangTimeout="90s")
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"))
-    log = CommitLog(here.bucket.store, "digits", namespace=here.namespace)
+async def test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_gets_the_count(kube: KubeWorld) -> None:
+    await kube.submit(hangTimeout="90s")
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
+    log = CommitLog(kube.bucket.store, "digits", namespace=kube.namespace)
     start = log.start(1, "spot-a").start
     heartbeat.write(log.store, 1, StoredHeartbeat(start.seq, 12, 100))
-    assert variables(await here.rayjob(1))[Variable.HANG_TIMEOUT] == "1m30s"
-    assert Variable.HANGS not in variables(await here.rayjob(1))
-    await here.pass_time(60)
-    assert await here.has_phase("Running")
+    assert variables(await kube.rayjob(1))[Variable.HANG_TIMEOUT] == "1m30s"
+    assert Variable.HANGS not in variables(await kube.rayjob(1))
+    await kube.pass_time(60)
+    assert await kube.has_phase("Running")
 
     heartbeat.write(log.store, 1, StoredHeartbeat(start.seq, 12, 100, HUNG))
 
     async def ended() -> bool:
-        await here.pass_time(20)
-        return bool((await here.status()).get("attempts"))
+        await kube.pass_time(20)
+        return bool((await kube.status()).get("attempts"))
 
     await eventually(ended)
-    status = await here.status()
+    status = await kube.status()
     first = status["attempts"][0]
     assert (first["reason"], first["failures"], status["failures"]) == ("Stalled", 1, 1)
-    known = await state(here)
+    known = await state(kube)
     assert known.hangs == 1
     assert known.history[0].steps[-1].last == 12, "the steps after the last commit are known"
-    await eventually(lambda: here.rayjob(2))
-    assert variables(await here.rayjob(2))[Variable.HANGS] == "1"
-    assert "Stalled" in await here.events()
+    await eventually(lambda: kube.rayjob(2))
+    assert variables(await kube.rayjob(2))[Variable.HANGS] == "1"
+    assert "Stalled" in await kube.events()

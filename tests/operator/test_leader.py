@@ -24,24 +24,24 @@ from tests.operator.reconcile.test_reconciler import memory
 
 
 async def test_a_member_cluster_has_its_own_limits_and_the_guard_of_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with two_clusters_in_memory(monkeypatch) as (here, east):
-        here.client.guard = lambda: 7.0
-        async with here.operator(sources={"east": east.source}, workers=5, calls_per_second=1.0, burst=2) as runtime:
+    async with two_clusters_in_memory(monkeypatch) as (kube, east):
+        kube.client.guard = lambda: 7.0
+        async with kube.operator(sources={"east": east.source}, workers=5, calls_per_second=1.0, burst=2) as runtime:
             await up(runtime)
             (client,) = east.controllers
-            assert (client.given["timeout"], client.given["guard"]) == (CALL, here.client.guard)
+            assert (client.given["timeout"], client.given["guard"]) == (CALL, kube.client.guard)
             cluster = runtime.clusters.of("east")
             assert cluster is not None
             with cluster.turn(), cluster.turn(), pytest.raises(Busy), cluster.turn():
                 pass
             throttle = client.given["throttle"]
-            assert throttle is not here.client._throttle
+            assert throttle is not kube.client._throttle
             await throttle.take()
             await throttle.take()
             third = asyncio.create_task(throttle.take())
             await asyncio.sleep(0)
             assert not third.done(), "the burst is used up"
-            await here.clock.advance(1.0)
+            await kube.clock.advance(1.0)
             await third
 
 
@@ -49,19 +49,19 @@ async def test_the_calls_and_outages_of_a_member_cluster_have_its_name_in_the_me
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with (
-        two_clusters_in_memory(monkeypatch) as (here, east),
-        here.operator(sources={"east": east.source}) as runtime,
+        two_clusters_in_memory(monkeypatch) as (kube, east),
+        kube.operator(sources={"east": east.source}) as runtime,
     ):
         await up(runtime)
         (client,) = east.controllers
         assert client.watcher is not None
         client.watcher("get", "pods", 200, 0.1)
-        lines = generate_latest(here.metrics.registry).decode().splitlines()
+        lines = generate_latest(kube.metrics.registry).decode().splitlines()
         assert 'spotladder_api_requests_total{cluster="east",code="200",resource="pods",verb="get"} 1.0' in lines
         assert 'spotladder_cluster_up{cluster="east"} 1.0' in lines
         await east.cut()
         await eventually(lambda: is_down(runtime))
-        lines = generate_latest(here.metrics.registry).decode().splitlines()
+        lines = generate_latest(kube.metrics.registry).decode().splitlines()
         assert 'spotladder_cluster_up{cluster="east"} 0.0' in lines
         assert 'spotladder_cluster_outages_total{cluster="east"} 1.0' in lines
 
@@ -71,40 +71,40 @@ async def is_down(runtime: LeaderRuntime) -> bool:
 
 
 async def test_the_health_of_a_leader_names_the_kind_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with memory() as here:
-        assert here.runtime
-        assert here.runtime.health == Health("leading")
-        (pods,) = (cache for cache in here.runtime.caches if cache.kind == PODS)
+    async with memory() as kube:
+        assert kube.runtime
+        assert kube.runtime.health == Health("leading")
+        (pods,) = (cache for cache in kube.runtime.caches if cache.kind == PODS)
         monkeypatch.setattr(pods, "problem", "403 Forbidden")
-        assert here.runtime.health == Health("leading", f"pods in {NAMESPACE}: 403 Forbidden")
-        (tiers,) = (cache for cache in here.runtime.caches if cache.kind == CAPACITYTIERS)
+        assert kube.runtime.health == Health("leading", f"pods in {NAMESPACE}: 403 Forbidden")
+        (tiers,) = (cache for cache in kube.runtime.caches if cache.kind == CAPACITYTIERS)
         monkeypatch.setattr(tiers, "problem", "404 NotFound")
-        assert here.runtime.health == Health("leading", "capacitytiers: 404 NotFound")
+        assert kube.runtime.health == Health("leading", "capacitytiers: 404 NotFound")
         monkeypatch.setattr(tiers, "absent", True)
         advice = "capacitytiers: the cluster does not have the kind: install the chart spotladder-crds"
-        assert here.runtime.health == Health("leading", advice)
+        assert kube.runtime.health == Health("leading", advice)
 
 
 async def test_a_leader_whose_caches_are_being_filled_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with memory() as here:
-        assert here.runtime
+    async with memory() as kube:
+        assert kube.runtime
         monkeypatch.setattr(Cache, "has_synced", False)
-        assert here.runtime.health == Health("leading", f"{TIEREDJOBS.plural} are being listed")
+        assert kube.runtime.health == Health("leading", f"{TIEREDJOBS.plural} are being listed")
 
 
 async def test_a_background_task_that_crashes_is_started_again_after_a_delay() -> None:
-    async with memory() as here:
-        assert here.runtime
+    async with memory() as kube:
+        assert kube.runtime
         starts: list[float] = []
 
         async def works() -> None:
-            starts.append(here.clock.ticks())
+            starts.append(kube.clock.ticks())
             if len(starts) < 3:
                 raise RuntimeError("a defect")
 
-        restarting = asyncio.create_task(here.runtime._restarting(works))
+        restarting = asyncio.create_task(kube.runtime._restarting(works))
         while not restarting.done():
-            await here.clock.advance(0.5)
+            await kube.clock.advance(0.5)
             await asyncio.sleep(0)
         delays = [later - earlier for earlier, later in pairwise(starts)]
         assert len(delays) == 2
@@ -112,57 +112,58 @@ async def test_a_background_task_that_crashes_is_started_again_after_a_delay() -
 
 
 async def test_a_background_task_ends_with_the_lease() -> None:
-    async with memory() as here:
-        assert here.runtime
+    async with memory() as kube:
+        assert kube.runtime
         starts = []
 
         async def works() -> None:
             starts.append(1)
             raise NotLeading("the lease is lost")
 
-        await here.runtime._restarting(works)
+        await kube.runtime._restarting(works)
         assert starts == [1]
 
 
-async def queued(here: KubeWorld, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+async def queued(kube: KubeWorld, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The jobs that the runtime adds to its queue from now on."""
-    assert here.runtime
+    assert kube.runtime
     added: list[Any] = []
-    monkeypatch.setattr(here.runtime.queue, "add", added.append)
+    monkeypatch.setattr(kube.runtime.queue, "add", added.append)
     return added
 
 
 async def test_a_deleted_job_requeues_the_jobs_that_share_its_checkpoint_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with memory() as here:
-        assert here.runtime
+    async with memory() as kube:
+        assert kube.runtime
         for name in ("first", "second", "other"):
-            await here.submit(name)
-        await here.idle()
-        first = here.runtime.jobs.get("first", NAMESPACE)
-        monkeypatch.setattr(
-            here.runtime, "jobs", SimpleNamespace(of=lambda folder: shared if folder == first.folder else [])
-        )
+            await kube.submit(name)
+        await kube.idle()
+        first = kube.runtime.jobs.get("first", NAMESPACE)
+        assert first is not None
         shared = [SimpleNamespace(key=(NAMESPACE, "second"))]
-        added = await queued(here, monkeypatch)
-        here.runtime._job_changed(first, None)
+        monkeypatch.setattr(
+            kube.runtime, "jobs", SimpleNamespace(of=lambda folder: shared if folder == first.folder else [])
+        )
+        added = await queued(kube, monkeypatch)
+        kube.runtime._job_changed(first, None)
         assert added == [(NAMESPACE, "first"), (NAMESPACE, "second")]
         added.clear()
-        here.runtime._job_changed(None, first)
+        kube.runtime._job_changed(None, first)
         assert added == [(NAMESPACE, "first")]
-        here.runtime._job_changed(first, first)
+        kube.runtime._job_changed(first, first)
         assert added == [(NAMESPACE, "first")] * 2
 
 
 async def test_a_cluster_that_is_up_again_requeues_all_jobs_and_those_whose_objects_it_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with memory() as here:
-        await here.submit()
-        await here.idle()
-        assert here.runtime
-        monkeypatch.setattr(here.runtime.clusters.home.inventory, "jobs", lambda: {(NAMESPACE, "deleted")})
-        added = await queued(here, monkeypatch)
-        here.runtime._cluster_changed("home")
+    async with memory() as kube:
+        await kube.submit()
+        await kube.idle()
+        assert kube.runtime
+        monkeypatch.setattr(kube.runtime.clusters.home.inventory, "jobs", lambda: {(NAMESPACE, "deleted")})
+        added = await queued(kube, monkeypatch)
+        kube.runtime._cluster_changed("home")
         assert added == [(NAMESPACE, "deleted"), (NAMESPACE, "digits")]

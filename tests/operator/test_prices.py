@@ -22,6 +22,11 @@ from spotladder.operator.prices import PRICE_TTL, RETRY, Prices
 from spotladder.price_sources import PriceUnknown
 from tests.workloads.builders import capacity
 
+
+def near(value: float) -> Any:
+    return pytest.approx(value)
+
+
 AWS = {
     "provider": "aws", "region": "us-east-1", "instanceTypes": ["g5.xlarge"], "capacityType": "spot",
     "price": {"source": "aws"},
@@ -148,7 +153,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Aws:
 def test_the_spot_price_is_the_mean_of_the_newest_price_of_each_zone(cloud: Aws) -> None:
     cloud.lists(product("1.006", "0.0"))
     cloud.history(("us-east-1a", "0.50", 8), ("us-east-1a", "0.40", 11), ("us-east-1b", "0.60", 10))
-    assert cloud.price() == Price(pytest.approx(0.5), pytest.approx(1.006))
+    assert cloud.price() == Price(near(0.5), near(1.006))
 
 
 def test_only_spot_prices_in_the_zones_of_the_tier_are_requested(cloud: Aws) -> None:
@@ -191,7 +196,7 @@ def test_prices_are_read_from_a_table(tmp_path: Path) -> None:
         spec = {"provider": "gcp", "region": "us-central1", "capacityType": "spot", "instanceTypes": list(rows)}
         return price_sources.table(capacity(**{**spec, "price": {"source": "gcp", "table": str(file)}, **more}).spec)
 
-    assert price() == Price(pytest.approx(0.3), pytest.approx(0.9))
+    assert price() == Price(near(0.3), near(0.9))
     assert price(capacityType="on-demand", instanceTypes=["g2-standard-4"]) == Price(0.7, 0.7)
     for wrong, said in (
         ({"region": "mars-1"}, "has no 'mars-1'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -149,12 +150,15 @@ def test_commits_change_no_choice_without_a_deadline(policy: str, monkeypatch: p
     assert [one.cost for one in quick] == pytest.approx([one.cost for one in slow])
 
 
+SPOT_FACTS: tuple[tuple[str, float, Any], ...] = (("spot-a", 0.1, 0.5), ("spot-b", 0.2, None))
+
+
 @pytest.mark.parametrize("policy", sorted(FOR_DEADLINES))
 @pytest.mark.parametrize("hours", [5.5, 7.0, 12.0])
 def test_commits_on_spot_capacity_change_no_choice(policy: str, hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
     tiers = [
         TierFacts(Tier(name, -1, 600.0, CapacityType.SPOT, Price(price, 1.0), notice=30.0), name, 0.3, availability)
-        for name, price, availability in (("spot-a", 0.1, 0.5), ("spot-b", 0.2, None))
+        for name, price, availability in SPOT_FACTS
     ]
     asked = replace(question(*tiers, BACKUP, max_duration=hours * 3600.0), policy=policy)
     few = outcomes(asked, Assumptions(), range(3))

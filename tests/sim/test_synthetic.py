@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,7 @@ def test_spells_and_survival_are_computed_from_a_trace() -> None:
         ({"gap": 0.0}, "gap: expected more than 0 s"),
     ],
 )
-def test_invalid_markets_are_rejected(changes: dict[str, object], said: str) -> None:
+def test_invalid_markets_are_rejected(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         replace(SyntheticMarket(), **changes)
     assert str(caught.value).startswith(said)

@@ -58,7 +58,7 @@ def test_an_unknown_instance_has_no_price(tmp_path: Path) -> None:
 
 def test_rates(tmp_path: Path) -> None:
     found = {rate.pool: rate for rate in rates(fleet_file(tmp_path).fleet)}
-    disk = pytest.approx(0.022 + 0.026, abs=0.0005)  # 200 GiB with 600 MiB/s
+    disk: Any = pytest.approx(0.022 + 0.026, abs=0.0005)  # 200 GiB with 600 MiB/s
     assert found["g5-spot"] == Rate("g5-spot", "east", "spot", None, 1.006, disk)
     assert found["g5-on-demand"] == Rate("g5-on-demand", "east", "on-demand", 1.006, 1.006, disk)
     assert found["p5-reserved"] == Rate("p5-reserved", "east", "reserved", 31.46, None, disk)

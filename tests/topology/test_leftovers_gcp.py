@@ -33,7 +33,7 @@ def fleet(tmp_path: Path) -> Fleet:
 
 def plant(cloud: GoogleCloud, collection: str, **places: dict[str, Any]) -> None:
     """One resource in each zone or region (`us_central1_a`)."""
-    items = {}
+    items: dict[str, Any] = {}
     for name, entry in places.items():
         place = name.replace("_", "-")
         scope = f"zones/{place}" if place.count("-") == 2 else f"regions/{place}"

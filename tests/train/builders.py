@@ -25,7 +25,7 @@ class ManualClock:
         return self.now
 
 
-def variables(folder: Path, **more: object) -> dict[str, str]:
+def variables(folder: Path, **more: Any) -> dict[str, str]:
     """The environment of a job `digits` below `folder`; `attempt=2` sets SPOTLADDER_ATTEMPT, and so on."""
     given = {"job": "digits", "uri": folder, "interval": "10steps", **more}
     return {f"SPOTLADDER_{name.upper()}": str(value) for name, value in given.items()}
@@ -36,7 +36,7 @@ def log_of(folder: Path) -> CommitLog:
 
 
 def member(
-    folder: Path, world: ProcessRank | None = None, *, left: list[int] | None = None, node: str = "", **more: object
+    folder: Path, world: ProcessRank | None = None, *, left: list[int] | None = None, node: str = "", **more: Any
 ) -> Member:
     """One rank that has joined. `left` collects its exit codes instead of ending the process. With a `node`, a handover
     restarts the rank on another node."""
@@ -44,9 +44,7 @@ def member(
     return join(Environment(variables(folder, **more)), world or ProcessRank(), leave=leave, node=node)
 
 
-def job(
-    folder: Path, *, clock: Callable[[], float] | None = None, left: list[int] | None = None, **more: object
-) -> Job:
+def job(folder: Path, *, clock: Callable[[], float] | None = None, left: list[int] | None = None, **more: Any) -> Job:
     return Job(member(folder, left=left, **more), clock or ManualClock())
 
 
@@ -60,7 +58,7 @@ class Ranks:
         *,
         clock: ManualClock | None = None,
         own: Sequence[dict[str, Any]] = (),
-        **more: object,
+        **more: Any,
     ) -> None:
         self.pool = ThreadPoolExecutor(size)
         self.clock = clock or ManualClock()

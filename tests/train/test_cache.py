@@ -24,6 +24,10 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendezvous, "RETRY_INTERVAL", 0.01)
 
 
+def meet(barrier: threading.Barrier) -> None:
+    barrier.wait(10)
+
+
 def empty_store(folder: Path) -> None:
     """Remove the files of all commits from the store, so that only a cache has them. The log stays."""
     shutil.rmtree(folder / "digits" / "attempts")
@@ -31,7 +35,7 @@ def empty_store(folder: Path) -> None:
 
 def found_sum(job: Job) -> tuple[int, int] | None:
     with job.resume() as found:
-        return found and (found.step, int((found.path / "sum").read_text()))
+        return (found.step, int((found.path / "sum").read_text())) if found else None
 
 
 def test_a_restart_in_place_reads_the_cache(tmp_path: Path) -> None:
@@ -96,8 +100,7 @@ def test_ranks_on_several_machines_restart_in_place(tmp_path: Path) -> None:
     barrier = threading.Barrier(3)
     with Ranks(store, 3, own=machines) as ranks:
         assert (
-            ranks.on_all(lambda job: train(job, 25, on_step=lambda _: barrier.wait(10) and None, flush=True))
-            == [[10, 20, 25]] * 3
+            ranks.on_all(lambda job: train(job, 25, on_step=lambda _: meet(barrier), flush=True)) == [[10, 20, 25]] * 3
         )
     newest = log_of(store).newest()
     assert newest is not None
@@ -112,7 +115,7 @@ def test_all_ranks_use_an_older_commit_when_one_of_them_has_its_files_nowhere(tm
     store, machines = tmp_path / "store", [{"cache": tmp_path / f"machine {number}"} for number in range(2)]
     barrier = threading.Barrier(2)
     with Ranks(store, 2, own=machines) as ranks:
-        ranks.on_all(lambda job: train(job, 25, on_step=lambda _: barrier.wait(10) and None, flush=True))
+        ranks.on_all(lambda job: train(job, 25, on_step=lambda _: meet(barrier), flush=True))
     newest = log_of(store).newest()
     assert newest is not None
     shutil.rmtree(tmp_path / "machine 1")

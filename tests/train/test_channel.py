@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -60,11 +61,16 @@ def star(size: int) -> Iterator[Star]:
         made.close()
 
 
+def _tens(topic: str, rank: int, end: Any) -> Any:
+    return end.exchange(topic, rank * 10, sum)
+
+
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_every_rank_gets_the_decision_made_from_the_values_of_all(size: int) -> None:
     with star(size) as ranks:
         for topic in ("a", "b"):
-            seen = ranks.on_all(lambda rank, end, topic=topic: end.exchange(topic, rank * 10, sum))
+            exchange = partial(_tens, topic)
+            seen = ranks.on_all(exchange)
             assert seen == [sum(range(0, size * 10, 10))] * size
 
 

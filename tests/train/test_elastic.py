@@ -6,11 +6,13 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import ray
 
 from spotladder.core.contract import Notice, NoticeKind
 from spotladder.train import rayelastic, rayworkers
@@ -57,12 +59,12 @@ class SteppedPolicy:
         self.group = SimpleNamespace(start_time=self.now, num_workers=4)
         self.scaling = ScalingConfig(num_workers=(2, 4), **scaling)
         self.policy = AllowedSizes(self.scaling, (2, 4), grow_after)
-        monkeypatch.setattr(rayelastic.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(rayelastic, "ask_to_resize", self._ask)
         monkeypatch.setattr(rayelastic, "draining_nodes", dict)
         self.silent: dict[str, float] = {}
         monkeypatch.setattr(rayelastic, "SILENT_NODES", SimpleNamespace(ask=lambda _nodes: self.silent))
-        monkeypatch.setattr(rayelastic.ray, "nodes", lambda: [node(f"n{index}") for index in range(self.nodes)])
+        monkeypatch.setattr(ray, "nodes", lambda: [node(f"n{index}") for index in range(self.nodes)])
 
     def _ask(self) -> None:
         self.requests += 1

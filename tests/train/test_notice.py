@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from spotladder.core.contract import Notice
 from spotladder.train.notice import (
     CONTROLLER_GRACE_PERIOD,
     Listener,
-    Notice,
     NoticeFile,
     NoticeURL,
     RayPreemption,
@@ -186,7 +186,7 @@ def test_the_controllers_notice_precedes_rays(monkeypatch: pytest.MonkeyPatch) -
     clock = ManualClock()
     context = SimpleNamespace(preemption_context=SimpleNamespace(preemption_info=SimpleNamespace(deadline_ms=0)))
     module = SimpleNamespace(get_train_context=lambda: context)
-    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
     source = RayPreemption(CONTROLLER_GRACE_PERIOD, clock)
     assert source.poll() is None
     clock.now += CONTROLLER_GRACE_PERIOD

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.store import RightsRefused
+from spotladder.core.contract import Notice
 from spotladder.errors import Fenced
 from spotladder.output.outage import last_reported
 from spotladder.train.ending import exit_code_of
 from spotladder.train.interruption import Interrupted
-from spotladder.train.notice import Notice
 from tests.train.outage import OutageSite
 
 HOUR = 3600.0

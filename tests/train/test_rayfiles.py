@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -103,7 +104,7 @@ def test_on_disk_ray_uses_the_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", ["name", "storage_path", "storage_filesystem", "failure_config"])
 def test_fields_that_the_attempt_sets_are_rejected(field: str) -> None:
     with pytest.raises(InvalidSpec, match=field):
-        ray_run_config(**{field: "mine"})
+        ray_run_config(**cast("Any", {field: "mine"}))
 
 
 def test_a_run_does_not_wait_for_rays_placement_group_cleaner() -> None:

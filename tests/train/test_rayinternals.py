@@ -169,7 +169,7 @@ def test_a_reclaimed_node_is_distinguished_from_a_crash(preempted: bool) -> None
 def test_ray_has_the_calls_that_drain_a_node() -> None:
     from ray._private.state import GlobalState
     from ray._private.worker import connect
-    from ray._raylet import InnerGcsClient
+    from ray._raylet import InnerGcsClient  # type: ignore[attr-defined]
     from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
     assert DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
@@ -180,7 +180,7 @@ def test_ray_has_the_calls_that_drain_a_node() -> None:
 
 def test_nodes_are_excluded_by_the_label_with_their_id() -> None:
     from ray._private.label_utils import validate_label_selector
-    from ray._raylet import RAY_NODE_ID_KEY
+    from ray._raylet import RAY_NODE_ID_KEY  # type: ignore[attr-defined]
 
     assert rayinternals.NODE_LABEL == RAY_NODE_ID_KEY
     excluded = ",".join(character * 56 for character in "ab")

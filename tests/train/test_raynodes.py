@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from spotladder.train import raynodes
 from spotladder.train.raynodes import HEAD, LONGEST_SILENCE, SilentNodes, places
 from tests.train.nodes import node
 
@@ -21,7 +21,7 @@ def test_only_live_worker_nodes_with_room_that_are_not_excluded_count() -> None:
         node("dead", alive=False),
         node("excluded"),
         node("small", CPU=1.0),
-        node("head", **{"CPU": 8.0, HEAD: 1.0}),
+        node("head", **cast("Any", {"CPU": 8.0, HEAD: 1.0})),
     ]
     assert places(nodes, {"CPU": 2.0}, {"excluded"}) == 2
     assert places(nodes, {"CPU": 2.0, "GPU": 1.0}, {}) == 0
@@ -34,7 +34,7 @@ class Silence:
         self.now = 1000.0
         self.nodes = SilentNodes()
         self.answers, self.refuses = _address(answering), _address(silent)
-        monkeypatch.setattr(raynodes.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
     def ask(self, after: float, *, answers: bool = False, **more: Any) -> dict[str, float]:
         """The silent nodes, after this time; `answers`: the node "lost" answers this time."""
@@ -75,7 +75,7 @@ def test_a_node_that_was_not_asked_keeps_its_silence(silence: Silence) -> None:
 
 
 def test_dead_nodes_and_the_head_are_not_asked(silence: Silence) -> None:
-    assert silence.ask(0, alive=False) == silence.ask(0, **{HEAD: 1.0}) == {}
+    assert silence.ask(0, alive=False) == silence.ask(0, **cast("Any", {HEAD: 1.0})) == {}
     assert silence.nodes.ask([]) == {}
 
 

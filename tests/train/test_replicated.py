@@ -31,7 +31,7 @@ def committed(folder: Path) -> list[tuple[int, list[str]]]:
 
 def found(job: Job) -> tuple[int, str] | None:
     with job.resume() as found:
-        return found and (found.step, (found.path / "state").read_text())
+        return (found.step, (found.path / "state").read_text()) if found else None
 
 
 def leaves(job: Job) -> None:

@@ -194,7 +194,7 @@ def test_a_failed_upload_is_raised_by_the_next_call_once(tmp_path: Path) -> None
     one = job(tmp_path)
     with one.commit(1) as folder:
         (folder / "a").write_text("a")
-        one._member.log.store.put_file = refuse  # type: ignore[method-assign]
+        one._member.log.store.put_file = refuse  # type: ignore[assignment,method-assign]
     while one._member.commits.busy:
         pass
     with pytest.raises(RightsRefused, match="access denied"):

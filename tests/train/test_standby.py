@@ -145,7 +145,7 @@ def test_a_standby_that_restarts_while_it_waits_is_found_by_its_ranks(tmp_path: 
         if not restart:
             for each in jobs:
                 each.close()
-    resumed = [pool.submit(lambda each=each: each.resume().__enter__()) for each in jobs]
+    resumed = [pool.submit(each.resume().__enter__) for each in jobs]
     time.sleep(0.3)
     assert not any(each.done() for each in resumed)
     ranks[0].ask(Notice.of_takeover())

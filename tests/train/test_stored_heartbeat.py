@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_after_a_refusal_no_heartbeat_is_written() -> None:
 def test_only_programs_of_a_cluster_write_heartbeats_to_the_store(
     tmp_path: Path, more: dict[str, str], stored: bool
 ) -> None:
-    here = {name: str(tmp_path / value) for name, value in more.items()}
+    here: dict[str, Any] = {name: str(tmp_path / value) for name, value in more.items()}
     rank = member(tmp_path / "log", **here)
     assert (rank.heartbeat.stored is not None) is stored
     rank.heartbeat.beat(5, 10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -69,7 +70,8 @@ def test_a_step_that_the_program_never_reaches_is_an_error() -> None:
 
 def test_errors_of_the_program_are_raised() -> None:
     def broken() -> None:
-        program_on(train.current(), 30, on_step=lambda step: {}[step])
+        nothing: dict[int, Any] = {}
+        program_on(train.current(), 30, on_step=lambda step: nothing[step])
 
     with pytest.raises(KeyError):
         interrupt_at(broken, step=5)

@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,7 +136,7 @@ NODES = [{"node": "a"}, {"node": "b"}, {"node": "c"}]
 def test_a_handover_notice_to_one_rank_hands_over_all_ranks_at_the_same_step(tmp_path: Path) -> None:
     file = tmp_path / "notice"
     file.write_text(HANDOVER)
-    own = [NODES[0], NODES[1], {**NODES[2], "notice": file}]
+    own: list[dict[str, Any]] = [NODES[0], NODES[1], {**NODES[2], "notice": file}]
     with Ranks(tmp_path, 3, own=own, interval="1h") as ranks:
         stopped = in_step(ranks, 1000)
     newest = log_of(tmp_path).newest()
@@ -180,7 +181,7 @@ def test_a_failed_upload_of_one_rank_raises_on_all_ranks_and_commits_nothing(tmp
         def refuse(*_: object) -> None:
             raise RightsRefused("access denied")
 
-        ranks.jobs[1]._member.log.store.put_file = refuse  # type: ignore[method-assign]
+        ranks.jobs[1]._member.log.store.put_file = refuse  # type: ignore[assignment,method-assign]
         ends = ranks.on_all(lambda job: write_own(job, 5))
         assert [type(end) for end in ends] == [RightsRefused] * 2
     assert log_of(tmp_path).newest() is None
@@ -220,7 +221,7 @@ def test_ranks_of_a_restarted_group_find_the_new_rank_0(tmp_path: Path) -> None:
 
 
 def test_a_rank_without_a_rank_0_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendezvous.seek, "__kwdefaults__", {**rendezvous.seek.__kwdefaults__, "timeout": 0.02})
+    monkeypatch.setattr(rendezvous.seek, "__kwdefaults__", {**(rendezvous.seek.__kwdefaults__ or {}), "timeout": 0.02})
     with pytest.raises(RankLost, match="rank 1 found no rank 0"):
         member(tmp_path, ProcessRank(1, 2, "test"))
 

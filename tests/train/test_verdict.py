@@ -31,7 +31,7 @@ class FakeWorkerGroup:
         self.alive = {"a", "b"}
         monkeypatch.setattr(rayworkers, "NODE_LOSS_WINDOW", 0.0)
         monkeypatch.setattr(
-            rayworkers.ray, "nodes", lambda: [{"NodeID": name, "Alive": name in self.alive} for name in ("a", "b", "c")]
+            ray, "nodes", lambda: [{"NodeID": name, "Alive": name in self.alive} for name in ("a", "b", "c")]
         )
         self.routing = Routing("attempts/0001/ray-1", 0)
         self.start()
@@ -136,8 +136,8 @@ class FakeElasticGroup:
         self.killed: list[str] = []
         self.hanging: dict[int, object] = {}
         monkeypatch.setattr(rayworkers, "NODE_LOSS_WINDOW", 0.0)
-        monkeypatch.setattr(rayworkers.ray, "nodes", lambda: [{"NodeID": name, "Alive": True} for name in "abc"])
-        monkeypatch.setattr(rayworkers.ray, "kill", self.killed.append)
+        monkeypatch.setattr(ray, "nodes", lambda: [{"NodeID": name, "Alive": True} for name in "abc"])
+        monkeypatch.setattr(ray, "kill", self.killed.append)
         lost = SimpleNamespace(lost=lambda nodes: {node["NodeID"] for node in nodes} & self.silent)
         monkeypatch.setattr(rayworkers, "SILENT_NODES", lost)
         self.routing = Routing("attempts/0001/ray-1", 0, elastic=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.workloads.builders import NODES, event, node, pod
 LOST = {"phase": "Failed"}
 
 
-def cause(nodes: dict[str, NodeRecord] | None = None, events: tuple[str, ...] = (), **more: object) -> Cause:
+def cause(nodes: dict[str, NodeRecord] | None = None, events: tuple[str, ...] = (), **more: Any) -> Cause:
     said = [event(reason) for reason in events]
     return pod_seen(pod(**{**LOST, **more}), NODES if nodes is None else nodes, said).cause
 
@@ -241,7 +242,7 @@ def test_an_event_about_another_node_is_ignored() -> None:
 def test_every_row_has_a_test() -> None:
     """A new row of the tables needs a test above."""
     tested: set[object] = set()
-    tests = (
+    tests: tuple[Any, ...] = (
         test_the_reason_of_disruption_target_gives_the_cause,
         test_the_reason_of_the_pod_gives_the_cause,
         test_a_taint_of_the_node_gives_the_cause,
@@ -291,7 +292,7 @@ def test_every_row_has_a_test() -> None:
     ],
 )  # fmt: skip
 def test_the_phase_and_the_notice_are_read_from_the_pod(
-    more: dict[str, object], nodes: dict[str, NodeRecord], phase: PodPhase, noticed: bool
+    more: dict[str, Any], nodes: dict[str, NodeRecord], phase: PodPhase, noticed: bool
 ) -> None:
     seen = pod_seen(pod(**more), nodes, ())
     assert (seen.phase, seen.noticed) == (phase, noticed)

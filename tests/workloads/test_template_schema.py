@@ -72,7 +72,9 @@ def changed(template: dict[str, Any], at: tuple[Any, ...], value: Any) -> dict[s
 
 
 TEMPLATES = {"rayjob": rich(ray_template()), "jobset": rich(jobset_template())}
-JUNK = st.sampled_from([None, True, 0, -1, 1.5, "", "text", [], [None], ["text"], [{}], {}, {"name": None}, {"a": []}])
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 0, -1, 1.5, "", "text", [], [None], ["text"], [{}], {}, {"name": None}, {"a": []}]
+)
 
 
 @settings(max_examples=400)

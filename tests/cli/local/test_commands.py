@@ -232,7 +232,7 @@ def test_a_plan_without_simulated_runs_and_a_run_without_price_have_gaps(
         ('{"choices": [3], "simulation": {}}', "is not a plan of this version"),
     ],
 )
-def test_a_file_that_is_no_plan_is_refused(
+def test_a_file_that_is_not_a_plan_is_rejected(
     runs: Runs, text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = tmp_path / "plan.json"

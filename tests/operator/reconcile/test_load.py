@@ -68,7 +68,7 @@ def observed(known: TwoClusters) -> Observation:
     clusters: Any = known
     seen, _ = load.observe(
         record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known),
-        reading=Reading(True), blocked="", heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None,
+        reading=Reading(True), blocked=None, heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None,
             surge_room=None, now=0.0,
     )  # fmt: skip
     return seen

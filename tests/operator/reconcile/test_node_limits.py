@@ -126,7 +126,7 @@ def test_a_job_that_replaces_workers_stays_within_the_limit(
     assert limits_of(me, *others).room(pool, me, held=2) == expected
 
 
-STANDS_BY = {"phase": "Running", "on": "on-demand", "standby": "spot"}
+STANDS_BY: dict[str, Any] = {"phase": "Running", "on": "on-demand", "standby": "spot"}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ class Pool:
 
     def __init__(self, *jobs: JobRecord, workers: int = 1) -> None:
         self.cache, self.launched = JobList(*jobs), set[str]()
-        self.workers = dict.fromkeys(self.cache.jobs, workers)
+        self.workers: dict[str, Any] = dict.fromkeys(self.cache.jobs, workers)
         self.counted: list[str] = []
         made: Any = self.cache
         self.limits = Limits(

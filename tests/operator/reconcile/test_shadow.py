@@ -19,36 +19,36 @@ class Broken:
         raise KeyError(view.current)
 
 
-async def running(here: KubeWorld, shadow: str) -> None:
+async def running(kube: KubeWorld, shadow: str) -> None:
     """A job with this shadow policy whose first attempt is ready."""
-    await here.submit(policy={"name": "ordered", "shadow": shadow})
-    await eventually(lambda: here.is_on("spot-a", 1))
-    await here.run(1)
-    await eventually(lambda: here.has_phase("Running"))
+    await kube.submit(policy={"name": "ordered", "shadow": shadow})
+    await eventually(lambda: kube.is_on("spot-a", 1))
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
 
 
 async def test_the_condition_has_the_tier_of_the_shadow_policy() -> None:
-    async with memory() as here:
-        await running(here, "on-demand")
-        await eventually(lambda: reason_is(here, "Shadow", "OtherTier"))
-        found = await here.condition("Shadow")
+    async with memory() as kube:
+        await running(kube, "on-demand")
+        await eventually(lambda: reason_is(kube, "Shadow", "OtherTier"))
+        found = await kube.condition("Shadow")
         assert (found["status"], found["message"].partition(":")[0]) == ("False", "on-demand would use on-demand")
-        assert await here.is_on("spot-a", 1), "it is never followed"
-        await here.patch(policy={"name": "ordered", "shadow": "ordered"})
-        await eventually(lambda: reason_is(here, "Shadow", "SameTier"))
-        assert (await here.condition("Shadow"))["message"] == "ordered would use spot-a"
-        await here.patch(policy={"name": "ordered", "shadow": None})
-        await eventually(lambda: reason_is(here, "Shadow", "NotSet"))
-        assert await here.rayjobs() == ["digits-a001"]
+        assert await kube.is_on("spot-a", 1), "it is never followed"
+        await kube.patch(policy={"name": "ordered", "shadow": "ordered"})
+        await eventually(lambda: reason_is(kube, "Shadow", "SameTier"))
+        assert (await kube.condition("Shadow"))["message"] == "ordered would use spot-a"
+        await kube.patch(policy={"name": "ordered", "shadow": None})
+        await eventually(lambda: reason_is(kube, "Shadow", "NotSet"))
+        assert await kube.rayjobs() == ["digits-a001"]
 
 
 async def test_a_choice_that_stays_is_written_once() -> None:
-    async with memory() as here:
-        await running(here, "adaptive")
-        await here.pass_time(15)
-        before = len(server_of(here).writes)
-        await here.pass_time(20)
-        assert [write for write in server_of(here).writes[before:] if write[1] == TIEREDJOBS.plural] == []
+    async with memory() as kube:
+        await running(kube, "adaptive")
+        await kube.pass_time(15)
+        before = len(server_of(kube).writes)
+        await kube.pass_time(20)
+        assert [write for write in server_of(kube).writes[before:] if write[1] == TIEREDJOBS.plural] == []
 
 
 async def test_a_shadow_policy_that_fails_does_not_stop_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,14 +56,14 @@ async def test_a_shadow_policy_that_fails_does_not_stop_the_job(monkeypatch: pyt
         return Broken() if name == "greedy" else registry.by_name(name)
 
     monkeypatch.setattr(reconciler, "by_name", by_name)
-    async with memory() as here:
-        await running(here, "greedy")
-        await eventually(lambda: reason_is(here, "Shadow", "PolicyFailed"))
-        assert (await here.condition("Shadow"))["message"] == "greedy: KeyError: 'spot-a'"
+    async with memory() as kube:
+        await running(kube, "greedy")
+        await eventually(lambda: reason_is(kube, "Shadow", "PolicyFailed"))
+        assert (await kube.condition("Shadow"))["message"] == "greedy: KeyError: 'spot-a'"
 
 
 async def test_a_job_without_a_shadow_policy_has_no_condition() -> None:
-    async with memory() as here:
-        await here.submit()
-        await eventually(lambda: here.is_on("spot-a", 1))
-        assert "Shadow" not in {entry["type"] for entry in (await here.status())["conditions"]}
+    async with memory() as kube:
+        await kube.submit()
+        await eventually(lambda: kube.is_on("spot-a", 1))
+        assert "Shadow" not in {entry["type"] for entry in (await kube.status())["conditions"]}

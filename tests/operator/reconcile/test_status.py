@@ -17,7 +17,7 @@ from spotladder.core.model import Attempt, Exit, Impeded, JobState, Observation,
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources.stored_state import state_of
-from spotladder.operator.condition_types import ConditionType, Diagnosis, merged
+from spotladder.operator.condition_types import ConditionType, ConditionUpdate, Diagnosis, merged
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status
 from tests.core.builders import START, SteppedJob, attempt, head, lost, pending, spec, tier, worker
@@ -188,9 +188,7 @@ def test_conditions_of_a_deleted_job_have_reason_delete_requested() -> None:
 
 
 def test_line_breaks_in_messages_are_replaced() -> None:
-    updates = {
-        ConditionType.DEGRADED: conditions.ConditionUpdate("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")
-    }
+    updates = {ConditionType.DEGRADED: ConditionUpdate("True", "InvalidSpec", "spec.a: is wrong\n\n  spec.b: too\n")}
     (entry,) = merged([], updates, START, 1)
     assert entry.message == "spec.a: is wrong; spec.b: too"
     state = replace(BEFORE, message="first\nsecond")

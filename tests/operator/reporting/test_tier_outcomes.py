@@ -19,62 +19,62 @@ from tests.operator.reconcile.test_reconciler import memory
 HALF_AN_HOUR = 1800.0
 
 
-async def outcomes(here: KubeWorld, tier: str) -> Outcomes:
-    status: Object = (await here.client.get(CAPACITYTIERS, f"{NAMESPACE}-{tier}")).get("status") or {}
+async def outcomes(kube: KubeWorld, tier: str) -> Outcomes:
+    status: Object = (await kube.client.get(CAPACITYTIERS, f"{NAMESPACE}-{tier}")).get("status") or {}
     return outcomes_in(json.dumps(status).encode())
 
 
-async def ended(here: KubeWorld, spells: int) -> Outcomes:
+async def ended(kube: KubeWorld, spells: int) -> Outcomes:
     """The outcomes on spot-a, once so many spells with capacity have ended."""
 
     async def written() -> Outcomes | None:
-        await here.clock.advance(WRITE_INTERVAL)
-        found = await outcomes(here, "spot-a")
+        await kube.clock.advance(WRITE_INTERVAL)
+        found = await outcomes(kube, "spot-a")
         return found if sum(found.capacity.ended) == spells else None
 
     found: Outcomes = await eventually(written)
     return found
 
 
-async def use_spot_for_half_an_hour(here: KubeWorld, name: str) -> None:
+async def use_spot_for_half_an_hour(kube: KubeWorld, name: str) -> None:
     """A job gets the capacity of spot-a, loses a worker after half an hour, and gets no replacement."""
     tiers = [
         {"name": tier, "capacityTier": f"{NAMESPACE}-{tier}", "maxFailures": 5, "provisionTimeout": "10m"}
         for tier in ("spot-a", "on-demand")
     ]
-    await here.submit(name, tiers=tiers, stallTimeout="10h")
-    await here.run(1, name)
-    await eventually(lambda: here.has_phase("Running", name))
-    await here.pass_time(HALF_AN_HOUR)
-    await here.kill_worker(1, name)
-    await here.idle()
-    waits = await here.pod(1, "worker", 9, name=name, run=False)
+    await kube.submit(name, tiers=tiers, stallTimeout="10h")
+    await kube.run(1, name)
+    await eventually(lambda: kube.has_phase("Running", name))
+    await kube.pass_time(HALF_AN_HOUR)
+    await kube.kill_worker(1, name)
+    await kube.idle()
+    waits = await kube.pod(1, "worker", 9, name=name, run=False)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
-    await here.set_pod(waits, conditions=[condition])
-    await here.pass_time(605)
-    await eventually(lambda: _left(here, name))
+    await kube.set_pod(waits, conditions=[condition])
+    await kube.pass_time(605)
+    await eventually(lambda: _left(kube, name))
 
 
-async def _left(here: KubeWorld, name: str) -> bool:
-    await here.collect(1, name)
-    return await here.is_on("on-demand", 2, name)
+async def _left(kube: KubeWorld, name: str) -> bool:
+    await kube.collect(1, name)
+    return await kube.is_on("on-demand", 2, name)
 
 
 async def test_outcomes_add_up_over_jobs_and_controllers_and_the_next_job_starts_with_them() -> None:
-    async with memory() as here:
-        await use_spot_for_half_an_hour(here, "first")
-        one = await ended(here, 1)
-        await use_spot_for_half_an_hour(here, "second")
-        two = await ended(here, 2)
+    async with memory() as kube:
+        await use_spot_for_half_an_hour(kube, "first")
+        one = await ended(kube, 1)
+        await use_spot_for_half_an_hour(kube, "second")
+        two = await ended(kube, 2)
         assert (sum(one.capacity.ended), sum(two.capacity.ended)) == (1, 2), "each job has lost its capacity once"
         assert sum(two.capacity.survived) > sum(one.capacity.survived) > 0
-        async with here.operator():
-            await here.pass_time(2 * WRITE_INTERVAL)
-            assert await outcomes(here, "spot-a") == two, "the next controller counts nothing twice"
-            assert await outcomes(here, "spot-b") == NO_OUTCOMES, "no job has used it"
-        await here.submit("third")
-        await eventually(lambda: here.is_on("spot-a", 1, "third"))
-        state = load_state((await here.status("third"))["state"])
+        async with kube.operator():
+            await kube.pass_time(2 * WRITE_INTERVAL)
+            assert await outcomes(kube, "spot-a") == two, "the next controller counts nothing twice"
+            assert await outcomes(kube, "spot-b") == NO_OUTCOMES, "no job has used it"
+        await kube.submit("third")
+        await eventually(lambda: kube.is_on("spot-a", 1, "third"))
+        state = load_state((await kube.status("third"))["state"])
         assert state.record("spot-a").fleet == two
 
 

@@ -81,7 +81,7 @@ def pod(name: str = "head", role: str = "head", container: str = "ray-head", **m
 def rank(index: int, **more: Any) -> PodRecord:
     made = member(index, **more)
     containers = tuple(replace(entry, name="train") for entry in made.containers)
-    return cast("PodRecord", replace(made, program="train", containers=containers))
+    return replace(made, program="train", containers=containers)
 
 
 async def read(

@@ -16,7 +16,7 @@ from spotladder.api.workload import Workload
 from spotladder.clusters.errors import NotFound
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.metrics import Metrics
-from spotladder.operator.settings import Settings
+from spotladder.operator.settings import AccessRule, Settings
 from spotladder.resources import NODES, PODS, TIEREDJOBS
 from spotladder.workloads import names
 from tests.kube.world import KubeWorld
@@ -36,7 +36,7 @@ TEMPLATE = {
 class BatchJobRig:
     """A TieredJob of the third kind, the operator, and an API server in memory."""
 
-    here: KubeWorld
+    kube: KubeWorld
     runtime: LeaderRuntime
 
     async def reconcile(self) -> dict[str, Any]:
@@ -45,60 +45,62 @@ class BatchJobRig:
             await self.runtime.reconcile_due()
             for _ in range(50):
                 await asyncio.sleep(0)
-        return await self.here.status(JOB)
+        return await self.kube.status(JOB)
 
     async def jobs(self) -> list[dict[str, Any]]:
-        return [job async for page in self.here.client.pages(JOBS, NAMESPACE) for job in page.items]
+        return [job async for page in self.kube.client.pages(JOBS, NAMESPACE) for job in page.items]
 
     async def bring_up(self, job: dict[str, Any]) -> None:
         """The Job's controller creates its pods; each gets a node and becomes ready."""
         name, labels = job["metadata"]["name"], job["spec"]["template"]["metadata"]["labels"]
         for index in range(WORKERS):
-            pod, node = f"{name}-{index}", await self.here.node(f"{name}-{index}-node")
+            pod, node = f"{name}-{index}", await self.kube.node(f"{name}-{index}-node")
             metadata = {"name": pod, "namespace": NAMESPACE, "labels": labels}
             spec = {**job["spec"]["template"]["spec"], "nodeName": node}
-            await self.here.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+            await self.kube.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
             conditions = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
-            await self.here.set_pod(pod, phase="Running", conditions=conditions)
+            await self.kube.set_pod(pod, phase="Running", conditions=conditions)
 
     async def lose(self, job: dict[str, Any]) -> None:
         """The node of the Job's first pod is reclaimed."""
-        await self.here.client.delete(NODES, f"{job['metadata']['name']}-0-node")
+        await self.kube.client.delete(NODES, f"{job['metadata']['name']}-0-node")
 
     async def collect(self, job: dict[str, Any]) -> None:
         """The garbage collector removes the pods of a deleted Job."""
         for index in range(WORKERS):
             with suppress(NotFound):
-                await self.here.client.delete(PODS, f"{job['metadata']['name']}-{index}", NAMESPACE, grace=0)
+                await self.kube.client.delete(PODS, f"{job['metadata']['name']}-{index}", NAMESPACE, grace=0)
 
     async def complete(self, job: dict[str, Any]) -> None:
         status = {"conditions": [{"type": "Complete", "status": "True"}]}
         name = job["metadata"]["name"]
-        await self.here.client.merge(JOBS, name, NAMESPACE, body={"status": status}, subresource="status")
+        await self.kube.client.merge(JOBS, name, NAMESPACE, body={"status": status}, subresource="status")
 
 
 @asynccontextmanager
 async def rig() -> AsyncIterator[BatchJobRig]:
-    here = world_in_memory()
-    await here.make_namespace()
+    kube = world_in_memory()
+    await kube.make_namespace()
     for tier in ("spot-a", "spot-b"):
-        await here.capacity(tier)
+        await kube.capacity(tier)
     tiers = [
         {"name": tier, "capacityTier": f"{NAMESPACE}-{tier}", "maxFailures": 0, "provisionTimeout": "10m"}
         for tier in ("spot-a", "spot-b")
     ]
-    await here.submit(JOB, tiers=tiers, workload={"batch": {"template": TEMPLATE}})
+    await kube.submit(JOB, tiers=tiers, workload={"batch": {"template": TEMPLATE}})
     runtime = LeaderRuntime(
-        client=here.client,
+        client=kube.client,
         sources={},
-        settings=Settings(namespaces=(NAMESPACE,), checkpoint_access=[{"namespaces": ["*"], "uris": ["s3://*"]}]),
-        metrics=Metrics(here.clock),
-        clock=here.clock,
+        settings=Settings(
+            namespaces=(NAMESPACE,), checkpoint_access=(AccessRule(namespaces=("*",), uris=("s3://*",)),)
+        ),
+        metrics=Metrics(kube.clock),
+        clock=kube.clock,
         identity="operator-under-test",
-        open_log=here.bucket.open,
+        open_log=kube.bucket.open,
     )
     async with runtime.ready():
-        yield BatchJobRig(here, runtime)
+        yield BatchJobRig(kube, runtime)
 
 
 async def test_a_job_of_a_third_kind_falls_back_and_succeeds() -> None:
@@ -115,7 +117,7 @@ async def test_a_job_of_a_third_kind_falls_back_and_succeeds() -> None:
 
         await world.lose(first)
         await world.reconcile()
-        await world.here.clock.advance(120.0)
+        await world.kube.clock.advance(120.0)
         await world.collect(first)
         status = await world.reconcile()
         (second,) = await world.jobs()
@@ -134,15 +136,15 @@ async def test_deleting_a_job_of_a_third_kind_deletes_all_its_objects() -> None:
         await world.bring_up(first)
         await world.reconcile()
 
-        await world.here.delete(JOB)
+        await world.kube.delete(JOB)
         for _ in range(5):
-            await world.here.clock.advance(60.0)
+            await world.kube.clock.advance(60.0)
             with suppress(NotFound):
                 await world.reconcile()
             if not await world.jobs():
                 await world.collect(first)
         assert await world.jobs() == []
-        assert world.here.client.server.objects(TIEREDJOBS) == {}  # type: ignore[attr-defined]
+        assert world.kube.client.server.objects(TIEREDJOBS) == {}  # type: ignore[attr-defined]
 
 
 def test_the_error_for_a_job_without_a_workload_names_every_kind() -> None:
