@@ -33,7 +33,7 @@ class Rate:
     """USD per hour of one node of a pool of workers.
 
     `hourly` is None if the controller looks up the price of a spot node. `disk` is the root volume with its
-    throughput and IOPS, which the other prices do not include; 0 for nodes that exist already.
+    throughput and IOPS, which the other prices do not include; 0 for existing nodes.
     """
 
     pool: str

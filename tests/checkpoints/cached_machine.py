@@ -91,7 +91,7 @@ def _loop(path: Path) -> None:
 
 
 def overwrite(path: Path, content: bytes) -> None:
-    """As a program that runs as root can, although the file is read-only."""
+    """Overwrite a read-only file, as a program that runs as root can."""
     path.chmod(0o600)
     path.write_bytes(content)
     path.chmod(READ_ONLY)

@@ -70,7 +70,7 @@ class Demo:
         self._succeeds(command, self.folder)
 
     def make(self) -> None:
-        """`make demo`, which must succeed, on what `make setup` has installed."""
+        """Run `make demo` with the installation of `make setup`. It must succeed."""
         for name in ("Makefile", "pyproject.toml", "constraints.txt"):
             shutil.copy2(EXAMPLES.parent / name, self.project)
         (self.project / ".venv").symlink_to(Path(sys.executable).parents[1])

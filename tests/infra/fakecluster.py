@@ -246,7 +246,7 @@ def _raw(cluster: FakeCluster, path: str) -> int:
 
 
 def _down(arguments: list[str]) -> bool:
-    """Whether the cluster of the command does not answer."""
+    """Whether the cluster that the command names is unavailable."""
     name = _option(arguments, "--context", "--kube-context")
     return bool(name) and bool(FakeCluster(Path(os.environ[VARIABLE]), name).state.get("down"))
 

@@ -58,7 +58,7 @@ FLEET = {
 
 
 def _interruptible() -> None:
-    """Ctrl-C works also where the tests run in the background, which ignores SIGINT."""
+    """Ctrl-C works even where the tests run in the background, which ignores SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -86,7 +86,7 @@ def test_nodes_of_the_fleet_that_stay_are_named(tmp_path: Path) -> None:
     """A repeated command no longer finds a NodePool: the label of the NodeClaims names their owner."""
     tools = RemovalCluster()
     del tools.objects["nodepools.karpenter.sh"]["g5-spot"]
-    with pytest.raises(EnvironmentFailure, match=r"1 NodeClaims are still there after 0 s: g5-spot-1 \(node none\)"):
+    with pytest.raises(EnvironmentFailure, match=r"1 NodeClaims still exist after 0 s: g5-spot-1 \(node none\)"):
         release_nodes(tools, cluster(tmp_path, "lab"), 0, lambda *_: None)
 
 

@@ -202,7 +202,7 @@ async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_se
 
 
 async def test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job(api_server: ApiServer) -> None:
-    """An administrator cordons the head's node: the job trains on until the next attempt is ready."""
+    """An administrator cordons the head's node: the job keeps training until the next attempt is ready."""
     async with world(api_server, tiers=("on-demand",)) as kube, kube.operator():
         tier = {"name": "on-demand", "capacityTier": f"{kube.namespace}-on-demand", "maxFailures": 0}
         await kube.submit(tiers=[tier], overlap={"maxDuration": "20m"})

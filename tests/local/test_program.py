@@ -78,7 +78,7 @@ def test_the_message_has_the_last_output_line_and_the_path_of_the_log(tmp_path: 
     with Supervised(tmp_path, "echo; echo first; echo 'ValueError: no such layer'; exit 3") as job:
         job.program.release()
         job.ended()
-        assert job.program.last_words().startswith("exit code 3: ValueError: no such layer (all of it: ")
+        assert job.program.last_words().startswith("exit code 3: ValueError: no such layer (full log: ")
         assert str(job.program.log) in job.program.last_words()
 
 
@@ -105,7 +105,7 @@ def test_the_message_has_the_last_exception_without_terminal_codes(tmp_path: Pat
         log = job.program.log
         assert log.read_text().splitlines()[-1] == "\033[36mI0000 closing\033[0m", "the last line says nothing"
         assert job.program.last_words() == (
-            f"exit code 1: ValueError: no data in s3://b/x (train.py:5) (all of it: {log})"
+            f"exit code 1: ValueError: no data in s3://b/x (train.py:5) (full log: {log})"
         )
 
 

@@ -112,9 +112,9 @@ REFUSED = {
     ),
     "no selectors": (
         ("{name: lab-gpu, selectors: {gpu: a10g},", "{name: lab-gpu,"),
-        "chooses no nodes: give selectors",
+        "selects no nodes: set selectors",
     ),
-    "selectors on aws": (("families: [m7i]", "families: [m7i], selectors: {a: b}"), "chooses nodes that exist already"),
+    "selectors on aws": (("families: [m7i]", "families: [m7i], selectors: {a: b}"), "selects existing nodes"),
     "reserved without capacity": (
         ("      reservation: {capacityBlocks: [cr-0123456789abcdef0]}\n", ""),
         "is reserved but names no capacity",
@@ -154,7 +154,7 @@ REFUSED = {
     ),
     "node class and selectors": (
         ("selectors: {gpu: a10g}", "selectors: {gpu: a10g}, nodeClass: {group: a, kind: B, name: c}"),
-        "selectors: chooses nodes that exist, nodeClass makes nodes",
+        "selectors: selects existing nodes, and nodeClass creates nodes",
     ),
     "families of an existing cluster": (
         ("selectors: {gpu: a10g}", "nodeClass: {group: a, kind: B, name: c}, families: [g5]"),

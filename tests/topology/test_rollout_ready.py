@@ -33,7 +33,7 @@ def deployment(
         (deployment(), ""),
         (deployment(replicas=2), "1 of 2 pods are ready"),
         (deployment(available=0), "0 of 1 pods are ready"),
-        (deployment(total=2), "1 old pods are still there"),
+        (deployment(total=2), "1 old pods still exist"),
         (deployment(seen=1), "is not observed yet"),
         (deployment(replicas=0, updated=0, available=0), ""),
     ],

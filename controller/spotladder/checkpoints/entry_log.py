@@ -131,7 +131,7 @@ class EntryLog:
                     return entries
             known = {}
         if missing < 0:
-            raise StoreUnavailable(f"{self.uri}/log: is compacted again and again while it is read: read it again")
+            raise StoreUnavailable(f"{self.uri}/log: was compacted during every attempt to read it: retry")
         raise LogCorrupt(
             f"{self.uri}/{_key(missing)}: this log entry is missing although later ones exist: restore it from the "
             "bucket's versions or a backup, or continue in a new checkpoint folder; nothing was changed"

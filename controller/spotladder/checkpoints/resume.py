@@ -128,7 +128,7 @@ def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | No
             f"({found.size} bytes, checksum {found.crc}; expected {file.size} bytes, checksum {file.crc})"
         )
     if cache and folder:
-        (folder / file.name).chmod(READ_ONLY)  # As for a file from the cache, so that a program behaves alike.
+        (folder / file.name).chmod(READ_ONLY)  # Files from the cache are read-only, too: a program sees no difference.
     return False
 
 

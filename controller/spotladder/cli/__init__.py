@@ -8,7 +8,7 @@ from types import TracebackType
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Exit without a traceback on Ctrl-C, also while modules are imported and `main` cannot catch it yet."""
+    """Exit without a traceback on Ctrl-C, even while modules are imported and `main` cannot catch it yet."""
     if issubclass(kind, KeyboardInterrupt):
         os._exit(130)
     sys.__excepthook__(kind, error, trace)

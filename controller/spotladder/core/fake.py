@@ -213,7 +213,7 @@ class FakeBackend:
         self._attempts[number] = replace(seen, nodes=silent, silent_nodes=silent)
 
     def be_heard(self, number: int) -> None:
-        """Make the silent nodes heard again, with their pods still running."""
+        """Make the silent nodes answer again, with their pods still running."""
         self._change(
             number,
             lambda pod: (

@@ -5,7 +5,7 @@
 2. The attempt that is ready first runs. If both are, it is the live one. The other is deleted: no failure is counted
    and no tier is exhausted.
 3. A live attempt that ends for another reason, such as provisionTimeout, is followed by its hedge.
-4. `overlap.budget` limits what hedges cost; `standing_by` gives up those that fail. After one that failed, the next one
+4. `overlap.budget` limits what hedges cost; `standing_by` deletes those that fail. After one that failed, the next one
    starts after `STANDBY_RETRY_INTERVAL`; after one that was deleted, when the job has waited for as long again.
 
 A program whose library cannot be held starts when its workers are ready, and its first log entry fences the live

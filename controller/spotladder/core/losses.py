@@ -80,7 +80,7 @@ def suspect_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 
 def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observation:
-    """The observation with the pods on silent nodes as they were when their nodes were last heard. `ready`: these pods
+    """The observation with the pods on silent nodes as they were when their nodes last answered. `ready`: these pods
     were ready. A pod that was never observed alive stays pending."""
 
     def heard(pod: PodSeen) -> PodSeen:

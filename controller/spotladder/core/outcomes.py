@@ -1,6 +1,6 @@
 """Counts the availability spells that jobs have observed on a tier.
 
-The counts are differences of persisted states. So every tick and every end of a spell counts once, also when the
+The counts are differences of persisted states. So every tick and every end of a spell counts once, even when the
 controller restarts between two decisions.
 """
 

@@ -28,7 +28,7 @@ from spotladder.display.timeline import (
 
 
 class Tone(StrEnum):
-    """How urgent a sentence is."""
+    """The severity of a message."""
 
     QUIET = "quiet"  # as expected
     GOOD = "good"

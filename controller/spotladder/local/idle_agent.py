@@ -16,7 +16,7 @@ POLL_INTERVAL = 0.5  # seconds between two checks whether the raylet still runs
 
 
 def main(session: Path, node: str) -> None:
-    """Write the ports as `persist_port` of Ray does, then wait for the end of the parent process."""
+    """Write the ports as Ray's `persist_port` does, then wait for the end of the parent process."""
     raylet = os.getppid()
     for port in PORTS:
         partial = session / f".{port}_{node}"

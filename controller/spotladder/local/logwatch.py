@@ -50,7 +50,7 @@ class LogWatch:
         self._thread = threading.Thread(target=self._follow, name="spotladder-log", daemon=True)
 
     def start(self) -> None:
-        """Start polling the log. Commits that exist already are not reported as new."""
+        """Start polling the log. Existing commits are not reported as new."""
         self._new.clear()
         self._thread.start()
 

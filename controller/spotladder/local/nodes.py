@@ -170,7 +170,7 @@ class RayNode:
         lines = [line for line in _plain(self.log).splitlines() if line.strip()]
         errors = [line for line in lines if "Error" in line or "rror:" in line]
         reason = (errors or lines or ["no output"])[-1].strip()
-        return f"`ray start` did not start {self.name}: {reason} (all of it: {self.log})"
+        return f"`ray start` did not start {self.name}: {reason} (full log: {self.log})"
 
 
 class Head(RayNode):
@@ -188,9 +188,7 @@ class Head(RayNode):
         """Why the node did not start, in one line; None while it may still start."""
         why = super().failed()
         if why and super()._joined():
-            return (
-                f"this Ray version does not print the address of its head; see pyproject.toml (all of it: {self.log})"
-            )
+            return f"this Ray version does not print the address of its head; see pyproject.toml (full log: {self.log})"
         return why
 
     @property

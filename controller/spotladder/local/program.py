@@ -159,7 +159,7 @@ class Program:
                 reason = last_error(log.read().decode(errors="replace"))
         except OSError:
             reason = ""
-        return f"{how}{reason and ': '}{reason} (all of it: {self.log})"
+        return f"{how}{reason and ': '}{reason} (full log: {self.log})"
 
     def ask_to_stop(self, reason: Reason, deadline: Instant) -> None:
         """Write the notice unless one exists: the first notice counts."""

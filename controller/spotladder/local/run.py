@@ -73,7 +73,7 @@ def run_locally(
 ) -> RunOutcome:
     """Run the job until it ends or is stopped. `stopping` delivers the user's signals.
 
-    Raises InvalidSpec or EnvironmentFailure before anything is started. Raises EnvironmentFailure also when the
+    Raises InvalidSpec or EnvironmentFailure before anything is started. Also raises EnvironmentFailure when the
     environment fails during the run, after all processes have ended: no commit is lost, and the run can be resumed.
     """
     plan = _plan(request)

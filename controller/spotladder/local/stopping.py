@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 
 
 class Stopping:
-    """Forwards every signal to the run, also while its processes end and its report is written.
+    """Forwards every signal to the run, even while its processes end and its report is written.
 
     Before the run starts, a signal has its default effect. After the run was asked to stop and has ended, signals are
     ignored until the process exits: an extra Ctrl-C must not change the exit code or interrupt the cleanup.

@@ -114,7 +114,7 @@ def _last_traceback(lines: list[_Line]) -> _Traceback | None:
 
 
 def _message(following: list[_Line]) -> list[_Line]:
-    """The line of the exception, and the next one where it announces more."""
+    """The line of the exception, and the next one if the first ends with a colon."""
     return following[:2] if following[0].text.rstrip().endswith(":") and len(following) > 1 else following[:1]
 
 

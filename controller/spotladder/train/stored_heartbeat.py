@@ -41,7 +41,7 @@ class HeartbeatWriter:
             self._put(replace(self._newest, hang=hang))
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

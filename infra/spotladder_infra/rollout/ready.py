@@ -62,7 +62,7 @@ def unready(found: Object) -> str:
         ready = status.get("availableReplicas", status.get("readyReplicas", 0))
         surplus = status.get("replicas", 0) - updated
         if surplus > 0 and updated >= wanted:
-            return f"{name}: {surplus} old pods are still there"
+            return f"{name}: {surplus} old pods still exist"
     if updated < wanted or ready < wanted:
         return f"{name}: {min(updated, ready)} of {wanted} pods are ready"
     return ""

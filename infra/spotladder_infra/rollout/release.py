@@ -98,7 +98,7 @@ class Release:
         try:
             found = self._helm("get", "all", self.name, "--template", _LIVE)
         except CommandFailure as error:
-            if "release: not found" in str(error):  # other things are not found too, such as a program for tokens
+            if "release: not found" in str(error):  # a missing credentials program is also "not found"
                 return LiveRelease()
             raise
         line, _, manifest = found.partition("\n")

@@ -57,7 +57,7 @@ def remove(
     TieredJobs are suspended: they commit, and can continue in another cluster. In the user's own clusters, CRDs stay.
 
     Raises:
-        EnvironmentFailure: Jobs or nodes are still there after their time limit; the message names them.
+        EnvironmentFailure: Jobs or nodes still exist after their time limit; the message names them.
     """
     report = _changes(report)
     platform = ClusterPlatform(RolloutSite(fleet, state), cluster)
@@ -143,7 +143,7 @@ def release_nodes(tools: Tools, cluster: Cluster, timeout: float, report: Report
     In a cluster that spotladder has created these are all NodePools, in the user's own clusters those of the fleet.
 
     Raises:
-        EnvironmentFailure: Nodes are still there after `timeout` seconds; the message names them.
+        EnvironmentFailure: Nodes still exist after `timeout` seconds; the message names them.
     """
     if tools.get("crd", "nodepools.karpenter.sh") is None:
         return
@@ -162,8 +162,8 @@ def release_nodes(tools: Tools, cluster: Cluster, timeout: float, report: Report
             return
         if time.monotonic() >= deadline:
             raise EnvironmentFailure(
-                f"{len(claims)} NodeClaims are still there after {timeout:g} s: {_hanging(claims)}: look at their "
-                "events with kubectl describe nodeclaim; pods that forbid their eviction hold a node"
+                f"{len(claims)} NodeClaims still exist after {timeout:g} s: {_hanging(claims)}: check their "
+                "events with kubectl describe nodeclaim; a pod that forbids its eviction blocks the drain of its node"
             )
         time.sleep(POLL_INTERVAL)
 

@@ -223,7 +223,7 @@ def _judge(
         named = ", ".join(f"{job} ({ended[job] or 'unknown'})" for job in blamed)
         why = "Karpenter has removed nodes, and attempts" if disrupted else "attempts"
         raise EnvironmentFailure(
-            f"cluster {platform.cluster.name}: {why} have ended during the upgrade: {named}: nodes stay held; look at "
+            f"cluster {platform.cluster.name}: {why} have ended during the upgrade: {named}: nodes stay held; run "
             "spotladder events, then run the command again"
         )
     for job, reason in sorted(ended.items()):

@@ -22,7 +22,7 @@ def remember(path: Path, process: int) -> None:
 
 
 def forget(path: Path) -> None:
-    """Removes the record. Call it after the process has exited: Terraform has released its lock then."""
+    """Removes the record. Call it after the process has exited: Terraform has released its lock by then."""
     path.unlink(missing_ok=True)
 
 

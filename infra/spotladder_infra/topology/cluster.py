@@ -187,7 +187,7 @@ def _of_new_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, .
     if not (pool.instance_types or pool.families):
         found.append(((), "names no instances: give instanceTypes or families"))
     if pool.selectors:
-        found.append((("selectors",), "chooses nodes that exist already: use labels for nodes that are made"))
+        found.append((("selectors",), "selects existing nodes: use labels for nodes that Karpenter creates"))
     if pool.node_class is not None:
         found.append((("nodeClass",), "belongs to existing and kind: here the node class is made from the pool"))
     if pool.capacity_type is CapacityType.RESERVED and pool.reservation is None:
@@ -202,12 +202,12 @@ def _of_existing_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | i
     found: list[tuple[tuple[str | int, ...], str]] = []
     if not pool.selectors and pool.node_class is None:
         message = (
-            f"chooses no nodes: give selectors (labels of nodes that exist) or nodeClass (Karpenter makes nodes) "
+            f"selects no nodes: set selectors (labels of existing nodes) or nodeClass (Karpenter creates nodes) "
             f"for cloud {cluster.cloud}"
         )
         found.append(((), message))
     if pool.selectors and pool.node_class is not None:
-        found.append((("selectors",), "chooses nodes that exist, nodeClass makes nodes: remove one of them"))
+        found.append((("selectors",), "selects existing nodes, and nodeClass creates nodes: remove one of them"))
     if pool.families:
         found.append((("families",), f"does not belong to cloud {cluster.cloud}: use instanceTypes"))
     return found

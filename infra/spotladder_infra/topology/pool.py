@@ -75,7 +75,7 @@ class Disruption(Record):
     )
     termination_grace_period: PositiveDuration | None = Field(
         default=None,
-        description="Time after which a node that is being deleted ends although pods still drain. Pods with a longer "
+        description="Time after which a node that is being deleted is terminated even if pods still drain. Pods with a longer "
         "grace period are deleted at once. Not set by default: the cloud's notice is the limit.",
     )
 
@@ -190,7 +190,7 @@ class Pool(Record):
         description="Price of a node. Default: the current price for spot nodes of AWS, else the price table.",
     )
     selectors: dict[LabelKey, LabelValue] = Field(
-        default_factory=dict, description="Labels of the nodes that exist already (existing and kind only)."
+        default_factory=dict, description="Labels of the existing nodes (existing and kind only)."
     )
 
     @model_validator(mode="after")

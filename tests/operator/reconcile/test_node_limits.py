@@ -186,7 +186,8 @@ class Pool:
 
     def _workers(self, job: JobRecord) -> int | None:
         self.counted.append(job.name)
-        return self.workers[job.name]
+        workers: int | None = self.workers[job.name]
+        return workers
 
     def full(self, name: str, most: int, **more: Any) -> str:
         self.counted.clear()

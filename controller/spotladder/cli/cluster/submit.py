@@ -84,7 +84,7 @@ def submit(
     try:
         on_cluster(ClusterTarget(namespace, context, kubeconfig), send_all)
     finally:
-        _report(made, output)  # also if the cluster rejects a later object
+        _report(made, output)  # even if the cluster rejects a later object
     if follow:
         from spotladder.cli.cluster.watch import follow_to_the_end
 

@@ -110,7 +110,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise InvalidSpec(
-            "no terminal to confirm on: look at spotladder infra plan, then add --yes (with make: YES=yes)"
+            "no terminal to confirm on: run spotladder infra plan, then add --yes (with make: YES=yes)"
         )
     typer.confirm(question, abort=True)
 

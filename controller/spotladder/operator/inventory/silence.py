@@ -58,7 +58,7 @@ LONGEST_GAP: Seconds = 15.0
 """Maximum time between two lists. After a longer one no Lease counts as late until it could have been renewed."""
 
 REFUSED_RETRY_INTERVAL: Seconds = 300.0
-"""Interval between two tries in a cluster whose Leases may not be listed, or are too many."""
+"""Interval between two tries in a cluster whose Leases may not be listed or exceed the limit."""
 
 _log = structlog.get_logger("spotladder")
 
@@ -210,7 +210,7 @@ class SilenceWatch:
 
 
 async def _leases(cluster: WorkloadCluster) -> list[Object] | None:
-    """The Leases of the cluster's kubelets; None if they are too many."""
+    """The Leases of the cluster's kubelets; None if there are too many."""
     found = list[Object]()
     async with asyncio.timeout(ANSWER_TIMEOUT):
         pages = 0

@@ -61,8 +61,8 @@ class KnownJobs:
         self._jobs.pop(key, None)
 
     def workers(self, record: JobRecord) -> int | None:
-        """The number of workers that the job holds by its live attempt, else needs by its spec; None for an invalid
-        spec."""
+        """The number of workers of the live attempt. Without an attempt, the number that the spec requires; None for an
+        invalid spec."""
         state = self._state(record)
         attempt = state.attempt if state is not None else None
         if attempt is None or attempt.workers is None:
@@ -70,8 +70,8 @@ class KnownJobs:
         return attempt.workers + len(attempt.leaving)
 
     def standby_workers(self, record: JobRecord) -> int | None:
-        """The number of workers that the job's standby attempt holds, else needs by the job's spec; None for an invalid
-        spec."""
+        """The number of workers of the standby attempt. Without one, the number that the spec requires; None for an
+        invalid spec."""
         state = self._state(record)
         standby = state.standby if state is not None else None
         if standby is None or standby.workers is None:

@@ -1,4 +1,4 @@
-"""Computes a TieredJob's status, and whether a change is worth a write."""
+"""Computes a TieredJob's status, and whether a change justifies a write."""
 
 from __future__ import annotations
 

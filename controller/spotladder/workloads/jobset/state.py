@@ -120,7 +120,7 @@ def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], end
         stopped = ended is Exit.INTERRUPTED and pod.restart == jobset.restarts
         replaced = pod.deleting and what.cause in (Cause.UNKNOWN, Cause.DELETED) and not stopped
         if what.noticed or (what.phase is PodPhase.LOST and not replaced):
-            # The place runs and is counted there; this is only a name for the loss.
+            # The pod of this index runs and is observed by itself: this entry only names the loss.
             phase = PodPhase.PENDING if what.noticed else PodPhase.LOST
             going[pod.restart].append(replace(what, phase=phase, ready=False))
     losses = []
