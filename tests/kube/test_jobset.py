@@ -1,4 +1,5 @@
-"""Standby attempts of a JobSet on a real API server. JobSet cannot replace one pod early: a notice needs them, too."""
+"""Standby attempts of a JobSet on a real API server. JobSet cannot replace one pod early, so a notice
+also starts a standby attempt."""
 
 from __future__ import annotations
 

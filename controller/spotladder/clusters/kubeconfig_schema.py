@@ -7,7 +7,7 @@ from typing import Any
 from spotladder.errors import EnvironmentFailure
 
 _SCALAR = str | int | float
-"""Kubernetes' own reader accepts a number as text: passwords are often written so."""
+"""Kubernetes' own reader accepts a number as text, which passwords often look like."""
 
 _KUBECONFIG: dict[str, Any] = {
     "current-context": str,

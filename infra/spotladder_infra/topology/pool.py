@@ -75,8 +75,8 @@ class Disruption(Record):
     )
     termination_grace_period: PositiveDuration | None = Field(
         default=None,
-        description="Time after which a node that is being deleted is terminated even if pods still drain. Pods with a longer "
-        "grace period are deleted at once. Not set by default: the cloud's notice is the limit.",
+        description="Time after which a node that is being deleted is terminated even if pods still drain. Pods with a "
+        "longer grace period are deleted at once. Not set by default: the cloud's notice is the limit.",
     )
 
 

@@ -35,7 +35,7 @@ def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetF
         raise InvalidSpec("is empty; give a Fleet", where=file_name(path))
     document = documents[0]
     if len(documents) > 1:
-        raise _refused(documents[1], (), "a second document begins here; give the Fleet alone in its file")
+        raise _refused(documents[1], (), "a second document begins here; write the Fleet in a file of its own")
     kind = document.data.get("kind") if isinstance(document.data, dict) else None
     if kind != "Fleet":
         found = f"got {quoted(kind)}" if kind is not None else "got none"

@@ -109,9 +109,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidSpec(
-            "no terminal to confirm on: run spotladder infra plan, then add --yes (with make: YES=yes)"
-        )
+        raise InvalidSpec("no terminal to confirm on: run spotladder infra plan, then add --yes (with make: YES=yes)")
     typer.confirm(question, abort=True)
 
 
