@@ -16,6 +16,7 @@ from spotladder.cli.infra.options import (
 )
 from spotladder.cli.infra.rollout_results import print_results, rollout_progress
 from spotladder.cli.infra.rollout_site import ChartsOption, rollout_options, rollout_site
+from spotladder.cli.output import Format, OutputOption
 
 
 def rollout(
@@ -30,6 +31,7 @@ def rollout(
         int | None, typer.Option("--concurrency", min=1, help="Maximum number of clusters at the same time.")
     ] = None,
     smoke: Annotated[bool, typer.Option("--smoke/--no-smoke", help="Run the smoke job of the file.")] = True,
+    output: OutputOption = Format.TABLE,
 ) -> None:
     """Install or upgrade Karpenter, the pools, KubeRay and the controller, cluster after cluster.
 
@@ -41,6 +43,7 @@ def rollout(
     Examples:
       spotladder infra rollout
       spotladder infra rollout --target east --charts mirror
+      spotladder infra rollout --no-smoke --output json
     """
     place, targets = rollout_site(fleet, charts, state, target, cloud, canary=canary)
     from spotladder_infra.rollout import waves
@@ -48,7 +51,7 @@ def rollout(
     options = rollout_options(place.fleet, fleet, targets, concurrency=concurrency, smoke=smoke)
     with rollout_progress() as progress:
         results = waves.rollout(place, options, progress)
-    print_results(results)
+    print_results(results, output)
 
 
 def rollback(
@@ -57,6 +60,8 @@ def rollback(
     cloud: CloudOption = None,
     charts: ChartsOption = None,
     state: StateOption = STATE,
+    *,
+    output: OutputOption = Format.TABLE,
 ) -> None:
     """Restore the last good rollout of clusters: its versions and values. CustomResourceDefinitions stay.
 
@@ -66,7 +71,7 @@ def rollback(
     \b
     Examples:
       spotladder infra rollback
-      spotladder infra rollback --target east
+      spotladder infra rollback --target east --output json
     """
     place, targets = rollout_site(fleet, charts, state, target, cloud)
     from spotladder_infra.rollout import waves
@@ -75,4 +80,4 @@ def rollback(
         results = waves.rollback(
             place, rollout_options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress
         )
-    print_results(results)
+    print_results(results, output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.output import print_table
+from spotladder.cli.output import Format, print_data, print_table
 
 if TYPE_CHECKING:
     from spotladder.cli.infra.progress import Progress
@@ -28,15 +28,19 @@ def rollout_progress() -> Iterator[Progress]:
         raise
 
 
-def print_results(results: list[ClusterResult]) -> None:
+def print_results(results: list[ClusterResult], output: Format) -> None:
     """Prints the result of each cluster. Raises EnvironmentFailure with the remedy if one has failed."""
     from spotladder.errors import EnvironmentFailure
     from spotladder_infra.rollout.inspection import failure_of
     from spotladder_infra.rollout.waves import ClusterOutcome
 
     failed = [found for found in results if found.outcome is ClusterOutcome.FAILED]
-    notes = {found.cluster: f", {found.message}" for found in results if found.message and found not in failed}
-    print_table(("Cluster", "Result"), [(at.cluster, f"{at.outcome}{notes.get(at.cluster, '')}") for at in results])
+    if output is Format.TABLE:
+        notes = {found.cluster: f", {found.message}" for found in results if found.message and found not in failed}
+        print_table(("Cluster", "Result"), [(at.cluster, f"{at.outcome}{notes.get(at.cluster, '')}") for at in results])
+    else:
+        data = [{"cluster": at.cluster, "result": str(at.outcome), "message": at.message} for at in results]
+        print_data(data, output)
     if failed:
         lines = [failure_of(found.cluster, found.message) for found in failed]
         raise EnvironmentFailure("\n".join([*lines, *_remedies(failed)]))

@@ -69,7 +69,7 @@ def upgrade(
             results = waves.upgrade(
                 place, rollout_options(place.fleet, fleet, targets, concurrency=None, smoke=False), progress
             )
-        print_results(results)
+        print_results(results, output)
         return
     names = [name for wave in order(place.fleet, tuple(targets)) for name in wave]
     if images:
