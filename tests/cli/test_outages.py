@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from spotladder.cli.cluster import change, delete
-from spotladder.cli.cluster.cluster import ConnectedCluster, in_words
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, in_words
 from spotladder.cli.target import ClusterTarget
 from spotladder.errors import EnvironmentFailure, SpotladderError
 from tests.clusters.test_client import api, refused

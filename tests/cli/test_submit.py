@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spotladder.cli.cluster import submit as command
-from spotladder.cli.cluster.cluster import ConnectedCluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster
 from spotladder.cli.target import ClusterTarget
 from spotladder.clusters.client import Page
 from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
@@ -85,7 +85,7 @@ class RecordingClient:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> RecordingClient:
-    from spotladder.cli.cluster.cluster import in_words
+    from spotladder.cli.cluster.connected_cluster import in_words
 
     client = RecordingClient()
 

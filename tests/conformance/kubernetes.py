@@ -37,7 +37,7 @@ from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile.known_jobs import KnownJob
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import AccessRule, Settings
-from spotladder.operator.storage.logs import LogAddress
+from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.placement import HOSTNAME

@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.target import ClusterTarget
 from tests.absent import absent

@@ -8,9 +8,9 @@ import pytest
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.rollout import crds, inspection, record
-from spotladder_infra.rollout.cluster import Desired
-from spotladder_infra.rollout.record import Good
+from spotladder_infra.rollout import crds, good_rollouts, inspection
+from spotladder_infra.rollout.cluster_rollout import Desired
+from spotladder_infra.rollout.good_rollouts import Good
 from spotladder_infra.rollout.tools import Object, Tools
 
 CRD = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: rayjobs.ray.io\n"
@@ -62,7 +62,7 @@ def test_the_installed_version_of_crds(
 ) -> None:
     """CRDs that equal those of the chart have its version; others have that of the last good rollout."""
     goods = [Good("2026-11-22", smoke=False, releases=(), crds=((CHART, recorded, "d"),))] if recorded else []
-    monkeypatch.setattr(record, "read", lambda _: goods)
+    monkeypatch.setattr(good_rollouts, "read", lambda _: goods)
     monkeypatch.setattr(inspection, "releases", lambda _: {})
     monkeypatch.setattr(crds, "of_chart", lambda *_: [CRD])
     monkeypatch.setattr(crds, "drift", lambda *_: drift)

@@ -13,7 +13,7 @@ from spotladder_infra import access
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.rollout import charts
 from spotladder_infra.rollout.charts import LocalChart
-from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
+from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, RolloutSite
 from spotladder_infra.terraform.applied import path_of
 from spotladder_infra.topology.fleet import Fleet
 from tests.infra.contract import alpha, east

@@ -19,10 +19,10 @@ except ImportError:
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.rollout import automation, engine
 from spotladder_infra.rollout.changes import details
-from spotladder_infra.rollout.cluster import Desired, program
+from spotladder_infra.rollout.cluster_rollout import Desired, program
 from spotladder_infra.rollout.engine import Change
+from spotladder_infra.rollout.good_rollouts import InstalledRelease
 from spotladder_infra.rollout.provider import VARIABLE, CrdsProvider, ReleaseProvider
-from spotladder_infra.rollout.record import InstalledRelease
 from spotladder_infra.topology.fleet import Fleet
 
 

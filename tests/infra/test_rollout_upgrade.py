@@ -13,9 +13,9 @@ from spotladder.cli.main import main
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder_infra import access
 from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.rollout import record, upgrade
-from spotladder_infra.rollout.cluster import Desired
-from spotladder_infra.rollout.record import Good
+from spotladder_infra.rollout import good_rollouts, upgrade
+from spotladder_infra.rollout.cluster_rollout import Desired
+from spotladder_infra.rollout.good_rollouts import Good
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import Cluster
 from tests.topology.builders import fleet_file
@@ -76,7 +76,7 @@ class UpgradePlatform:
 
 @pytest.fixture
 def east(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr(record, "read", lambda _: [GOOD])
+    monkeypatch.setattr(good_rollouts, "read", lambda _: [GOOD])
     return fleet_file(tmp_path).fleet.cluster("east")
 
 

@@ -14,7 +14,7 @@ from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.standby import is_held
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
-from spotladder.operator.storage.logs import LogAddress, keep_outputs
+from spotladder.operator.storage.commit_logs import LogAddress, keep_outputs
 
 
 class MemoryBucket:

@@ -10,7 +10,7 @@ import pytest
 
 from spotladder.clusters.errors import Invalid
 from spotladder.operator.settings import AccessRule
-from spotladder.operator.storage.access import AccessDenied, grant
+from spotladder.operator.storage.allowed_addresses import AccessDenied, grant
 from spotladder.resources import TIEREDJOBS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import ApiServer

@@ -6,7 +6,7 @@ import base64
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.errors import StoreUnavailable
-from spotladder.operator.storage.access import AccessDenied, Grant
+from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant
 from spotladder.resources import SECRETS
 from tests.kube.apiserver import ApiServer
 from tests.kube.conditions import message_of

@@ -6,7 +6,7 @@ import pytest
 
 from spotladder.core.losses import lost_pods
 from spotladder.core.model import Attempt, AttemptSeen, Exit, PodPhase, PodRole, QueueSeen
-from spotladder.workloads.capacity import HELD
+from spotladder.workloads.pending_pods import HELD
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import QUEUE

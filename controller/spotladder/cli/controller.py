@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster import names
+from spotladder.cli.cluster import kubernetes_names
 
 LAST_PORT = 65535
 
@@ -24,7 +24,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
             "--namespace",
             "-n",
             metavar="<str>",
-            parser=names.namespace,
+            parser=kubernetes_names.namespace,
             help="Reconcile only this namespace; repeatable.",
         ),
     ] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.local.selection import StateDirOption, run_of
@@ -127,10 +127,10 @@ def replay(
 
 def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple[Recorded, JobState]:
     """The record of the job and its state, of this machine or of a cluster."""
-    from spotladder.cli.cluster import names
+    from spotladder.cli.cluster import kubernetes_names
 
     try:
-        name = names.job(name)
+        name = kubernetes_names.job(name)
     except typer.BadParameter as error:
         raise Refused(f"JOB: {error.message}") from None
     if run := run_of(name, target, state_dir):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster import names as kubernetes
+from spotladder.cli.cluster import kubernetes_names as kubernetes
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.local.selection import StateDirOption, run_of, state_folder
 from spotladder.cli.output import Format, OutputOption, print_data, print_table

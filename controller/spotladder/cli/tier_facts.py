@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.newest_run import run_there
 from spotladder.cli.local.newest_run import run_here
 from spotladder.cli.target import ClusterTarget, Refused
@@ -90,7 +90,7 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
 
 async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     from spotladder.api.resolve import Capacity, job_spec
-    from spotladder.cli.cluster.capacity import price_in
+    from spotladder.cli.cluster.capacity_tiers import price_in
     from spotladder.custom_resources import CapacityRecord
     from spotladder.custom_resources.tier_outcomes import outcomes_in
     from spotladder.planner.plan import TierFacts

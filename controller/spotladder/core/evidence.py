@@ -79,7 +79,7 @@ def access_denied(here: Situation) -> str:
         message = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
         return message if waits and refused_last else ""
     refused = seen.rights_refused if seen is not None else ""
-    return refused or _blocked_by(here, Blocker.RIGHTS)
+    return refused or _blocked_by(here, Blocker.FORBIDDEN)
 
 
 def waits_for_quota(here: Situation) -> str:

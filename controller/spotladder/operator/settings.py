@@ -17,7 +17,7 @@ from spotladder.clusters.cluster_address import ClusterAddress
 from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.operator.storage.access import EVERY_NAMESPACE, NamespaceAccess
+from spotladder.operator.storage.allowed_addresses import EVERY_NAMESPACE, NamespaceAccess
 
 ATTRIBUTION_WINDOW: Seconds = 60.0
 """Kubernetes marks a node as lost up to 55 s after its last heartbeat (50 s of grace, checked every 5 s). Before that,

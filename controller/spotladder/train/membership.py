@@ -22,6 +22,7 @@ from spotladder.train.channel import Alone, Channel
 from spotladder.train.commits import Commits
 from spotladder.train.environment import Environment
 from spotladder.train.framing import Address
+from spotladder.train.hangs import StackWatch
 from spotladder.train.heartbeat import Heartbeat
 from spotladder.train.hub import Hub
 from spotladder.train.interruption import RESIZED
@@ -29,7 +30,6 @@ from spotladder.train.notice import Listener, listen
 from spotladder.train.rank_errors import described, raised
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.spoke import Spoke
-from spotladder.train.stacks import StackWatch
 from spotladder.train.standby import must_wait, wait_for_turn
 from spotladder.train.store_retry import StoreRetry
 from spotladder.train.stored_heartbeat import HeartbeatWriter

@@ -16,7 +16,7 @@ from typing import Self
 
 from spotladder.core.model import QueueEviction, QueueSeen
 from spotladder.resources import APIResource
-from spotladder.workloads import capacity
+from spotladder.workloads import pending_pods
 from spotladder.workloads.records import EventRecord, Object, WorkloadRecord, conditions_of, message_of, part
 
 WORKLOADS = APIResource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
@@ -93,7 +93,7 @@ def queue_seen(
         if not top.suspended:
             return QueueSeen(top.queue) if top.queue else None
         if top.queue:
-            return QueueSeen(top.queue, held=True, message=capacity.held(top.name, top.queue, events))
+            return QueueSeen(top.queue, held=True, message=pending_pods.held(top.name, top.queue, events))
         message = f"its {top.kind.kind} was suspended by another client; use spec.suspend of the TieredJob"
         return QueueSeen(held=True, message=message, eviction=QueueEviction.SUSPENDED)
     queue = top.queue or workload.queue

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from spotladder.core.model import Instant, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
-from spotladder.workloads.capacity import AUTOSCALERS, WAITING_FOR_IMAGE, words
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
+from spotladder.workloads.pending_pods import AUTOSCALERS, WAITING_FOR_IMAGE, words
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
 _NOT_PULLED = WAITING_FOR_IMAGE | {"ContainerCreating"}

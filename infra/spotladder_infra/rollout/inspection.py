@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from spotladder.errors import EnvironmentFailure
-from spotladder_infra.rollout import crds, ready, record
-from spotladder_infra.rollout.cluster import CRDS, ClusterPlatform
+from spotladder_infra.rollout import crds, good_rollouts, ready
+from spotladder_infra.rollout.cluster_rollout import CRDS, ClusterPlatform
 from spotladder_infra.rollout.release import Release, releases
 
 ABSENT = "–"
@@ -71,7 +71,7 @@ def inspect(platform: ClusterPlatform, *, compare: bool) -> list[ComponentRow]:
     desired, paths = platform.desired()
     name, tools = platform.cluster.name, platform.tools
     rows = []
-    goods = record.read(tools)
+    goods = good_rollouts.read(tools)
     if compare:
         recorded = {chart: version for chart, version, _ in goods[-1].crds} if goods else {}
         for chart, version, _ in desired.crds:

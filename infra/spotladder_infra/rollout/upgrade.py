@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from spotladder import versions
 from spotladder.core.reasons import Reason
 from spotladder.errors import EnvironmentFailure, InvalidSpec
-from spotladder_infra.rollout import record
-from spotladder_infra.rollout.cluster import ClusterPlatform, Report
+from spotladder_infra.rollout import good_rollouts
+from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, Report
+from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
 from spotladder_infra.rollout.images import ABSENT, pool_images
-from spotladder_infra.rollout.record import Good, InstalledRelease
 from spotladder_infra.rollout.release import releases
 from spotladder_infra.rollout.tools import Object, Tools
 from spotladder_infra.topology.cluster import CREATED
@@ -169,7 +169,7 @@ def upgrade(platform: ClusterPlatform, home: Tools, timeout: float, report: Repo
     """
     _refuse_skipped_minor(platform)
     platform.check()
-    goods = record.read(platform.tools)
+    goods = good_rollouts.read(platform.tools)
     if not goods:
         raise NoGoodRollout(platform.cluster.name)
     before, disrupted = attempts(home), disruptions(platform.tools)

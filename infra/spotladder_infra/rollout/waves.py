@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
-from spotladder_infra.rollout import link, record, smoke
+from spotladder_infra.rollout import good_rollouts, link, smoke
 from spotladder_infra.rollout import upgrade as held
-from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
+from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, RolloutSite
 from spotladder_infra.rollout.engine import require_engine
 from spotladder_infra.rollout.inspection import inspect_all
 from spotladder_infra.rollout.plan import plan, waves
@@ -114,7 +114,7 @@ def rollout(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
                 link.link(home, platform.tools, name)
                 report(LINK, "ready", "")
             proved = _smoke(platform, home, options, report)
-            new = record.add(platform.tools, replace(installed.good, at=_now(), smoke=proved))
+            new = good_rollouts.add(platform.tools, replace(installed.good, at=_now(), smoke=proved))
         except SpotladderError as error:
             return _failed(name, error)
         return ClusterResult(name, ClusterOutcome.GOOD if installed.changed or new else ClusterOutcome.UNCHANGED)
@@ -137,7 +137,7 @@ def upgrade(place: RolloutSite, options: RolloutOptions, progress: Progress) -> 
             platform = ClusterPlatform(place, place.fleet.cluster(name))
             good = held.upgrade(platform, home, options.timeout, report)
             proved = _smoke(platform, home, options, report)
-            record.add(platform.tools, replace(good, at=_now(), smoke=proved))
+            good_rollouts.add(platform.tools, replace(good, at=_now(), smoke=proved))
         except SpotladderError as error:
             return _failed(name, error)
         return ClusterResult(name, ClusterOutcome.GOOD)
@@ -212,13 +212,13 @@ def _with_rollbacks(place: RolloutSite, results: Sequence[ClusterResult]) -> lis
     ]
 
 
-def _target(platform: ClusterPlatform, tools: Tools) -> tuple[list[record.Good], record.Good | None]:
+def _target(platform: ClusterPlatform, tools: Tools) -> tuple[list[good_rollouts.Good], good_rollouts.Good | None]:
     """The recorded rollouts of a cluster, and the one that a rollback restores."""
-    goods = record.read(tools)
+    goods = good_rollouts.read(tools)
     ours = {step.component.release for step in plan(platform.place.fleet, platform.cluster).steps}
     ours |= {name for good in goods for name in good.revisions}
     live = {name: int(entry["revision"]) for name, entry in releases(tools).items() if name in ours}
-    return goods, record.target(goods, live)
+    return goods, good_rollouts.target(goods, live)
 
 
 def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str, str], None]) -> str:
@@ -227,7 +227,7 @@ def _back(platform: ClusterPlatform, timeout: float, report: Callable[[str, str,
         raise NoEarlierRollout(platform.cluster.name, goods[-1].at if goods else "")
     made = platform.restore(wanted, timeout, report)
     kept = goods[: goods.index(wanted)]
-    record.write(platform.tools, [*kept, replace(made, at=_now(), smoke=wanted.smoke)])
+    good_rollouts.write(platform.tools, [*kept, replace(made, at=_now(), smoke=wanted.smoke)])
     return f"as of {wanted.at}"
 
 
@@ -273,7 +273,7 @@ def _check(platforms: Mapping[str, ClusterPlatform], concurrency: int) -> None:
 def _home_first(place: RolloutSite, ordered: list[list[str]], home: Tools) -> None:
     """The controller at home must have been rolled out before, or be in the first wave: the others depend on it."""
     name = place.fleet.spec.home
-    if not ordered or name in ordered[0] or record.read(home):
+    if not ordered or name in ordered[0] or good_rollouts.read(home):
         return
     raise InvalidSpec(
         f"the home cluster {name} has no good rollout yet: put it first, into spec.rollout.canary", path="spec.rollout"

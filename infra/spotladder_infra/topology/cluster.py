@@ -12,7 +12,7 @@ from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
 from spotladder.versions import KUBERNETES
 from spotladder_infra.topology.pool import Pool
-from spotladder_infra.topology.values import BucketName, Cidr, Email, Minor
+from spotladder_infra.topology.value_types import BucketName, Cidr, Email, Minor
 
 
 class Cloud(StrEnum):

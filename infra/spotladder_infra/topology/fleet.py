@@ -16,7 +16,7 @@ from spotladder.api.record import Metadata, Record
 from spotladder.errors import InvalidSpec
 from spotladder_infra.topology.cluster import CREATED, Cloud, Cluster
 from spotladder_infra.topology.platform import Platform, Rollout
-from spotladder_infra.topology.values import BucketName, KmsKey, StateUri
+from spotladder_infra.topology.value_types import BucketName, KmsKey, StateUri
 
 
 class Bucket(Record):

@@ -25,7 +25,7 @@ from spotladder.api.fields import (
 )
 from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
-from spotladder_infra.topology.values import Family, SecondaryBootDisk
+from spotladder_infra.topology.value_types import Family, SecondaryBootDisk
 
 
 class PoolRole(StrEnum):

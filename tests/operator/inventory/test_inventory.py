@@ -10,7 +10,7 @@ from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.operator.inventory import inventory
 from spotladder.operator.inventory.inventory import Inventory, JobKey
-from spotladder.workloads import capacity
+from spotladder.workloads import pending_pods
 from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.records import EventRecord
 from tests.workloads.builders import metadata, pod_object
@@ -80,7 +80,7 @@ def test_refused_nodeclaims_are_found_by_index_without_scanning_all_events(monke
 
     def looking(event: EventRecord) -> list[str]:
         processed.append(event.name)
-        return capacity.nominated_for(event)
+        return pending_pods.nominated_for(event)
 
     monkeypatch.setattr(inventory, "nominated_for", looking)
     world, crunch = PodAndJobSet(), 50

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from spotladder.api.address import Endpoint
 from spotladder.checkpoints.open_store import open_store
 from spotladder.errors import StoreUnavailable
-from spotladder.operator.storage.access import AccessDenied, Grant, grant
+from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant, grant
+from spotladder.operator.storage.commit_logs import BucketLog, LogAddress
 from spotladder.operator.storage.egress_proxy import Egress, refusal
-from spotladder.operator.storage.logs import BucketLog, LogAddress
 
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_REGION": "r"}
 METADATA = "169.254.169.254"

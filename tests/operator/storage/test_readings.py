@@ -9,9 +9,9 @@ import pytest
 from spotladder.core.model import JobState, Progress, Stage
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.reading import Reading
-from spotladder.operator.storage.access import AccessDenied
+from spotladder.operator.storage.allowed_addresses import AccessDenied
+from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.credentials import CredentialsMissing
-from spotladder.operator.storage.logs import LogAddress
 from spotladder.operator.storage.readings import Readings
 from tests.workloads.builders import job, ray_template
 

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from spotladder.cli.cluster.cluster import MANAGER, ConnectedCluster, in_words
+from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, in_words
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure, SpotladderError
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.cli.local.selection import refuse_run

@@ -9,7 +9,7 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.attempt_clusters import HERE, AttemptClusters, clusters_of, contexts_given, is_home
-from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import (
     ContextForOption,
     ContextOption,

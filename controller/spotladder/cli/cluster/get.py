@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster import names as kubernetes
-from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster import kubernetes_names as kubernetes
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli.cluster.attempt_clusters import AttemptClusters, cluster_of, contexts_given, is_home
-from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import (
     ContextForOption,
     ContextOption,

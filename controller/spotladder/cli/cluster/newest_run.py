@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.cluster import ConnectedCluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:

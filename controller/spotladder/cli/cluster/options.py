@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster import names
+from spotladder.cli.cluster import kubernetes_names
 
-JobArgument = Annotated[str, typer.Argument(metavar="NAME", parser=names.job, help="Name of the TieredJob.")]
+JobArgument = Annotated[str, typer.Argument(metavar="NAME", parser=kubernetes_names.job, help="Name of the TieredJob.")]
 NamespaceOption = Annotated[
     str | None,
     typer.Option(
         "--namespace",
         "-n",
         metavar="<str>",
-        parser=names.namespace,
+        parser=kubernetes_names.namespace,
         help="Namespace of the job. Default: the context's namespace.",
     ),
 ]

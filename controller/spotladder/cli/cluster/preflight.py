@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spotladder.cli.cluster.cluster import ConnectedCluster
-from spotladder.cli.cluster.rights import may_send, namespace_of
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster
+from spotladder.cli.cluster.permissions import may_send, namespace_of
 from spotladder.cli.target import Refused
 
 if TYPE_CHECKING:

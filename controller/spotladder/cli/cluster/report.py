@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import ConnectedCluster, Object, on_cluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.folders import folder

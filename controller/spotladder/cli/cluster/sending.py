@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from io import StringIO
 
-from spotladder.cli.cluster.cluster import MANAGER, ConnectedCluster, Object
+from spotladder.cli.cluster.connected_cluster import MANAGER, ConnectedCluster, Object
 from spotladder.cli.target import Refused
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core.model import UpdateStrategy

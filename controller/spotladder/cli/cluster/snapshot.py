@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.cluster import ConnectedCluster, Object
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object
 from spotladder.cli.target import Refused
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class JobSnapshot:
 async def snapshot_of(cluster: ConnectedCluster, job: Object) -> JobSnapshot:
     """Read the job from the cluster. Raises Refused if the job is invalid."""
     from spotladder.cli.cluster import events
-    from spotladder.cli.cluster.capacity import capacity_in, spec_in
+    from spotladder.cli.cluster.capacity_tiers import capacity_in, spec_in
     from spotladder.custom_resources import JobRecord
     from spotladder.custom_resources.stored_state import state_of, status_of
     from spotladder.errors import InvalidSpec

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.cluster import ConnectedCluster, on_cluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget, Refused
@@ -162,7 +162,7 @@ class _JobObserver:
 
     def _spec_of(self, job: JobRecord) -> JobSpec | None:
         """The job as the core's JobSpec; None while it is invalid."""
-        from spotladder.cli.cluster.capacity import spec_in
+        from spotladder.cli.cluster.capacity_tiers import spec_in
         from spotladder.errors import InvalidSpec
 
         try:

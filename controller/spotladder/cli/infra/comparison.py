@@ -18,7 +18,7 @@ from spotladder.cli.infra.rollout_site import ChartsOption, inspected, platform_
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
-    from spotladder_infra.rollout.cluster import RolloutSite
+    from spotladder_infra.rollout.cluster_rollout import RolloutSite
     from spotladder_infra.rollout.engine import Change
     from spotladder_infra.rollout.inspection import ComponentRow
 

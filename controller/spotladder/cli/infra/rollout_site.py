@@ -11,7 +11,7 @@ import typer
 from spotladder.cli.infra.options import read, targets_of
 
 if TYPE_CHECKING:
-    from spotladder_infra.rollout.cluster import ClusterPlatform, RolloutSite
+    from spotladder_infra.rollout.cluster_rollout import ClusterPlatform, RolloutSite
     from spotladder_infra.rollout.waves import RolloutOptions
     from spotladder_infra.topology.fleet import Fleet
 
@@ -51,7 +51,7 @@ def rollout_site(
     folder = charts
     if folder is None and fleet.spec.platform.charts:
         folder = path.parent / fleet.spec.platform.charts
-    from spotladder_infra.rollout.cluster import RolloutSite
+    from spotladder_infra.rollout.cluster_rollout import RolloutSite
 
     return RolloutSite(fleet, state, folder), targets
 
@@ -76,7 +76,7 @@ def rollout_options(
 
 def platform_of(place: RolloutSite, name: str) -> ClusterPlatform:
     """The platform layer of the cluster with this name."""
-    from spotladder_infra.rollout.cluster import ClusterPlatform
+    from spotladder_infra.rollout.cluster_rollout import ClusterPlatform
 
     return ClusterPlatform(place, place.fleet.cluster(name))
 

@@ -26,7 +26,7 @@ from spotladder.cli.infra.rollout_site import (
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
-    from spotladder_infra.rollout.cluster import RolloutSite
+    from spotladder_infra.rollout.cluster_rollout import RolloutSite
     from spotladder_infra.rollout.images import PoolImage
 
 

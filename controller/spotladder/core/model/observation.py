@@ -16,7 +16,7 @@ class Blocker(StrEnum):
     """What refuses a pod or a container, apart from missing capacity."""
 
     QUOTA = "Quota"  # a ResourceQuota, or a quota of the cloud
-    RIGHTS = "Rights"  # RBAC
+    FORBIDDEN = "Rights"  # RBAC
     IMAGE = "Image"  # the registry, or the image's name
     TEMPLATE = "Template"  # a missing Secret, ConfigMap or volume, an admission webhook, an invalid field
 

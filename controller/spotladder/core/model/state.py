@@ -21,7 +21,7 @@ class Impediment(StrEnum):
     QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
     CONTACT = "Contact"  # nodes or a cluster do not answer
     STORE = "Store"  # the checkpoint store does not answer
-    RIGHTS = "Rights"  # credentials are refused
+    ACCESS_DENIED = "Rights"  # credentials are refused
     OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
     IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
     START = "Start"  # every pod has its node and image and is not ready yet

@@ -12,11 +12,11 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import Instant
 from spotladder.resources import EVENTS, NODES, PODS, APIResource
-from spotladder.workloads import capacity
-from spotladder.workloads.capacity import EVENT_SELECTORS, nominated_for
+from spotladder.workloads import pending_pods
 from spotladder.workloads.kinds import main_kinds, records
 from spotladder.workloads.kueue import WORKLOADS, AdmissionRecord
 from spotladder.workloads.names import MANAGED_BY, MANAGER
+from spotladder.workloads.pending_pods import EVENT_SELECTORS, nominated_for
 from spotladder.workloads.records import EventRecord, Made, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 
@@ -162,13 +162,17 @@ class Inventory:
         Some refer to a node by its uid, others by its name in the uid field.
         """
         about: set[object] = {
-            *((reason, thing.namespace) for thing in objects.every for reason in (capacity.NOT_CREATED, capacity.HELD)),
+            *(
+                (reason, thing.namespace)
+                for thing in objects.every
+                for reason in (pending_pods.NOT_CREATED, pending_pods.HELD)
+            ),
             *(pod.uid for pod in objects.pods),
             *(pod.node for pod in objects.pods),
             *(node.uid for node in nodes.values()),
         }
         found = self._said_of(about)
-        claims: set[object] = {(capacity.REFUSED_CLAIM, claim) for event in found for claim in nominated_for(event)}
+        claims: set[object] = {(pending_pods.REFUSED_CLAIM, claim) for event in found for claim in nominated_for(event)}
         return found + self._said_of(claims)
 
     def _said_of(self, groups: set[object]) -> list[EventRecord]:
@@ -270,7 +274,7 @@ class Inventory:
             return
         if after.about_kind == "Node":
             concerned = set(self._jobs_on.get(after.about_name, {}).values())
-        elif after.reason == capacity.REFUSED_CLAIM:
+        elif after.reason == pending_pods.REFUSED_CLAIM:
             nominations = self._nominations.get(after.about_name, {}).values()
             concerned = {job for event in nominations for job in self._named_by(event)}
         else:
@@ -311,9 +315,9 @@ def _forget(index: dict[str, dict[str, T]], key: str, uid: str) -> None:
 def _about(event: EventRecord) -> object:
     """The index key of an Event: the uid of its object, or its reason if the object does not belong to an attempt."""
     match event.reason:
-        case capacity.REFUSED_CLAIM:
+        case pending_pods.REFUSED_CLAIM:
             return event.reason, event.about_name
-        case capacity.NOT_CREATED | capacity.HELD:
+        case pending_pods.NOT_CREATED | pending_pods.HELD:
             return event.reason, event.namespace
     return event.about_uid
 

@@ -27,9 +27,9 @@ from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.node_limits import Limits
-from spotladder.operator.storage.access import AccessDenied
+from spotladder.operator.storage.allowed_addresses import AccessDenied
+from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.credentials import CredentialsMissing
-from spotladder.operator.storage.logs import LogAddress, Logs
 from spotladder.operator.storage.outputs import Outputs
 
 

@@ -37,7 +37,7 @@ from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.loaded import Loaded, Tiers
 from spotladder.operator.reading import Reading
 from spotladder.output.outage import Outage
-from spotladder.workloads import capacity as capacity_words
+from spotladder.workloads import pending_pods as capacity_words
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 

@@ -6,7 +6,7 @@ from spotladder.core.model import Exit, Instant, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.operator.loaded import Loaded
-from spotladder.operator.storage.logs import Logs
+from spotladder.operator.storage.commit_logs import Logs
 
 
 def time_until_log_read(loaded: Loaded, logs: Logs, now: Instant) -> Seconds:

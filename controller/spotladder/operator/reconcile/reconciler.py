@@ -55,7 +55,7 @@ from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Pref
 from spotladder.operator.reconcile.room import Room
 from spotladder.operator.reconcile.shadow import of_shadow
 from spotladder.operator.storage import credentials
-from spotladder.operator.storage.logs import Logs
+from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 from spotladder.api.address import Endpoint
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.operator.storage.access import AccessDenied
+from spotladder.operator.storage.allowed_addresses import AccessDenied
 
 Address = IPv4Address | IPv6Address
 

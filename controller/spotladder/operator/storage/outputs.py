@@ -26,7 +26,7 @@ from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.inventory.clusters import Located
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.loaded import Loaded
-from spotladder.operator.storage.logs import LogAddress, Logs
+from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.program_output import printed
 from spotladder.output.redact import redacted, secret_values
 from spotladder.workloads.kinds import main_kinds

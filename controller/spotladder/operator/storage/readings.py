@@ -10,10 +10,10 @@ from spotladder.core.durations import parse_duration
 from spotladder.core.model import TERMINAL, JobState, Seconds
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.reading import Reading
-from spotladder.operator.storage import access
-from spotladder.operator.storage.access import AccessDenied, Grant, NamespaceAccess
+from spotladder.operator.storage import allowed_addresses
+from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant, NamespaceAccess
+from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.credentials import CredentialsMissing, SecretReader
-from spotladder.operator.storage.logs import LogAddress, Logs
 
 _STEP_POLL_INTERVAL: Seconds = 15.0  # How often the log is read if commits follow steps instead of time
 _LONGEST_POLL_INTERVAL: Seconds = 60.0
@@ -50,7 +50,7 @@ class Readings:
         """The job's log with the credentials to read it. Raises CredentialsMissing and AccessDenied."""
         name = named.secret_name if (named := job.spec.checkpoints.credentials) else ""
         secret = await self._secrets.of(record.namespace, name) if name else None
-        allowed = access.grant(self._rules, record.namespace, job.spec.checkpoints.uri, secret, name)
+        allowed = allowed_addresses.grant(self._rules, record.namespace, job.spec.checkpoints.uri, secret, name)
         return address_of(record, job, allowed)
 
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
-from spotladder.workloads import capacity
+from spotladder.workloads import pending_pods
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.jobset.records import JobSetRecord, jobset_of
 from spotladder.workloads.kueue import queue_seen
@@ -48,17 +48,19 @@ def read(
     ended, message = _exit(jobset, objects.pods)
     places = _places(jobset, seen)
     blocked = (
-        "" if ended or jobset.suspended else capacity.blocked(objects.pods, (), events, jobset.name, wanted=len(places))
+        ""
+        if ended or jobset.suspended
+        else pending_pods.blocked(objects.pods, (), events, jobset.name, wanted=len(places))
     )
     return AttemptSeen(
         number=attempt,
         pods=(*places, *_losses(jobset, seen, ended)),
         exit=ended,
         message=message,
-        refused=capacity.refused(objects.pods, events),
-        provisioning=capacity.provisioning(objects.pods, events),
+        refused=pending_pods.refused(objects.pods, events),
+        provisioning=pending_pods.provisioning(objects.pods, events),
         blocked=blocked,
-        blocked_by=capacity.blocker(blocked),
+        blocked_by=pending_pods.blocker(blocked),
         queue=queue_seen(jobset, objects.admission, events),
     )
 

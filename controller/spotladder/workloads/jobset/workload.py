@@ -30,7 +30,7 @@ from spotladder.resources import DISRUPTION_BUDGETS, APIResource
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.exits import KILLED_CONTAINER
 from spotladder.workloads.jobset import state
-from spotladder.workloads.jobset.operator import silent_jobset
+from spotladder.workloads.jobset.operator_silence import silent_jobset
 from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_scheduler

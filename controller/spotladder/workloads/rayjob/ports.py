@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from spotladder.workloads.network import declared
+from spotladder.workloads.network_policy import declared
 
 _PUBLIC = {"dashboard-port": 8265, "metrics-export-port": 8080}
 """Parameters of `ray start`, with their defaults."""

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from spotladder.core.model import AttemptSeen, Exit
-from spotladder.workloads import capacity
+from spotladder.workloads import pending_pods
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.kueue import queue_seen
 from spotladder.workloads.pod_observation import pods_seen
@@ -70,10 +70,10 @@ def read(
         pods=tuple(pods_seen(objects.pods, nodes, events)),
         exit=ended,
         message=message,
-        refused=capacity.refused(objects.pods, events),
-        provisioning=capacity.provisioning(objects.pods, events),
+        refused=pending_pods.refused(objects.pods, events),
+        provisioning=pending_pods.provisioning(objects.pods, events),
         blocked=blocked,
-        blocked_by=capacity.blocker(blocked),
+        blocked_by=pending_pods.blocker(blocked),
         queue=queue_seen(rayjob, objects.admission, events),
         surplus=surplus(objects) if ended is None else None,
         waits_for_all_workers=rayjob is not None and rayjob.deployment_status in SETTING_UP,
@@ -141,7 +141,7 @@ def _invalid(rayjob: RayJobRecord) -> bool:
 def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> str:
     # KubeRay reports on the RayCluster which pods it could not create, so the number of pods is not needed here.
     failures = (cluster.failure for cluster in rayclusters_of(objects))
-    return capacity.blocked(objects.pods, failures, events, name, wanted=0)
+    return pending_pods.blocked(objects.pods, failures, events, name, wanted=0)
 
 
 def _without_logs(message: str) -> str:

@@ -31,11 +31,11 @@ from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, APIResour
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.grace import drain_of
 from spotladder.workloads.names import Origin
-from spotladder.workloads.network import policy
+from spotladder.workloads.network_policy import policy
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, variables, with_env, with_overlay
 from spotladder.workloads.rayjob import state, surge
-from spotladder.workloads.rayjob.operator import silent_kuberay
+from spotladder.workloads.rayjob.operator_silence import silent_kuberay
 from spotladder.workloads.rayjob.ports import public_ports
 from spotladder.workloads.rayjob.records import (
     RAYCLUSTERS,

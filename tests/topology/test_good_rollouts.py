@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spotladder_infra.kubecontext import KubeContext
-from spotladder_infra.rollout.record import Good, InstalledRelease, add, digest_of, read, target
+from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease, add, digest_of, read, target
 from spotladder_infra.rollout.tools import Object, Tools
 
 

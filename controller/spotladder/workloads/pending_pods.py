@@ -93,9 +93,9 @@ REFUSES: Mapping[str, Blocker] = MappingProxyType(
     {
         **dict.fromkeys(sorted(WAITING_FOR_IMAGE), Blocker.IMAGE),
         "quota": Blocker.QUOTA,
-        " cannot create resource ": Blocker.RIGHTS,
-        " cannot get resource ": Blocker.RIGHTS,
-        " cannot patch resource ": Blocker.RIGHTS,
+        " cannot create resource ": Blocker.FORBIDDEN,
+        " cannot get resource ": Blocker.FORBIDDEN,
+        " cannot patch resource ": Blocker.FORBIDDEN,
     }
 )
 """Texts by which `blocked` or a response of the API server shows what refuses the pod. The API server answers

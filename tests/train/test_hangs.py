@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.train.stacks import MEASURED, SHORTEST, STEPS_MISSED, StackWatch
+from spotladder.train.hangs import MEASURED, SHORTEST, STEPS_MISSED, StackWatch
 
 
 class WatchedRank:
@@ -124,7 +124,7 @@ def test_the_warning_names_the_rank_and_the_times(caplog: pytest.LogCaptureFixtu
 def test_the_stacks_of_all_threads_are_in_the_output_of_the_process() -> None:
     program = (
         "import threading, time\n"
-        "from spotladder.train.stacks import write_stacks\n"
+        "from spotladder.train.hangs import write_stacks\n"
         "def waits_for_a_peer(): time.sleep(60)\n"
         "threading.Thread(target=waits_for_a_peer, daemon=True).start()\n"
         "write_stacks()\n"

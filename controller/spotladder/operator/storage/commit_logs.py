@@ -32,7 +32,7 @@ from spotladder.core.model import Progress, Seconds
 from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, described
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
-from spotladder.operator.storage.access import AccessDenied, Grant
+from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant
 from spotladder.operator.storage.egress_proxy import Egress
 
 T = TypeVar("T")

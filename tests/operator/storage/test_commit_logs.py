@@ -19,8 +19,8 @@ from spotladder.core.model import Progress
 from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
-from spotladder.operator.storage import logs as operator_logs
-from spotladder.operator.storage.logs import PER_BUCKET, LogAddress, Logs
+from spotladder.operator.storage import commit_logs as operator_logs
+from spotladder.operator.storage.commit_logs import PER_BUCKET, LogAddress, Logs
 
 
 @dataclass
@@ -278,7 +278,7 @@ async def test_a_cancellation_that_coincides_with_the_answer_is_not_lost(
     async def answer(_work: object) -> None:
         await answered.wait()
 
-    monkeypatch.setattr("spotladder.operator.storage.logs._threaded", answer)
+    monkeypatch.setattr("spotladder.operator.storage.commit_logs._threaded", answer)
     async with Logs(clock=SteppedClock(), changed=lambda _: None, open_log=lambda _: ScriptedLog()) as logs:
         ending = asyncio.create_task(logs.end(address("a"), "Succeeded", 1, "", keep=3))
         await asyncio.sleep(0.01)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from spotladder.cli.cluster.cluster import ConnectedCluster
+from spotladder.cli.cluster.connected_cluster import ConnectedCluster
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:

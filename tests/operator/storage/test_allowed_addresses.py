@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spotladder.api.address import Endpoint, StoreAddress
-from spotladder.operator.storage.access import AccessDenied, Grant, NamespaceAccess, grant
+from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant, NamespaceAccess, grant
 
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "hidden"}
 MINIO = {"AWS_ENDPOINT_URL": "http://minio.minio:9000"}

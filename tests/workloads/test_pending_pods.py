@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.workloads import capacity
+from spotladder.workloads import pending_pods
 from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.records import EventRecord, PodRecord
 from tests.workloads.builders import NODES, event, pod, raycluster
@@ -56,7 +56,7 @@ def insufficient_capacity(claim: str = "spot-nnjb2") -> EventRecord:
     ],
 )  # fmt: skip
 def test_a_lack_of_capacity_is_detected(pods: list[PodRecord], events: list[EventRecord], expected: bool) -> None:
-    assert capacity.refused(pods, events) is expected
+    assert pending_pods.refused(pods, events) is expected
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,17 @@ def test_a_lack_of_capacity_is_detected(pods: list[PodRecord], events: list[Even
 def test_the_announcement_of_a_node_is_detected(
     pods: list[PodRecord], events: list[EventRecord], expected: bool
 ) -> None:
-    assert capacity.provisioning(pods, events) is expected
+    assert pending_pods.provisioning(pods, events) is expected
 
 
-@pytest.mark.parametrize("reason", sorted(capacity.WAITING))
+@pytest.mark.parametrize("reason", sorted(pending_pods.WAITING))
 def test_container_waiting_reasons_that_block(reason: str) -> None:
     found = pod("w-0", phase="Pending", waiting=reason, waiting_message="manifest unknown")
-    assert capacity.blocked([found], (), (), "digits-a001", 1) == f"w-0: {reason}: manifest unknown"
+    assert pending_pods.blocked([found], (), (), "digits-a001", 1) == f"w-0: {reason}: manifest unknown"
 
 
 def test_a_container_that_is_being_created_does_not_block() -> None:
-    assert capacity.blocked([pod("w-0", phase="Pending")], (), (), "digits-a001", 1) == ""
+    assert pending_pods.blocked([pod("w-0", phase="Pending")], (), (), "digits-a001", 1) == ""
 
 
 FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
@@ -112,18 +112,18 @@ FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exce
 def test_only_some_causes_block_an_attempt(
     pods: list[PodRecord], events: list[EventRecord], wanted: int, expected: bool
 ) -> None:
-    assert bool(capacity.blocked(pods, (), events, "digits-a001", wanted)) is expected
+    assert bool(pending_pods.blocked(pods, (), events, "digits-a001", wanted)) is expected
 
 
 def test_the_rayclusters_failure_blocks() -> None:
-    assert capacity.blocked([], [raycluster(FORBIDDEN).failure], (), "digits-a001", 0) == FORBIDDEN
+    assert pending_pods.blocked([], [raycluster(FORBIDDEN).failure], (), "digits-a001", 0) == FORBIDDEN
 
 
 def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
-    selectors = [dict(part.split("=") for part in selector.split(",")) for selector in capacity.EVENT_SELECTORS]
+    selectors = [dict(part.split("=") for part in selector.split(",")) for selector in pending_pods.EVENT_SELECTORS]
     reasons = {selector["reason"] for selector in selectors if "reason" in selector}
     scaling = {"FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp", "ScaleDown"}
-    assert reasons == {*scaling, capacity.HELD, *capacity.BLOCKING}
+    assert reasons == {*scaling, pending_pods.HELD, *pending_pods.BLOCKING}
     assert {selector["source"] for selector in selectors if "reason" not in selector} == {
         "karpenter",
         "eks-auto-mode/compute",
@@ -166,19 +166,19 @@ SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu. preemption: 0/5 nodes 
 def test_a_pod_without_a_node_has_the_message_of_its_scheduler(
     waits: PodRecord, events: list[EventRecord], expected: str
 ) -> None:
-    assert capacity.words(waits, events) == expected
+    assert pending_pods.words(waits, events) == expected
     (seen,) = pods_seen([waits], NODES, events)
     assert seen.waiting_message == expected
 
 
 def test_long_messages_are_shortened_to_one_line() -> None:
-    said = capacity.words(pod("w-0", phase="Pending", unschedulable="0/9 nodes\n" + "x" * 900), [])
+    said = pending_pods.words(pod("w-0", phase="Pending", unschedulable="0/9 nodes\n" + "x" * 900), [])
     assert said.startswith("0/9 nodes xxx")
-    assert len(said) == capacity.LONGEST_WORDS
+    assert len(said) == pending_pods.LONGEST_WORDS
 
 
 def held_event(name: str, message: str, at: str = EARLIER) -> EventRecord:
-    return event(capacity.HELD, message, about="w", kind="Workload", name=name, source="kueue-admission", at=at)
+    return event(pending_pods.HELD, message, about="w", kind="Workload", name=name, source="kueue-admission", at=at)
 
 
 def test_the_message_of_an_attempt_that_kueue_holds() -> None:
@@ -190,5 +190,5 @@ def test_the_message_of_an_attempt_that_kueue_holds() -> None:
         held_event("rayjob-digits-a0010-99999", "another attempt", LATER),
     ]
     expected = "Kueue holds the attempt in queue team: insufficient unused quota for cpu in flavor spot, 1 more needed"
-    assert capacity.held("digits-a001", "team", events) == expected
-    assert capacity.held("digits-a001", "team", []) == "Kueue holds the attempt in queue team"
+    assert pending_pods.held("digits-a001", "team", events) == expected
+    assert pending_pods.held("digits-a001", "team", []) == "Kueue holds the attempt in queue team"

@@ -11,13 +11,13 @@ from spotladder.errors import EnvironmentFailure
 from spotladder_infra import access, terraform
 from spotladder_infra.kubecontext import KubeContext
 from spotladder_infra.outputs import StackIdentities, identities
-from spotladder_infra.rollout import charts, record
+from spotladder_infra.rollout import charts, good_rollouts
 from spotladder_infra.rollout.components import OWN, Chart
 from spotladder_infra.rollout.engine import Change, Program, PulumiStack, Watcher, resources
 from spotladder_infra.rollout.foreign import check_kuberay
+from spotladder_infra.rollout.good_rollouts import Good, InstalledRelease
 from spotladder_infra.rollout.plan import Plan, plan
 from spotladder_infra.rollout.provider import Context, Crds, HelmRelease
-from spotladder_infra.rollout.record import Good, InstalledRelease
 from spotladder_infra.rollout.release import Release, releases
 from spotladder_infra.rollout.tools import Tools
 from spotladder_infra.topology.cluster import CREATED, Cluster
@@ -116,10 +116,10 @@ class ClusterPlatform:
         unpinned = [chart.name for chart in asked if chart.source != OWN and not chart.digest]
         if self.place.folder is not None or not unpinned:
             return
-        goods = record.read(self.tools)
+        goods = good_rollouts.read(self.tools)
         for name in unpinned:
             version, digest = found[name].version, found[name].digest
-            before = record.digest_of(goods, name, version)
+            before = good_rollouts.digest_of(goods, name, version)
             if before not in ("", digest):
                 raise EnvironmentFailure(
                     f"chart {name} {version} differs from the installed one (expected sha256 {before}, got "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from spotladder.cli.cluster import names
+from spotladder.cli.cluster import kubernetes_names
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure, SpotladderError
 
@@ -111,7 +111,7 @@ async def in_words(error: SpotladderError, cluster: ConnectedCluster) -> Spotlad
 def _namespace_of(connection: Connection) -> str:
     """The namespace of the context. Raises Refused if it is not a valid name."""
     try:
-        return names.namespace(connection.namespace)
+        return kubernetes_names.namespace(connection.namespace)
     except typer.BadParameter as error:
         wrong = f"context {connection.context}: invalid namespace: {error.message}"
         raise Refused(f"{wrong}; give another with --namespace") from None
