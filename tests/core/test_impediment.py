@@ -105,7 +105,9 @@ ROWS = {
         "nodes of the job are silent", Reason.MAX_FAILURES_EXCEEDED, LIMITS["contact_timeout"], running,
     ),
     Reason.OPERATOR_SILENT: RuleCase(waits(operator_silent="KubeRay does not act on it"), "KubeRay does not act on it"),
-    Reason.ACCESS_DENIED: RuleCase(waits(blocked="pods is forbidden", blocked_by=Blocker.FORBIDDEN), "pods is forbidden"),
+    Reason.ACCESS_DENIED: RuleCase(
+        waits(blocked="pods is forbidden", blocked_by=Blocker.FORBIDDEN), "pods is forbidden",
+    ),
     Reason.WAITING_FOR_QUOTA: RuleCase(
         held(QueueSeen("team", held=True, message="1 more needed")), "1 more needed",
         Reason.QUEUE_TIMEOUT, QUEUE, queued,

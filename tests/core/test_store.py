@@ -79,7 +79,10 @@ def test_refused_credentials_are_no_failure_and_back_off() -> None:
         refuse(job)
         assert job.state.stage is Stage.IDLE
         assert job.state.impeded is not None
-        assert (job.state.impeded.impediment, job.state.impeded.reason) == (Impediment.ACCESS_DENIED, Reason.ACCESS_DENIED)
+        assert (job.state.impeded.impediment, job.state.impeded.reason) == (
+            Impediment.ACCESS_DENIED,
+            Reason.ACCESS_DENIED,
+        )
         found = classify(Situation(job.spec, job.state, job.last_seen, job.now))
         assert found is not None
         assert REFUSED in found.message

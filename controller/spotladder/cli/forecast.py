@@ -339,7 +339,7 @@ def _limit(question: Question) -> float | None:
 
 
 def rounded(seconds: float) -> float:
-    """A whole number of seconds, and of minutes from ten minutes on; at least 1 s."""
+    """Rounds to whole seconds, at least 1, and from ten minutes to whole minutes."""
     return max(1.0, float(round(seconds)) if seconds < 600 else 60.0 * round(seconds / 60))
 
 

@@ -1,9 +1,9 @@
 """Probes: on a tier with `probe`, that many workers ask for a node before the rest of their gang.
 
-1. All workers of the attempt are created gated: they exist, so that the program begins only with all of them, and ask
-   for no node.
+1. All workers of the attempt are created with a scheduling gate, so that they ask for no node. They exist so that the
+   program begins only with all of them.
 2. `probe` of them are ungated first. Once that many workers have a node, the tier has capacity and all others are
-   ungated, those that replace a lost worker included.
+   ungated, including replacements of lost workers.
 3. The timers and the idle budget run as without a probe. A tier whose nodes do not come up, or are reclaimed at once,
    costs the nodes of the probe at most.
 """

@@ -75,7 +75,7 @@ class _Lease:
 
 
 class LeaseTable:
-    """The Leases of one cluster's kubelets by node, and when each was renewed by the controller's own clock."""
+    """The Leases of one cluster's kubelets by node, and the time of each renewal by the controller's clock."""
 
     def __init__(self) -> None:
         self._leases: dict[str, _Lease] = {}

@@ -42,7 +42,7 @@ class _Holding:
 
 @dataclass(slots=True)
 class _Holdings:
-    """The attempts on one CapacityTier: the sums of those that are launched, and the others, the oldest job first."""
+    """The attempts on one CapacityTier: the totals of the launched ones, and the waiting ones, oldest job first."""
 
     workers: int = 0
     attempts: int = 0

@@ -1,5 +1,4 @@
-"""The jobs and nodes that use each CapacityTier, counted up to date for the jobs that have changed since the last
-question."""
+"""The jobs and nodes that use each CapacityTier. Each query first counts the jobs that have changed again."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Egress:
 
     @staticmethod
     async def _answer(permit: Permit, remote: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward the response, unless it is a redirect. In a tunnel, the request that follows a redirect shows it."""
+        """Forward the response, unless it is a redirect. A redirect in a tunnel is detected by the next request."""
         status = 100
         while 100 <= status < 200:  # interim answers
             head = await remote.readuntil(b"\r\n\r\n")
