@@ -193,6 +193,18 @@ def test_the_log_of_another_job_is_rejected(store: MemoryStore, other: dict[str,
     assert store.objects == before
 
 
+@pytest.mark.parametrize(
+    ("namespace", "owner"), [("team-a", "team-a/digits (uid 1)"), ("team-b", "a job of another namespace")]
+)
+def test_users_of_other_namespaces_do_not_learn_the_name_of_the_owner(
+    store: MemoryStore, namespace: str, owner: str
+) -> None:
+    a_log(store, uid="1").start(1)
+    with pytest.raises(ForeignLog) as found:
+        a_log(store, namespace="team-b").read()
+    assert f"these checkpoints belong to {owner}, not to team-b/digits" in found.value.message_for(namespace)
+
+
 def test_a_reader_without_the_jobs_identity_may_read(store: MemoryStore) -> None:
     committed(a_log(store, uid="1").start(1), 1)
     assert a_log(store, namespace="").newest()

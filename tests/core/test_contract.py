@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spotladder.core.backend import launch_variables
 from spotladder.core.contract import VARIABLES, ExitCode, Notice, NoticeKind, Variable
-from spotladder.core.model import Exit
+from spotladder.core.model import Exit, Launch
 from spotladder.core.reasons import Reason
 
 
@@ -71,3 +72,26 @@ def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
 )
 def test_each_exit_code_maps_to_its_outcome(code: int, expected: Exit) -> None:
     assert Exit.of_code(code) is expected
+
+
+def test_a_handover_is_a_notice_of_another_kind_with_the_time_of_the_eviction() -> None:
+    assert Notice.of_handover(12.34567) == Notice("handover", "EvictionNotice", 12.346)
+
+
+def test_the_notice_that_lets_a_standby_program_start_has_no_deadline() -> None:
+    assert Notice.of_takeover() == Notice("takeover", "Relieved", None)
+
+
+@pytest.mark.parametrize(
+    ("launch", "variables"),
+    [
+        (Launch(1, "spot-a"), {}),
+        (Launch(1, "spot-a", standby=True), {"SPOTLADDER_STANDBY": "true"}),
+        (Launch(3, "spot-a", hangs=2), {"SPOTLADDER_HANGS": "2"}),
+    ],
+    ids=["usual", "standby", "after two hangs"],
+)
+def test_the_variables_of_a_program_name_only_what_is_special_about_its_launch(
+    launch: Launch, variables: dict[str, str]
+) -> None:
+    assert launch_variables(launch) == variables

@@ -1,0 +1,257 @@
+"""The rules that the deadline-aware policies share: the fallback, the slack and the limits of a start."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import TierOutlook, TierView
+from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, LEAST_STAY, RETRY_INTERVAL, SafetyNet
+from spotladder.core.reasons import Reason
+from tests.core.builders import START
+from tests.core.policies.views import HOUR, NAMES, view
+
+
+@pytest.mark.parametrize(
+    ("given", "fallback"),
+    [
+        pytest.param({}, "on-demand-cheap", id="the cheapest"),
+        pytest.param({"current": "on-demand-dear"}, "on-demand-dear", id="that of the live attempt"),
+        pytest.param({"current": "on-demand-dear", "live": False}, "on-demand-cheap", id="not that of an ended one"),
+        pytest.param(
+            {"current": "on-demand-dear", "capacity": {"on-demand-dear": False}},
+            "on-demand-cheap",
+            id="the live attempt has no capacity",
+        ),
+        pytest.param({"failed_at": {"on-demand-cheap": 30.0}}, "on-demand-dear", id="the cheapest has just failed"),
+        pytest.param({"failed_at": {"on-demand-cheap": 61.0}}, "on-demand-cheap", id="it failed long ago"),
+        pytest.param({"tiers": ("spot-dear", "on-demand-unpriced")}, "on-demand-unpriced", id="the only one"),
+        pytest.param({"tiers": NAMES[2:]}, "on-demand-cheap", id="an unknown price is not the lowest"),
+        pytest.param({"tiers": NAMES[:2]}, "spot-cheap", id="no such tier: the last one"),
+        pytest.param(
+            {"open": frozenset({"spot-dear", "on-demand-dear"})}, "on-demand-dear", id="the others are closed"
+        ),
+        pytest.param({"open": frozenset()}, None, id="no tier is open"),
+    ],
+)
+def test_the_fallback_is_the_live_or_else_the_cheapest_open_tier_with_capacity(
+    given: dict[str, Any], fallback: str | None
+) -> None:
+    found = SafetyNet(view(**given)).fallback
+    assert (found.name if found else None) == fallback
+
+
+@pytest.mark.parametrize(
+    ("given", "spot"),
+    [
+        pytest.param({}, ["spot-cheap", "spot-dear"], id="cheapest first"),
+        pytest.param({"tiers": NAMES[:2]}, ["spot-dear"], id="without the fallback"),
+        pytest.param({"open": frozenset({"spot-dear", "on-demand-dear"})}, ["spot-dear"], id="only open ones"),
+    ],
+)
+def test_the_spot_tiers_are_sorted_by_price(given: dict[str, Any], spot: list[str]) -> None:
+    assert [tier.name for tier in SafetyNet(view(**given)).spot] == spot
+
+
+def test_the_slack_is_the_time_that_neither_the_work_nor_the_stop_needs() -> None:
+    net = SafetyNet(view(grace=90.0, remaining=8 * HOUR))
+    assert (net.slack, net.overhead) == (12 * HOUR - 90.0, 180.0)
+    for unknown in (view(deadline=None), view(remaining=None)):
+        net = SafetyNet(unknown)
+        assert (net.slack, net.latest, net.late, net.forced) == (None, None, False, False)
+        assert net.start_until(net.spot[0]) is None
+    assert SafetyNet(view(open=frozenset())).overhead == 0.0
+
+
+SLACK = 10 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("given", "after"),
+    [
+        pytest.param({}, SLACK - 180.0 - 60.0, id="a start on the fallback and one interval"),
+        pytest.param({"current": "spot-cheap"}, SLACK - 180.0 - 60.0, id="the same while an attempt runs"),
+        pytest.param({"current": "spot-cheap", "capacity_lasts": True}, math.inf, id="capacity lasts"),
+        pytest.param({"capacity_lasts": True}, SLACK - 180.0 - 60.0, id="capacity would last, but there is none"),
+        pytest.param(
+            {"current": "spot-cheap", "capacity_lasts": True, "starting": 60.0, "remaining": 20 * HOUR - 200.0},
+            20.0 - 60.0,
+            id="the rest of the start does not fit",
+        ),
+        pytest.param(
+            {"current": "spot-cheap", "capacity_lasts": True, "starting": 30.0, "remaining": 20 * HOUR - 200.0},
+            20.0 - 30.0,
+            id="a short rest of the start does not fit",
+        ),
+        pytest.param(
+            {"current": "spot-cheap", "capacity_lasts": True, "starting": 20.0, "remaining": 20 * HOUR - 200.0},
+            math.inf,
+            id="the rest of the start just fits",
+        ),
+    ],
+)
+def test_the_job_must_move_to_the_fallback_before_one_more_interval_could_miss_the_deadline(
+    given: dict[str, Any], after: float
+) -> None:
+    assert SafetyNet(view(**given)).latest == pytest.approx(START + after)
+
+
+def outlooks(**spot: Any) -> dict[str, Any]:
+    """A view whose only spot tier has this outlook."""
+    tiers = ("spot-cheap", "on-demand-cheap")
+    return {
+        "tiers": tiers,
+        "outlooks": (TierOutlook("spot-cheap", **spot), TierOutlook("on-demand-cheap", overhead=180.0)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "after"),
+    [
+        pytest.param(outlooks(overhead=300.0), SLACK - 180 - 300 - 60 - 300, id="it can stay as long as it starts"),
+        pytest.param(outlooks(overhead=100.0), SLACK - 180 - 100 - 60 - LEAST_STAY, id="and for three minutes"),
+        pytest.param({**outlooks(overhead=300.0), "capacity_lasts": True}, SLACK - 180 - 300, id="capacity lasts"),
+        pytest.param(
+            outlooks(overhead=300.0, overlaps=True), SLACK - 180 - 60 - 300, id="it starts beside the live attempt"
+        ),
+    ],
+)
+def test_a_spot_attempt_starts_only_if_it_and_the_move_back_fit(given: dict[str, Any], after: float) -> None:
+    net = SafetyNet(view(**given))
+    until = net.start_until(net.spot[0])
+    assert until == pytest.approx(START + after)
+
+
+def at_limit(late_by: float, **more: Any) -> TierView:
+    """A view in which a spot attempt had to start so many seconds ago."""
+    slack = 180.0 + 180.0 + 60.0 + LEAST_STAY
+    return view(
+        tiers=("spot-cheap", "on-demand-cheap"),
+        deadline=START + 10 * HOUR + slack - late_by,
+        **more,
+    )
+
+
+def test_at_its_limit_a_spot_attempt_may_still_start_and_after_it_not() -> None:
+    for late_by, usable in ((0.0, True), (1.0, False)):
+        net = SafetyNet(at_limit(late_by))
+        assert (net.usable_spot is not None, net.final) == (usable, not usable)
+
+
+@pytest.mark.parametrize(
+    ("given", "usable"),
+    [
+        pytest.param({}, "spot-cheap", id="the cheapest whose capacity is unknown"),
+        pytest.param({"capacity": {"spot-cheap": False}}, "spot-dear", id="the cheapest has none"),
+        pytest.param({"failed_at": {"spot-cheap": 30.0}}, "spot-dear", id="it has just failed"),
+        pytest.param({"failed_at": {"spot-cheap": RETRY_INTERVAL}}, "spot-cheap", id="it may be tried again"),
+        pytest.param(
+            {"failed_at": {"spot-cheap": 30.0}, "capacity": {"spot-cheap": True}},
+            "spot-cheap",
+            id="it has capacity now",
+        ),
+        pytest.param(
+            {"failed_at": {"spot-cheap": RETRY_INTERVAL}, "waiting_since": START - 1.0, "current": "spot-dear"},
+            "spot-dear",
+            id="it failed before the live attempt waits",
+        ),
+        pytest.param({"available": frozenset({"spot-dear"})}, "spot-dear", id="the cheapest cannot be used"),
+        pytest.param({"available": frozenset()}, None, id="none can be used"),
+    ],
+)
+def test_the_usable_spot_tier_is_the_cheapest_that_has_or_may_have_capacity(
+    given: dict[str, Any], usable: str | None
+) -> None:
+    found = SafetyNet(view(**given)).usable_spot
+    assert (found.name if found else None) == usable
+
+
+@pytest.mark.parametrize(
+    ("given", "forced"),
+    [
+        pytest.param({"view": view()}, False, id="there is time"),
+        pytest.param({"view": at_limit(0.0, capacity={"spot-cheap": False})}, False, id="a start fits"),
+        pytest.param(
+            {"view": at_limit(1.0, capacity={"spot-cheap": False})}, True, id="no start fits: nothing to wait for"
+        ),
+        pytest.param({"view": at_limit(1.0, current="spot-cheap")}, False, id="the live attempt may stay"),
+        pytest.param({"view": at_limit(361.0, current="spot-cheap")}, True, id="the live attempt must stop"),
+        pytest.param({"view": at_limit(360.0, current="spot-cheap")}, False, id="at its limit it may stay"),
+        pytest.param({"view": at_limit(1.0, current="on-demand-cheap")}, True, id="it may not leave the fallback"),
+        pytest.param({"view": at_limit(0.0, current="on-demand-cheap")}, False, id="it may just leave the fallback"),
+        pytest.param({"view": at_limit(1.0, capacity_lasts=True)}, False, id="capacity lasts: a start needs less"),
+    ],
+)
+def test_only_the_fallback_is_left_when_no_other_tier_can_meet_the_deadline(
+    given: dict[str, TierView], forced: bool
+) -> None:
+    assert SafetyNet(given["view"]).forced is forced
+
+
+def test_without_a_spot_tier_a_job_on_the_fallback_is_not_forced_to_it() -> None:
+    assert not SafetyNet(view("on-demand-cheap", tiers=("on-demand-cheap",), remaining=30 * HOUR)).forced
+
+
+CERTAIN = dict.fromkeys(NAMES, True)
+
+
+def test_a_choice_is_reviewed_when_the_fallback_is_forced_or_a_start_no_longer_fits() -> None:
+    net = SafetyNet(at_limit(-1000.0, capacity=CERTAIN))
+    assert net.latest is not None
+    choice = net.choice("spot-cheap", "why", START + 5.0)
+    assert (choice.tier, choice.reason, choice.why) == ("spot-cheap", Reason.POLICY, "why")
+    assert choice.review_at == pytest.approx(START + 1000.0 + JUST_AFTER, abs=EXACT)
+    assert choice.holds_until == START + 5.0
+    assert not choice.regardless_of_spot
+    past = SafetyNet(at_limit(1.0, capacity=CERTAIN, current="spot-cheap"))
+    assert past.choice("spot-cheap", "").review_at == (past.latest or 0.0) + JUST_AFTER, "the start is over"
+    assert net.choice("on-demand-cheap", "").review_at is None, "the fallback needs no review"
+
+
+def test_an_unknown_capacity_is_reviewed_when_its_tier_may_be_tried_again() -> None:
+    net = SafetyNet(view(failed_at={"spot-cheap": 20.0, "spot-dear": 10.0}))
+    choice = net.choice("on-demand-cheap", "", START + 5.0)
+    assert (choice.review_at, choice.holds_until) == (START + 40.0, None)
+    known = SafetyNet(view(failed_at={"spot-cheap": 20.0}, capacity=CERTAIN))
+    assert (known.certain, net.certain) == (True, False)
+    assert known.choice("on-demand-cheap", "").review_at is None
+
+
+@pytest.mark.parametrize(
+    ("given", "forced_at"),
+    [
+        pytest.param({"deadline": None}, math.inf, id="no deadline"),
+        pytest.param({"remaining": None}, None, id="unknown work"),
+        pytest.param({"current": "spot-cheap"}, START + SLACK - 240, id="the live attempt has capacity"),
+        pytest.param({"capacity_lasts": True}, START + SLACK - 240, id="capacity lasts"),
+        pytest.param(
+            {},
+            START + SLACK - 180 - 60 - 60 - LEAST_STAY,
+            id="the last spot tier that may start, with the shortest start",
+        ),
+        pytest.param({"tiers": ("on-demand-cheap",)}, START + SLACK - 240, id="no spot tier"),
+    ],
+)
+def test_the_fallback_is_forced_at_the_latest_when_no_spot_attempt_fits(
+    given: dict[str, Any], forced_at: float | None
+) -> None:
+    found = SafetyNet(view(**given)).forced_at
+    assert found == (None if forced_at is None else pytest.approx(forced_at))
+
+
+@pytest.mark.parametrize(
+    ("given", "tier", "holds_until"),
+    [
+        pytest.param({"current": "spot-cheap"}, "spot-cheap", START + SLACK - 240, id="until the fallback is forced"),
+        pytest.param({"current": "on-demand-cheap"}, "on-demand-cheap", math.inf, id="the fallback without limit"),
+        pytest.param({"capacity_lasts": True}, "spot-cheap", math.inf, id="a start where capacity lasts"),
+    ],
+)
+def test_a_kept_tier_stays_until_its_capacity_is_lost_or_the_fallback_is_forced(
+    given: dict[str, Any], tier: str, holds_until: float
+) -> None:
+    choice = SafetyNet(view(capacity=CERTAIN, **given)).kept(tier, "why")
+    assert (choice.tier, choice.why, choice.regardless_of_spot) == (tier, "why", True)
+    assert choice.holds_until == pytest.approx(holds_until)
