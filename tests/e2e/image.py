@@ -44,7 +44,7 @@ def _build(tag: str, files: list[Path]) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
         project = Path(folder, "spotladder")
-        python = [f"{project}[operator,tensorflow]", f"ray[default,train,tune]=={_pinned('ray')}", "scikit-learn"]
+        python = [f"{project}[operator,tensorflow]", f"ray[default,train,tune]=={pinned('ray')}", "scikit-learn"]
         call([str(tool()), "image", "build", tag, "--python", *python, "--copy", f"{project}/examples:/opt/examples"])
 
 
@@ -73,7 +73,8 @@ def _tracked(*paths: str) -> list[Path]:
     return sorted(ROOT / line for line in listed.splitlines())
 
 
-def _pinned(package: str) -> str:
+def pinned(package: str) -> str:
+    """The version of a package in the image."""
     found = re.search(rf"^{package}(?:\[[^]]*\])?==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert found
     return found.group(1)

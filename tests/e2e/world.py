@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.entries import Commit
 from tests.e2e.bucket import NAME, BucketServer
+from tests.e2e.image import pinned
 from tests.e2e.kube import Kube, Object
 from tests.e2e.provider import ProvidedCluster
 from tests.e2e.steps import ReportedStep, StepCollector
@@ -172,6 +173,7 @@ class E2eCluster:
         return {
             "entrypoint": f"python /programs/{program}",
             "rayClusterSpec": {
+                "rayVersion": pinned("ray"),
                 "headGroupSpec": group("0", "1Gi"),
                 "workerGroupSpecs": [{"groupName": "workers", "replicas": 2, **group("1", "512Mi")}],
             },

@@ -178,6 +178,7 @@ class ApiServer:
         lines = [
             f'{TOKEN},tests,tests,"system:masters"',
             "limited,limited,limited",
+            "reader,reader,reader",
             "other,other,other",
             "rightless,rightless,rightless",
         ]

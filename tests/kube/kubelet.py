@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from spotladder.clusters.transport import Object
 from spotladder.resources import NODES, PODS
 from spotladder.workloads import names
 from tests.kube.world import KubeWorld
@@ -75,6 +76,7 @@ async def ray_pod(
     attempt: str = "2",
     more: dict[str, str] | None = None,
     job_uid: str = "",
+    env: Sequence[Object] = (),
 ) -> str:
     """A pod of the job `digits` on that node. `job_uid` is for a job in another cluster."""
     job_uid = job_uid or (await kube.job())["metadata"]["uid"]
@@ -83,7 +85,10 @@ async def ray_pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": kube.namespace, "labels": labels},
-        "spec": {"nodeName": node, "containers": [{"name": each, "image": "ray"} for each in containers]},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": each, "image": "ray", "env": list(env)} for each in containers],
+        },
     }
     await kube.client.create(PODS, body)
     state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
@@ -96,18 +101,24 @@ async def ray_pod(
 
 
 class Dashboard:
-    """A dashboard with one submitted job."""
+    """A dashboard with one submitted job. With a `token` it refuses requests without it."""
 
     def __init__(self) -> None:
-        self.printed, self.status, self.asked = "", "RUNNING", 0
+        self.printed, self.status, self.asked, self.token = "", "RUNNING", 0, ""
 
-    async def jobs(self, _request: web.Request) -> web.Response:
+    def _authenticate(self, request: web.Request) -> None:
+        if self.token and request.headers.get("X-Ray-Authorization") != f"Bearer {self.token}":
+            raise web.HTTPUnauthorized(text="missing authentication token")
+
+    async def jobs(self, request: web.Request) -> web.Response:
+        self._authenticate(request)
         return web.json_response([
             {"type": "DRIVER", "submission_id": None, "status": "RUNNING"},
             {"type": "SUBMISSION", "submission_id": "digits-a002-x", "status": self.status},
         ])  # fmt: skip
 
     async def logs(self, request: web.Request) -> web.Response:
+        self._authenticate(request)
         assert request.match_info["job"] == "digits-a002-x"
         self.asked += 1
         return web.json_response({"logs": self.printed})

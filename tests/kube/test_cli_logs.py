@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.resources import PODS
+from spotladder.resources import PODS, SECRETS
+from spotladder.workloads.rayjob.authentication import KEY, TOKEN
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX
 from tests.kube.apiserver import ApiServer
 from tests.kube.commands import Cli, set_status
 from tests.kube.kubelet import dashboard, kubelet, ray_pod
-from tests.kube.world import eventually, world
+from tests.kube.test_chart import KINDS
+from tests.kube.test_preflight import encoded, make
+from tests.kube.world import KubeWorld, eventually, world
 
 
 async def test_logs_are_read_from_the_submitter_pod(api_server: ApiServer, cli: Cli) -> None:
@@ -88,7 +91,7 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
 async def test_logs_are_read_from_the_dashboard_in_http_mode(
     api_server: ApiServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With HTTPMode, KubeRay's default here, no container prints the program's output."""
+    """With HTTPMode, KubeRay's default kube, no container prints the program's output."""
     async with world(api_server) as kube, dashboard() as (ray, address, port):
         monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", port)
         await kube.submit()
@@ -112,7 +115,42 @@ async def test_logs_are_read_from_the_dashboard_in_http_mode(
         ray.status = "SUCCEEDED"
         assert (await asyncio.wait_for(following, 30)).out == "step 40\nstep 41\nstep 42\n"
 
+        ray.token = "s3cret"
+        await set_status(kube, phase="Running", attempt=3, tier="spot-b", attempts=[])
+        source = {"secretKeyRef": {"name": TOKEN, "key": KEY}}
+        await make(kube, SECRETS, TOKEN, data=encoded(**{KEY: ray.token}))
+        env = [{"name": "RAY_AUTH_TOKEN", "valueFrom": source}]
+        head = await ray_pod(kube, node, "digits-a003-head", role="head", containers=["ray"], attempt="3", env=env)
+        await kube.set_pod(head, podIP=address, podIPs=[{"ip": address}])
+        arguments = ("logs", "digits", "--attempt", 3, "-n", kube.namespace)
+        assert (await cli(*arguments)).out == ray.printed
+
+        reader = await reader_without_secrets(kube)
+        refused = await cli(*arguments, "--kubeconfig", reader)
+        assert (refused.code, refused.out) == (0, "")
+        assert refused.err.endswith(
+            f"the output of {head} cannot be read: 403 Forbidden: the token of its dashboard is in Secret "
+            f"{kube.namespace}/{TOKEN}: allow get on secrets\n"
+        ), refused.err
+
         monkeypatch.setattr("spotladder.cli.cluster.dashboard.PORT", 1)
         silent = await cli(*arguments)
         assert (silent.code, silent.out) == (0, "")
         assert silent.err.endswith(f"the dashboard of {head} does not answer: it is starting, or its node is lost\n")
+
+
+async def reader_without_secrets(kube: KubeWorld) -> Path:
+    """The kubeconfig of a user who may read pods and their output, but no Secret."""
+    name = "reader"
+    rules = [
+        {"apiGroups": [""], "resources": ["pods", "pods/log", "pods/proxy"], "verbs": ["get", "list"]},
+        {"apiGroups": ["spotladder.io"], "resources": ["tieredjobs"], "verbs": ["get"]},
+    ]
+    role = {"apiVersion": KINDS["Role"].api_version, "metadata": {"name": name, "namespace": kube.namespace}}
+    await kube.client.create(KINDS["Role"], {**role, "kind": "Role", "rules": rules})
+    reference = {"apiGroup": KINDS["Role"].group, "kind": "Role", "name": name}
+    subjects = [{"apiGroup": KINDS["Role"].group, "kind": "User", "name": name}]
+    await kube.client.create(
+        KINDS["RoleBinding"], {**role, "kind": "RoleBinding", "roleRef": reference, "subjects": subjects}
+    )
+    return kube.server.kubeconfig_of(name, name)

@@ -241,7 +241,6 @@ class KubeWorld:
 
     async def run(self, attempt: int, name: str = "digits") -> None:
         """Create the pods of the attempt, each on its own node, and report them and the RayJob as running."""
-        await eventually(lambda: self.rayjob(attempt, name))
         for role, index in (("head", 0), *(("worker", index) for index in range(WORKERS))):
             await self.pod(attempt, role, index, name=name)
         await self.report(attempt, name, jobDeploymentStatus="Running", jobStatus="RUNNING")
@@ -266,7 +265,7 @@ class KubeWorld:
         await eventually(lambda: self.has_phase("Succeeded"))
 
     async def pod(self, attempt: int, role: str, index: int, *, name: str = "digits", run: bool = True) -> str:
-        rayjob = await self.rayjob(attempt, name)
+        rayjob = await eventually(lambda: self.rayjob(attempt, name))
         labels = {key: value for key, value in rayjob["metadata"]["labels"].items() if key.startswith("spotladder.io/")}
         labels |= {names.MANAGED_BY: names.MANAGER, names.ROLE: role}
         if role == "worker":

@@ -61,6 +61,9 @@ class FakeLog:
         self.ended.append((succeeded, message))
 
 
+TOKEN = "t0ken"
+
+
 class BackendRig:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **job_fields: Any) -> None:
         self.folder, self.now = folder, BEGAN
@@ -72,14 +75,17 @@ class BackendRig:
         def node(name: str, *_: object, **__: object) -> FakeNode:
             return self.nodes.setdefault(name, FakeNode(name))
 
-        def submit(_program: Program, _agent: str, name: str, environment: Mapping[str, str]) -> None:
+        def submit(_program: Program, _agent: str, name: str, environment: Mapping[str, str], *, token: str) -> None:
+            assert token == TOKEN
             self.submitted.append((name, environment))
 
         monkeypatch.setattr(module, "Head", node)
         monkeypatch.setattr(module, "Worker", node)
         monkeypatch.setattr(Program, "submit", submit)
         tier = LocalTier("pool", "python train.py", {"LR": "0.1", "SPOTLADDER_TIER": "not this"})
-        machine: Any = SimpleNamespace(folder=folder, temporary=lambda number: folder / "tmp" / f"a{number}")
+        machine: Any = SimpleNamespace(
+            folder=folder, temporary=lambda number: folder / "tmp" / f"a{number}", token=TOKEN
+        )
         self.pool = PoolClock(PoolPlan("pool", nodes=4), BEGAN, BEGAN)
         tiers, environment = {"spot-a": tier, "spot-b": tier}, {"SPOTLADDER_URI": "s3://b/p"}
         job = LocalJob(

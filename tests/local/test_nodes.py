@@ -133,8 +133,11 @@ def test_a_node_does_not_inherit_variables_of_another_ray_cluster_or_job(
     for name in ("RAY_ADDRESS", "RAY_JOB_CONFIG_JSON_ENV_VAR", "SPOTLADDER_NOTICE_URL", "SPOTLADDER_ATTEMPT"):
         monkeypatch.setenv(name, "another's")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     environ = place.machine.environ()
     assert "another's" not in environ.values()
+    assert (environ["RAY_AUTH_MODE"], environ["RAY_AUTH_TOKEN"]) == ("token", place.machine.token)
+    assert place.machine.token not in repr(place.machine)
     assert environ["AWS_ENDPOINT_URL"] == "http://127.0.0.1:9000"
     assert environ["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
     assert environ[MARK] == place.mark

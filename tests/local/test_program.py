@@ -185,15 +185,20 @@ def test_an_invalid_heartbeat_is_ignored(tmp_path: Path, text: str) -> None:
     assert program.beat(1.0) is None
 
 
+TOKEN = "t0ken"
+
+
 class Agent:
     """A fake of Ray's job agent that accepts submissions."""
 
     def __init__(self, status: int, text: str) -> None:
         self.bodies: list[dict[str, object]] = []
+        self.tokens: set[str] = set()
         agent = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                agent.tokens.add(self.headers["Authorization"])
                 agent.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 self.send_response(status)
                 self.end_headers()
@@ -211,10 +216,11 @@ def test_the_program_is_submitted_once_and_without_a_proxy(tmp_path: Path, monke
     agent = Agent(200, "{}")
     program = Program(tmp_path / "attempt", "true", tmp_path)
     for _ in range(3):
-        program.submit(agent.url, "digits-0001", {"SPOTLADDER_JOB": "digits"})
+        program.submit(agent.url, "digits-0001", {"SPOTLADDER_JOB": "digits"}, token=TOKEN)
     assert eventually(lambda: bool(agent.bodies))
     agent.server.shutdown()
     (body,) = agent.bodies
+    assert agent.tokens == {f"Bearer {TOKEN}"}
     assert body["submission_id"] == "digits-0001-1"
     assert body["runtime_env"] == {"env_vars": {"SPOTLADDER_JOB": "digits"}}
     assert program.submission_error is None
@@ -224,10 +230,10 @@ def test_a_submission_without_effect_is_repeated(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("spotladder.local.program.SUBMIT_RETRY_INTERVAL", 0.0)
     agent = Agent(200, "{}")
     program = Program(tmp_path / "attempt", "true", tmp_path)
-    program.submit(agent.url, "digits-0001", {})
-    program.submit(agent.url, "digits-0001", {})
+    program.submit(agent.url, "digits-0001", {}, token=TOKEN)
+    program.submit(agent.url, "digits-0001", {}, token=TOKEN)
     (program.folder / "claimed").touch()
-    program.submit(agent.url, "digits-0001", {})
+    program.submit(agent.url, "digits-0001", {}, token=TOKEN)
     assert eventually(lambda: len(agent.bodies) == 2)
     agent.server.shutdown()
     assert sorted(str(body["submission_id"]) for body in agent.bodies) == ["digits-0001-1", "digits-0001-2"]
@@ -245,7 +251,7 @@ def test_two_successful_submissions_run_the_program_once(tmp_path: Path) -> None
 def test_a_refused_submission_is_reported(tmp_path: Path) -> None:
     agent = Agent(500, "Traceback\nRuntimeError: no worker could be started\n")
     program = Program(tmp_path / "attempt", "true", tmp_path)
-    program.submit(agent.url, "digits-0001", {})
+    program.submit(agent.url, "digits-0001", {}, token=TOKEN)
     assert eventually(lambda: program.submission_error is not None)
     agent.server.shutdown()
     assert program.submission_error == "Ray refused the program: RuntimeError: no worker could be started"

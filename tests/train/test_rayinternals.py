@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,7 @@ from ray.train.v2.api.preemption import PreemptionInfo  # noqa: E402
 from ray.tune.execution.tune_controller import TuneController  # noqa: E402
 from ray.tune.experiment import Trial  # noqa: E402
 
+from spotladder.clusters import ray_token  # noqa: E402
 from spotladder.train import rayinternals, rayprocess  # noqa: E402
 from spotladder.train.rayelastic import AllowedSizes  # noqa: E402
 from spotladder.train.raynodes import HEAD  # noqa: E402
@@ -176,6 +179,22 @@ def test_ray_has_the_calls_that_drain_a_node() -> None:
     assert hasattr(InnerGcsClient, "drain_node")
     assert "gcs_client" in inspect.unwrap(connect).__code__.co_names, "an attribute of the process's worker"
     assert parameters(GlobalState.get_draining_nodes) == []
+
+
+def test_ray_reads_the_token_from_the_header_and_the_variables_that_are_set() -> None:
+    from ray._private.authentication import authentication_constants as constants
+
+    assert constants.RAY_AUTHORIZATION_HEADER_NAME.lower() == ray_token.HEADER.lower()
+    assert constants.AUTHORIZATION_BEARER_PREFIX == "Bearer "
+    raylet = Path(inspect.getfile(importlib.import_module("ray"))).parent / "core/src/ray/raylet/raylet"
+    assert {name for name in (b"RAY_AUTH_MODE", b"RAY_AUTH_TOKEN") if name not in raylet.read_bytes()} == set()
+
+
+def test_a_probe_needs_no_token() -> None:
+    agent = importlib.import_module("ray.dashboard.http_server_agent")
+    assert "/api/local_raylet_healthz" in agent.PUBLIC_EXACT_PATHS
+    head = inspect.getsource(importlib.import_module("ray.dashboard.http_server_head"))
+    assert re.search(r'public_exact_paths = \{[^}]*"/api/gcs_healthz"', head)
 
 
 def test_nodes_are_excluded_by_the_label_with_their_id() -> None:

@@ -85,12 +85,49 @@ def test_probes_use_the_ports_of_ray_start_params(
     assert [probe and probe["httpGet"]["port"] for probe in probes(**cluster)] == ports
 
 
-def test_the_templates_probes_and_clusters_with_tokens_are_unchanged() -> None:
+def test_the_templates_probes_are_unchanged() -> None:
     own = {"tcpSocket": {"port": 6379}}
     cluster = ray_template()["spec"]["rayClusterSpec"]
     cluster["headGroupSpec"]["template"]["spec"]["containers"][0]["readinessProbe"] = own
     assert probes(**cluster)[0] == own
-    assert probes(authOptions={"mode": "token"}) == [None, None]  # A probe cannot send a token.
+
+
+def test_probes_are_kuberays_where_ray_requires_a_token_for_its_health() -> None:
+    assert probes(authOptions={"mode": "token"}, rayVersion="2.55.0") == [None, None]
+    assert None not in probes(authOptions={"mode": "token"}, rayVersion="2.58.0")
+    assert None not in probes(authOptions={"mode": "disabled"}, rayVersion="2.55.0")
+
+
+def authenticated(version: str | None, image: str, **cluster: Any) -> tuple[Any, Any]:
+    head = {"template": {"spec": {"containers": [{"name": "ray", "image": image}]}}}
+    found = rendered(with_cluster(rayVersion=version, headGroupSpec=head, **cluster))["spec"]["rayClusterSpec"]
+    return found.get("authOptions"), found.get("rayVersion")
+
+
+TOKEN = {"mode": "token", "secretName": "spotladder-ray-token"}
+
+
+@pytest.mark.parametrize(
+    ("version", "image", "expected"),
+    [
+        ("2.58.0", "acme/train:7", (TOKEN, "2.58.0")),
+        ("2.60.1", "acme/train:7", (TOKEN, "2.60.1")),
+        ("2.58", "acme/train:7", (TOKEN, "2.58")),
+        (None, "rayproject/ray:2.58.1-py312", (TOKEN, "2.58.1")),
+        (None, "ghcr.io/mirror/rayproject/ray-ml:2.60.0-gpu", (TOKEN, "2.60.0")),
+        pytest.param(None, "acme/train:3.1.4", (None, None), id="the version of something else"),
+        pytest.param("nightly", "rayproject/ray:2.58.1", (None, "nightly"), id="a version that is no number"),
+        ("2.57.0", "rayproject/ray:2.58.1", (None, "2.57.0")),
+        (None, "rayproject/ray:2.52.0", (None, None)),
+    ],
+)
+def test_a_tested_version_of_ray_requires_a_token(version: str | None, image: str, expected: tuple[Any, Any]) -> None:
+    assert authenticated(version, image) == expected
+
+
+@pytest.mark.parametrize("own", [{"mode": "disabled"}, {"mode": "token", "secretName": "mine"}])
+def test_the_template_decides_about_tokens(own: dict[str, str]) -> None:
+    assert authenticated("2.58.0", "acme/train:7", authOptions=own) == (own, "2.58.0")
 
 
 def with_cluster(**changes: Any) -> TieredJob:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.api.review import review
-from spotladder.workloads.review import for_cluster, for_clusters_alone, problems
+from spotladder.workloads.review import for_cluster, for_clusters_alone, problems, warnings
 from spotladder.workloads.tiers import resolve_tiers
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.workloads.builders import capacity, job, ray_template, worker_spec
@@ -161,3 +161,17 @@ def test_a_tier_that_contradicts_itself(tmp_path: Path) -> None:
 
 def test_a_world_file_is_rejected(tmp_path: Path) -> None:
     assert reported(tmp_path, WORLD) == ["0.yaml:1:1: is a world file, which only local runs use: remove it"]
+
+
+@pytest.mark.parametrize(
+    ("version", "warned"), [("", True), ("rayVersion: 2.52.0", True), ("rayVersion: 2.58.1", False),
+                            ("authOptions: {mode: disabled}", False)]
+)  # fmt: skip
+def test_a_ray_cluster_without_a_token_is_warned_about_unless_the_template_decides(
+    tmp_path: Path, version: str, warned: bool
+) -> None:
+    field = "          rayClusterSpec:\n"
+    text = changed(JOB, (field, f"{field}            {version}\n")) if version else JOB
+    found = review([written(tmp_path, "job.yaml", text)], now=0.0)
+    messages = [problem.message for problem in warnings(found) if problem.path.endswith("rayClusterSpec")]
+    assert [message.partition(",")[0] for message in messages] == ["has no rayVersion of 2.58 or newer"] * warned

@@ -58,13 +58,16 @@
 {{- if .Values.rbac.secrets }}
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get]                          # the same, and read commit logs of jobs that name them
-{{- else if .Values.checkpointSecrets }}
+  verbs: [get]                          # the same, read commit logs of jobs that name them, and tokens of Ray clusters
+{{- else }}
 - apiGroups: [""]
   resources: [secrets]
-  resourceNames: {{ toJson .Values.checkpointSecrets }}
-  verbs: [get]                          # read commit logs of jobs that name them
+  resourceNames: {{ toJson (append .Values.checkpointSecrets "spotladder-ray-token") }}
+  verbs: [get]                          # read commit logs of jobs that name them, and the token of the Ray clusters
 {{- end }}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]                       # create spotladder-ray-token, the token of a namespace's Ray clusters
 {{- if and .Values.member.enabled .Values.member.copies }}
 - apiGroups: [""]
   resources: [configmaps, serviceaccounts, secrets]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -149,20 +150,33 @@ class Client(Transport):
             yield piece
 
     async def read(
-        self, pod: str, namespace: str, port: int, path: str, query: Mapping[str, str]
+        self,
+        pod: str,
+        namespace: str,
+        port: int,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[bytes]:
         """The response of an HTTP server in a pod, through the API server, in chunks as they arrive."""
-        base = path_of(PODS, namespace, f"{pod}:{port}", "proxy")
-        async for piece in self._pieces(f"{path} of pod {namespace}/{pod}", f"{base}/{path}", query, TIMEOUT):
+        where, base = f"{path} of pod {namespace}/{pod}", path_of(PODS, namespace, f"{pod}:{port}", "proxy")
+        async for piece in self._pieces(where, f"{base}/{path}", query, TIMEOUT, headers=headers):
             yield piece
 
     async def _pieces(
-        self, where: str, path: str, query: Mapping[str, str], silence: Seconds | None
+        self,
+        where: str,
+        path: str,
+        query: Mapping[str, str],
+        silence: Seconds | None,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[bytes]:
         timeout, began = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence), self._clock.ticks()
         async with (
             typed(where),
-            await self._send("GET", path, query=query, data=None, headers={}, timeout=timeout) as answer,
+            await self._send("GET", path, query=query, data=None, headers=headers, timeout=timeout) as answer,
         ):
             if self.watcher:
                 self.watcher("get", resource_of(PODS, path), answer.status, self._clock.ticks() - began)
@@ -171,10 +185,12 @@ class Client(Transport):
             async for chunk in answer.content.iter_any():
                 yield chunk
 
-    async def ask(self, pod: str, namespace: str, port: int, path: str) -> Any:
+    async def ask(
+        self, pod: str, namespace: str, port: int, path: str, *, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> Any:
         """The response of an HTTP server in a pod, through the API server, as parsed JSON."""
         base = path_of(PODS, namespace, f"{pod}:{port}", "proxy")
-        return await self._call("get", PODS, "GET", f"{base}/{path}")
+        return await self._call("get", PODS, "GET", f"{base}/{path}", headers=headers)
 
     async def exists(self, kind: APIResource) -> bool:
         """Whether the server knows the kind."""

@@ -18,6 +18,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import deepcopy
+from types import MappingProxyType
 from typing import Any
 
 from spotladder.clusters.client import PAGE, Client, Page, WatchEvent
@@ -231,12 +232,21 @@ class FakeClient(Client):
         yield self._process(namespace, pod)
 
     async def read(
-        self, pod: str, namespace: str, port: int, path: str, query: Mapping[str, str]
+        self,
+        pod: str,
+        namespace: str,
+        port: int,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[bytes]:
         self._answer()
         yield self._process(namespace, pod)
 
-    async def ask(self, pod: str, namespace: str, port: int, path: str) -> Any:
+    async def ask(
+        self, pod: str, namespace: str, port: int, path: str, *, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> Any:
         self._answer()
         return self._process(namespace, pod)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -103,10 +104,11 @@ class Transport:
         body: Object | list[Object] | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Object:
         where = f"{verb} {kind.plural}{path.partition(kind.plural)[2]}"
         data = None if body is None else to_json(body)
-        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
+        content = {} if body is None else {"Content-Type": content_type}
         for attempt in range(1, TRIES + 1):
             if self._throttle:
                 await self._throttle.take()
@@ -117,7 +119,12 @@ class Transport:
                 async with (
                     typed(where),
                     await self._send(
-                        method, path, query=query or {}, data=data, headers=headers, timeout=limits
+                        method,
+                        path,
+                        query=query or {},
+                        data=data,
+                        headers={"Accept": accept, **content, **headers},
+                        timeout=limits,
                     ) as answer,
                 ):
                     status = answer.status

@@ -239,7 +239,8 @@ class LocalBackend:
         head = self._checked_head(attempt)
         ended = program.exit()
         if head.up and head.alive and (agent := head.agent):
-            program.submit(agent, f"{self._job.name}-{attempt.number:04d}", self._environment(attempt))
+            name = f"{self._job.name}-{attempt.number:04d}"
+            program.submit(agent, name, self._environment(attempt), token=self._machine.token)
         if program.submission_error and ended is None:
             raise EnvironmentFailure(program.submission_error)
         stopping = program.asked_to_stop

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -49,7 +50,7 @@ class NodeSettings:
 
     `mark` identifies the run for the reaper, `scratch` is the folder of Ray's session, `folder` that of the run's
     state, `cwd` the working directory of programs and Ray's workers. `cache_size` is the size in bytes of each node's
-    cache for checkpoints; None for no cache.
+    cache for checkpoints; None for no cache. Ray requires `token` of every request: its ports are open to the network.
     """
 
     mark: str
@@ -60,6 +61,7 @@ class NodeSettings:
     object_store: int
     environment: Mapping[str, str] = field(default_factory=dict)
     cache_size: int | None = None
+    token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
     def temporary(self, attempt: int) -> Path:
         """The TMPDIR of that attempt's program."""
@@ -70,7 +72,8 @@ class NodeSettings:
         another Ray or another job."""
         own = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        return {**own, **self.environment, **_RAY, "PATH": path, MARK: self.mark}
+        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
+        return {**own, **self.environment, **_RAY, **token, "PATH": path, MARK: self.mark}
 
 
 _FOREIGN = ("RAY_ADDRESS", "RAY_JOB_", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP", PREFIX)

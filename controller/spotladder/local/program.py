@@ -80,9 +80,9 @@ class Program:
         """The file with the program's output."""
         return self.folder / "driver.log"
 
-    def submit(self, agent: str, name: str, environment: Mapping[str, str]) -> None:
-        """Submit the program to Ray. The runner calls this repeatedly; a submission that has started no process in
-        time is repeated.
+    def submit(self, agent: str, name: str, environment: Mapping[str, str], *, token: str) -> None:
+        """Submit the program to Ray, whose agent requires the token. The runner calls this repeatedly; a submission
+        that has started no process in time is repeated.
 
         Ray may schedule a job's supervisor on a node that has just died, and then abandons the job without an error.
         """
@@ -98,10 +98,11 @@ class Program:
             "submission_id": f"{name}-{self._submissions}",
             "runtime_env": {"env_vars": dict(environment)},
         }
-        threading.Thread(target=self._post, args=(f"{agent}/api/job_agent/jobs/", body), daemon=True).start()
+        threading.Thread(target=self._post, args=(f"{agent}/api/job_agent/jobs/", body, token), daemon=True).start()
 
-    def _post(self, url: str, body: object) -> None:
-        request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})  # noqa: S310 – our agent
+    def _post(self, url: str, body: object, token: str) -> None:
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        request = Request(url, json.dumps(body).encode(), headers)  # noqa: S310 – our agent
         deadline = time.monotonic() + SUBMIT_TIMEOUT
         while not (self.folder / "cancelled").exists():
             try:

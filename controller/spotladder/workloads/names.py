@@ -26,6 +26,9 @@ DIGEST = "spotladder.io/digest"
 """Annotation on an attempt's object: a digest of the rendered objects, so that a refused attempt is created again once
 the job is corrected."""
 
+TOKEN_REFUSED = "spotladder.io/token-refused"  # noqa: S105 – the name of an annotation
+"""Annotation on an attempt's object: why it runs without the token that it should require."""
+
 NOTICE = "spotladder.io/notice"
 """Annotation on pods: the notice to the program, which it reads as a file through a downward-API volume."""
 

@@ -216,13 +216,15 @@ class WorkloadRecord(Made):
 
     `digest` covers all input of the attempt's rendering. `queue` is the queue in its label ("" without one),
     `suspended` is `spec.suspend`, which Kueue sets and the controller never does. `restarts` is how often the
-    workload's operator has restarted all pods in place.
+    workload's operator has restarted all pods in place. `token_refused` is why the attempt runs without the token that
+    it should require, "" if it does not.
     """
 
     digest: str = ""
     queue: str = ""
     suspended: bool = False
     restarts: int = 0
+    token_refused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

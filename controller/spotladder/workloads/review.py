@@ -14,9 +14,11 @@ from spotladder.api.review import Review, Reviewed
 from spotladder.api.tieredjob import TieredJob, large_probes
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
+from spotladder.versions import TESTED_RAY
 from spotladder.workloads import providers
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.names import Origin
+from spotladder.workloads.rayjob.authentication import is_open
 from spotladder.workloads.tiers import ResolvedTier, price_of, resolve_tier
 
 _ANY = CapacityTier.model_validate(
@@ -102,17 +104,27 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
 
 
 def warnings(files: Review) -> list[Problem]:
-    """The conditions of the files that only the cluster's administrator can check."""
-    return [
-        Problem(
-            entry.document.where_named("spec.checkpoints"),
-            "spec.checkpoints.credentials",
-            "is not given, so the controller reads the commit log with its own identity: the administrator must allow "
-            "that for the namespace and the address (checkpointAccess of the chart)",
-        )
-        for entry in files.objects
-        if isinstance(entry.model, TieredJob) and entry.model.spec.checkpoints.credentials is None
-    ]
+    """The conditions of the files that only the cluster's administrator can check, and Ray clusters without a token."""
+    found = []
+    for entry in files.objects:
+        if not isinstance(entry.model, TieredJob):
+            continue
+        if entry.model.spec.checkpoints.credentials is None:
+            message = (
+                "is not given, so the controller reads the commit log with its own identity: the administrator must "
+                "allow that for the namespace and the address (checkpointAccess of the chart)"
+            )
+            where = entry.document.where_named("spec.checkpoints")
+            found.append(Problem(where, "spec.checkpoints.credentials", message))
+        ray = entry.model.spec.workload.of(RayWorkload)
+        if ray is not None and is_open(ray.template.spec["rayClusterSpec"]):
+            path, oldest = "spec.workload.ray.template.spec.rayClusterSpec", TESTED_RAY[0].rpartition(".")[0]
+            message = (
+                f"has no rayVersion of {oldest} or newer, so Ray requires no token, and everyone who reaches the "
+                "dashboard can run programs there: set rayVersion to the version in the image"
+            )
+            found.append(Problem(entry.document.where_named(path), path, message))
+    return found
 
 
 def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[ResolvedTier]:

@@ -29,10 +29,15 @@ def harden(pod_spec: dict[str, Any], containers: Iterable[dict[str, Any]]) -> No
         if not own.get("privileged"):
             own.setdefault("allowPrivilegeEscalation", False)
             own.setdefault("capabilities", {"drop": ["ALL"]})
-        if _RAY_IMAGE.fullmatch(container.get("image", "")) and not _user_is_chosen(pod, own):
+        if is_ray_image(container.get("image", "")) and not _user_is_chosen(pod, own):
             own.update({"runAsNonRoot": True, "runAsUser": _RAY_USER})
         if own.get("readOnlyRootFilesystem"):
             _give_tmp(pod_spec, container)
+
+
+def is_ray_image(image: str) -> bool:
+    """Whether it is one of Ray's own images."""
+    return _RAY_IMAGE.fullmatch(image) is not None
 
 
 def _user_is_chosen(*contexts: dict[str, Any]) -> bool:

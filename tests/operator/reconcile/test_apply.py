@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from base64 import b64decode
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import pytest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.errors import Forbidden, Invalid, NotFound
+from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.model import (
     Launch,
     Ungate,
@@ -19,7 +20,7 @@ from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
@@ -128,3 +129,91 @@ async def test_the_workers_of_a_gated_attempt_are_created_gated() -> None:
     loaded, applier, _home = launching(job(ray_template()), client)
     await applier.launch(loaded, Launch(1, "spot-a", gated=True))
     assert str(client.made[-1]).count(names.PROBE_GATE) == 1
+
+
+@dataclass
+class ClientWithoutToken(AcceptingClient):
+    """A fake client of a namespace without the Secret of the token; creating it may fail with `refusal`."""
+
+    refusal: ApiError | None = None
+    created: list[Any] = field(default_factory=list)
+
+    async def metadata(self, *_: object) -> Any:
+        raise NotFound(404, "NotFound", "no such Secret")
+
+    async def create(self, kind: APIResource, body: Any) -> Any:
+        assert kind == SECRETS
+        if self.refusal:
+            raise self.refusal
+        self.created.append(body)
+        return body
+
+
+async def test_the_token_of_a_namespace_is_created_before_an_attempt_that_uses_it() -> None:
+    client, tokens = ClientWithoutToken(), []
+    loaded, applier, _home = launching(job(ray_template()), client)
+    for _ in range(2):
+        assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+        (secret,) = client.created
+        used = client.made[-1]["spec"]["rayClusterSpec"]["authOptions"]
+        assert used == {"mode": "token", "secretName": secret["metadata"]["name"]}
+        assert (secret["metadata"]["namespace"], secret["immutable"]) == ("team-a", True)
+        tokens.append(b64decode(secret["data"]["auth_token"]))
+        client.created.clear()
+    assert len(set(tokens)) == 2
+    assert min(map(len, tokens)) >= 32
+
+
+@pytest.mark.parametrize("template", [{"authOptions": {"mode": "disabled"}}, {"rayVersion": "2.57.0"}, None])
+async def test_no_token_is_created_for_an_attempt_without_it(template: dict[str, Any] | None) -> None:
+    client, given = ClientWithoutToken(), jobset_template()
+    if template is not None:
+        given = ray_template()
+        given["spec"]["rayClusterSpec"].update(template)
+    loaded, applier, _home = launching(job(given), client)
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    assert client.made
+    assert client.created == []
+
+
+async def test_a_token_that_another_attempt_has_created_is_used() -> None:
+    client = ClientWithoutToken(refusal=Conflict(409, "AlreadyExists", "exists"))
+    loaded, applier, _home = launching(job(ray_template()), client)
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    assert client.made[-1]["kind"] == "RayJob"
+
+
+class ClientWithoutPermission(ClientWithoutToken):
+    """A fake client that must neither read nor create the Secret of the token, as with an older chart."""
+
+    async def metadata(self, *_: object) -> Any:
+        raise Forbidden(403, "Forbidden", "secrets is forbidden")
+
+
+@pytest.mark.parametrize("made", [ClientWithoutToken, ClientWithoutPermission])
+async def test_without_permission_for_the_token_an_attempt_runs_without_it(made: type[ClientWithoutToken]) -> None:
+    client = made(refusal=Forbidden(403, "Forbidden", "secrets is forbidden"))
+    loaded, applier, _home = launching(job(ray_template()), client)
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    assert "authOptions" not in client.made[-1]["spec"]["rayClusterSpec"]
+    assert RayJobRecord.of(client.made[-1]).token_refused == (
+        "Ray requires no token: Secret team-a/spotladder-ray-token cannot be created: secrets is forbidden: upgrade "
+        "the chart there, or create the Secret with the key auth_token; the next attempt uses it"
+    )
+    assert client.created == []
+
+
+async def test_a_token_that_the_controller_must_not_read_is_used() -> None:
+    client = ClientWithoutPermission(refusal=Conflict(409, "AlreadyExists", "exists"))
+    loaded, applier, _home = launching(job(ray_template()), client)
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    assert client.made[-1]["spec"]["rayClusterSpec"]["authOptions"]["mode"] == "token"
+    assert RayJobRecord.of(client.made[-1]).token_refused == ""
+
+
+async def test_a_token_of_the_template_is_not_switched_off() -> None:
+    client, template = ClientWithoutPermission(refusal=Forbidden(403, "Forbidden", "no")), ray_template()
+    own = template["spec"]["rayClusterSpec"]["authOptions"] = {"mode": "token", "secretName": "mine"}
+    loaded, applier, _home = launching(job(template), client)
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    assert client.made[-1]["spec"]["rayClusterSpec"]["authOptions"] == own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,11 +25,13 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import CapacityRecord
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
-from spotladder.operator.inventory.clusters import Clusters
+from spotladder.operator.inventory.clusters import Clusters, JobObjects, Located
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import load
+from spotladder.workloads.rayjob.records import RayJobRecord
 from spotladder.workloads.tiers import price_of
+from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import capacity, job, ray_template
 
 RUNNING = JobState(stage=Stage.RUNNING, tier="spot-a", attempt=Attempt(1, "spot-a", 0.0), last_number=1)
@@ -59,11 +62,13 @@ def problems(
     clusters: OneMemberCluster | None = None,
     full: dict[str, str] | None = None,
     missing: dict[str, Diagnosis] | None = None,
+    found: JobObjects | None = None,
 ) -> list[tuple[str, str]]:
     tiers = Tiers({"spot-a": cast("Any", SimpleNamespace(cluster="east"))}, missing or {}, full or {})
-    loaded: Any = SimpleNamespace(state=state, seen=seen, reading=reading, tiers=tiers)
-    found = load.problems_of(loaded, cast("Clusters", clusters or OneMemberCluster()))
-    return [(problem.reason, problem.message) for problem in found]
+    objects = found or JobObjects({}, ())
+    loaded: Any = SimpleNamespace(state=state, seen=seen, reading=reading, tiers=tiers, found=objects)
+    problems = load.problems_of(loaded, cast("Clusters", clusters or OneMemberCluster()))
+    return [(problem.reason, problem.message) for problem in problems]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +87,19 @@ def problems(
 )
 def test_the_commit_log_degrades_a_job(reading: Reading, found: list[tuple[str, str]]) -> None:
     assert problems(reading) == found
+
+
+def test_an_attempt_without_its_token_degrades_a_job_until_it_ends() -> None:
+    attempts = {
+        number: Located(
+            cast("Any", None),
+            AttemptObjects(top=RayJobRecord(name=f"a{number}", namespace="n", uid="u", token_refused=why)),
+        )
+        for number, why in ((1, "no permission"), (2, ""))
+    }
+    found = JobObjects(attempts, ())
+    assert problems(found=found) == [(ConditionReason.TOKEN_REFUSED, "a1: no permission")]
+    assert problems(found=found, state=replace(RUNNING, stage=Stage.SUCCEEDED)) == []
 
 
 def test_an_outage_that_the_attempt_shows_is_reported_by_its_impediment() -> None:

@@ -194,7 +194,7 @@ async def test_an_elastic_job_continues_without_a_lost_worker_and_grows_again() 
     async with memory() as kube:
         await kube.submit(elastic={"min": 1})
         await eventually(lambda: kube.is_on("spot-a", 1))
-        assert variables_of(await kube.rayjob(1))["SPOTLADDER_SIZES"] == "1,2"
+        assert variables_of(await eventually(lambda: kube.rayjob(1)))["SPOTLADDER_SIZES"] == "1,2"
         await kube.pod(1, "head", 0)
         await kube.pod(1, "worker", 0)
         await kube.report(1, jobDeploymentStatus="Initializing")

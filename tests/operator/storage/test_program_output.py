@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
-from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
+from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound, Unauthorized
 from spotladder.operator.inventory.clusters import Located
 from spotladder.operator.storage import program_output as module
 from spotladder.operator.storage.program_output import LINES, LONGEST_RANK, RANKS, printed
+from spotladder.resources import SECRETS
 from spotladder.workloads.rayjob.records import RayJobRecord
 from spotladder.workloads.records import NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
@@ -33,6 +36,8 @@ class FakePodLogs:
         self.dashboard: dict[str, Any] = {}
         self.lists: list[dict[str, Any]] = []
         self.asked: list[str] = []
+        self.secrets: dict[str, str] = {}
+        self.token = ""
 
     async def log(self, pod: str, _namespace: str, *, container: str, tail: int) -> AsyncIterator[bytes]:
         assert tail == LINES
@@ -43,15 +48,36 @@ class FakePodLogs:
         for at in range(0, len(found), 1000):
             yield found[at : at + 1000].encode()
 
-    async def ask(self, pod: str, _namespace: str, port: int, path: str) -> Any:
+    async def get(self, kind: object, name: str, _namespace: str) -> Any:
+        assert kind == SECRETS
+        self.asked.append(f"get {name}")
+        if name not in self.secrets:
+            raise Forbidden(403, "Forbidden", "no permission")
+        return {"data": {"auth_token": base64.b64encode(self.secrets[name].encode()).decode()}}
+
+    def _authenticate(self, headers: Mapping[str, str]) -> None:
+        expected = {"X-Ray-Authorization": f"Bearer {self.token}"} if self.token else {}
+        if headers != expected:
+            raise Unauthorized(401, "Unauthorized", "missing authentication token")
+
+    async def ask(self, pod: str, _namespace: str, port: int, path: str, *, headers: Mapping[str, str]) -> Any:
+        self._authenticate(headers)
         self.asked.append(f"{pod}:{port}/{path}")
         if path not in self.dashboard:
             raise ClusterUnreachable("no answer")
         return self.dashboard[path]
 
     async def read(
-        self, pod: str, _namespace: str, port: int, path: str, query: Mapping[str, str]
+        self,
+        pod: str,
+        _namespace: str,
+        port: int,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        headers: Mapping[str, str],
     ) -> AsyncIterator[bytes]:
+        self._authenticate(headers)
         self.asked.append(f"{pod}:{port}/{path}")
         assert query.get("lines", str(LINES)) == str(LINES)
         assert query.keys() == ({"submission_id", "lines"} if query else set())
@@ -63,6 +89,11 @@ class FakePodLogs:
 
     async def pages(self, _kind: object, _namespace: str, *, labels: str = "", fields: str = "") -> AsyncIterator[Any]:
         self.asked.append(f"list {labels or fields}")
+        if fields == "metadata.name=head":
+            source = {"secretKeyRef": {"name": "digits-a001-x7k2p", "key": "auth_token"}}
+            env = [{"name": "RAY_AUTH_TOKEN", "valueFrom": source}] if self.token else []
+            yield type("Page", (), {"items": [{"spec": {"containers": [{"name": "ray-head", "env": env}]}}]})
+            return
         yield type("Page", (), {"items": self.lists})
 
 
@@ -102,7 +133,32 @@ async def test_the_driver_output_is_read_from_rays_state_api() -> None:
         "api/v0/logs/file?d-1": "hi\n",
     }
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
-    assert client.asked == ["head:8265/api/jobs/", "head:8265/api/v0/logs/file"]
+    assert client.asked == ["list metadata.name=head", "head:8265/api/jobs/", "head:8265/api/v0/logs/file"]
+
+
+async def test_the_dashboard_is_asked_with_the_token_of_the_cluster() -> None:
+    client = FakePodLogs()
+    client.token = client.secrets["digits-a001-x7k2p"] = "s3cret"
+    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/v0/logs/file?d-1": "hi\n"}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
+
+
+async def test_an_attempt_from_before_the_token_is_asked_without_it() -> None:
+    """The Secret exists, but this head was launched without it, such as by an older controller."""
+    client = FakePodLogs()
+    client.secrets["spotladder-ray-token"] = "s3cret"
+    client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/v0/logs/file?d-1": "hi\n"}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
+    assert "get spotladder-ray-token" not in client.asked
+
+
+async def test_without_permission_for_the_token_the_output_is_the_message_of_the_rayjob() -> None:
+    client = FakePodLogs()
+    client.token, client.lists = "s3cret", [{"status": {"message": MESSAGE}}]
+    with capture_logs() as logs:
+        found = await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),)))
+    assert found == {DRIVER: "step 1\nboom\n"}
+    assert "Secret team-a/digits-a001-x7k2p: allow get on secrets" in logs[0]["error"]
 
 
 async def test_without_the_state_api_the_output_is_read_from_the_jobs_api() -> None:
@@ -128,7 +184,7 @@ async def test_without_a_dashboard_the_output_is_read_from_the_rayjob_status() -
     client = FakePodLogs()
     client.lists = [{"status": {"message": MESSAGE}}]
     assert await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),))) == {DRIVER: "step 1\nboom\n"}
-    assert client.asked == ["head:8265/api/jobs/", "list metadata.name=digits-a001"]
+    assert client.asked == ["list metadata.name=head", "head:8265/api/jobs/", "list metadata.name=digits-a001"]
 
 
 async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> None:
@@ -197,7 +253,7 @@ async def test_only_the_end_of_a_long_log_is_kept_in_memory() -> None:
 
 async def test_a_request_for_output_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     class Hanging(FakePodLogs):
-        async def ask(self, *_: object) -> Any:
+        async def ask(self, *_: object, **__: object) -> Any:
             await asyncio.Event().wait()
 
     monkeypatch.setattr(module, "ONE", 0.01)

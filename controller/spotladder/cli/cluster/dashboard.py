@@ -16,12 +16,14 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None) -> AsyncIterator[bytes]:
     """Yield the output of the job on this head in pieces; with `follow` until the job has ended."""
-    printed = 0
+    from spotladder.clusters.ray_token import token_headers
+
+    printed, headers = 0, await token_headers(client, pod, namespace)
     while True:
-        jobs = await client.ask(pod, namespace, PORT, "api/jobs/")
+        jobs = await client.ask(pod, namespace, PORT, "api/jobs/", headers=headers)
         job = next((entry for entry in jobs if entry.get("submission_id")), None)
         if job is not None:
-            answer = await client.ask(pod, namespace, PORT, f"api/jobs/{job['submission_id']}/logs")
+            answer = await client.ask(pod, namespace, PORT, f"api/jobs/{job['submission_id']}/logs", headers=headers)
             text = str(answer.get("logs") or "")
             if tail is not None and not printed:
                 printed = len(text) - len("".join(text.splitlines(keepends=True)[-tail:] if tail else ""))

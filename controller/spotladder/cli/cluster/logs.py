@@ -161,7 +161,7 @@ class _Printing:
     async def _print(self, cluster: ConnectedCluster, source: _Source, write: _Lines) -> str:
         """Print one log. Returns the reason if that fails, otherwise ""."""
         from spotladder.cli.cluster import dashboard
-        from spotladder.clusters.errors import ClusterUnreachable, NotFound
+        from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
 
         prefix = f"[{source.pod}] ".encode() if self._every_pod else b""
         client, namespace = cluster.client, cluster.namespace
@@ -173,6 +173,10 @@ class _Printing:
             await write.all(pieces, prefix)
         except NotFound:
             return f"pod {source.pod} and its log are gone"
+        except Forbidden as error:
+            if source.container:
+                raise
+            return f"the output of {source.pod} cannot be read: {error}"
         except ClusterUnreachable:
             if source.container:
                 raise

@@ -24,9 +24,11 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight, lacking, lacking_namespace
+from spotladder.operator.reconcile.ray_token import ensure_token
 from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.kinds import main_kinds
+from spotladder.workloads.rayjob.authentication import uses_token, without_token
 from spotladder.workloads.records import Made, PodRecord
 from spotladder.workloads.references import Reference, references
 from spotladder.workloads.workload import AttemptObjects, ObjectPatch
@@ -84,6 +86,11 @@ class Applier:
         with cluster.turn():
             if problem := await self._prepare(cluster, loaded.record, references(objects, tier.queue)):
                 return problem
+            if uses_token(objects) and (
+                refusal := await ensure_token(cluster, self._preflight, loaded.record.namespace)
+            ):
+                without_token(objects)
+                main["annotations"][names.TOKEN_REFUSED] = refusal
             if problem := await self._make_all(cluster, loaded, objects, action.attempt):
                 return problem
         reach(Point.AFTER_LAUNCH)

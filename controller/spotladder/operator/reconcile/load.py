@@ -305,6 +305,11 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
         for name in sorted(set(away.values()))
         if (cluster := clusters.of(name)) and cluster.skew
     ]
+    problems += [
+        Diagnosis(ConditionReason.TOKEN_REFUSED, f"{top.name}: {top.token_refused}")
+        for located in loaded.found.attempts.values()
+        if state.stage not in TERMINAL and (top := located.objects.top) is not None and top.token_refused
+    ]
     return problems
 
 

@@ -83,8 +83,8 @@ class Preflight:
         self._clusters = clusters
         self._clock = clock
         self._changed = changed
-        self._existing = SharedReads[tuple[str, str, Reference], bool](
-            clock, lambda exists: FOUND_TTL if exists else 0.0
+        self._existing = SharedReads[tuple[str, str, Reference], bool | None](
+            clock, lambda exists: 0.0 if exists is False else FOUND_TTL
         )
         self._checks: dict[JobKey, _Check] = {}
         self._installed = SharedReads[str, InstalledVersions](clock, lambda _versions: LATER)
@@ -109,11 +109,12 @@ class Preflight:
     ) -> tuple[Reference, ...]:
         """The references that do not exist in that cluster and namespace. Raises ClusterUnreachable, Throttled."""
         wanted = tuple(references)
-        existing = await asyncio.gather(*(self._exists(cluster, namespace, entry) for entry in wanted))
-        lacks = [entry for entry, exists in zip(wanted, existing, strict=True) if not exists]
+        existing = await asyncio.gather(*(self.exists(cluster, namespace, entry) for entry in wanted))
+        lacks = [entry for entry, exists in zip(wanted, existing, strict=True) if exists is False]
         return tuple([await _with_kind(cluster, entry) for entry in lacks])
 
-    async def _exists(self, cluster: WorkloadCluster, namespace: str, reference: Reference) -> bool:
+    async def exists(self, cluster: WorkloadCluster, namespace: str, reference: Reference) -> bool | None:
+        """Whether the object exists; None if the controller must not read it. Raises ClusterUnreachable, Throttled."""
         key = cluster.name, namespace, reference
         return await self._existing.get(key, lambda: _exists(cluster, namespace, reference))
 
@@ -229,11 +230,11 @@ async def _with_kind(cluster: WorkloadCluster, reference: Reference) -> Referenc
     return replace(reference, installed=await cluster.client.exists(LOCAL_QUEUES))
 
 
-async def _exists(cluster: WorkloadCluster, namespace: str, reference: Reference) -> bool:
+async def _exists(cluster: WorkloadCluster, namespace: str, reference: Reference) -> bool | None:
     try:
         await cluster.client.metadata(reference.kind, reference.name, namespace if reference.kind.namespaced else "")
     except NotFound:
         return False
-    except Forbidden:  # An unreadable object counts as existing, but a kind that is not installed has no objects.
-        return reference.kind != LOCAL_QUEUES or await cluster.client.exists(LOCAL_QUEUES)
+    except Forbidden:  # A kind that is not installed has no objects.
+        return False if reference.kind == LOCAL_QUEUES and not await cluster.client.exists(LOCAL_QUEUES) else None
     return True

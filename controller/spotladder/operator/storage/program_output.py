@@ -24,6 +24,7 @@ from pydantic_core import from_json
 
 from spotladder.checkpoints.outputs import CUT, LONGEST, Output
 from spotladder.clusters.client import Client
+from spotladder.clusters.ray_token import token_headers
 from spotladder.core.model import PodRole, Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.clusters import Located
@@ -92,11 +93,14 @@ async def _driver(
 async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
     """The state API sends only the last lines but needs a working agent on the head; the jobs API sends all lines."""
 
+    headers: dict[str, str] = {}
+
     def asked(path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        return client.read(head.name, head.namespace, DASHBOARD, path, query)
+        return client.read(head.name, head.namespace, DASHBOARD, path, query, headers=headers)
 
     async def submitted() -> str:
-        jobs = await client.ask(head.name, head.namespace, DASHBOARD, "api/jobs/")
+        headers.update(await token_headers(client, head.name, head.namespace))
+        jobs = await client.ask(head.name, head.namespace, DASHBOARD, "api/jobs/", headers=headers)
         return next((str(entry["submission_id"]) for entry in jobs if entry.get("submission_id")), "")
 
     async def all_of(job: str) -> str:

@@ -2,7 +2,7 @@
 
 These are the dashboard, the metrics, and ports that the template declares, except those with which Ray is controlled.
 The dashboard is among them because KubeRay and the API server's proxy use it, for which no policy has an address that
-is right in every cluster.
+is right in every cluster: the token protects it.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from spotladder.core.model import Instant
 from spotladder.output.last_error import last_error
 from spotladder.resources import APIResource
+from spotladder.workloads import names
 from spotladder.workloads.records import (
     QUEUE,
     Made,
@@ -68,6 +69,7 @@ class RayJobRecord(WorkloadRecord):
             **made_fields(rayjob),
             digest=digest_of(rayjob),
             queue=labels_of(rayjob).get(QUEUE, ""),
+            token_refused=(rayjob["metadata"].get("annotations") or {}).get(names.TOKEN_REFUSED, ""),
             suspended=bool(part(rayjob, "spec").get("suspend")),
             deployment_status=intern(status.get("jobDeploymentStatus") or ""),
             job_status=intern(status.get("jobStatus") or ""),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spotladder.workloads.rayjob.records import RAYJOBS
+from spotladder.workloads.security import is_ray_image
 
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}")
 _TAG = re.compile(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?:[-.@]|$)")
@@ -17,12 +18,26 @@ def ray_version(rendered: Iterable[Mapping[str, Any]]) -> str | None:
     for body in rendered:
         if body.get("kind") != RAYJOBS.kind:
             continue
-        spec = (body.get("spec") or {}).get("rayClusterSpec") or {}
-        if version := spec.get("rayVersion"):
-            found = _NUMBERS.match(str(version))
-            return found[0] if found else None
-        pod = ((spec.get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
-        for container in pod.get("containers") or ():
-            if tag := _TAG.search(str(container.get("image", ""))):
-                return tag[1]
+        cluster = (body.get("spec") or {}).get("rayClusterSpec") or {}
+        return given_version(cluster) if cluster.get("rayVersion") else _tag(_head_images(cluster))
     return None
+
+
+def given_version(cluster: Mapping[str, Any]) -> str | None:
+    """The version in `rayVersion` of a `rayClusterSpec`; None without one, or if it is no number."""
+    found = _NUMBERS.match(str(cluster.get("rayVersion") or ""))
+    return found[0] if found else None
+
+
+def own_image_version(cluster: Mapping[str, Any]) -> str | None:
+    """The version in the tag of the head's image, if it is one of Ray's own images."""
+    return _tag(filter(is_ray_image, _head_images(cluster)))
+
+
+def _head_images(cluster: Mapping[str, Any]) -> Iterator[str]:
+    pod = ((cluster.get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
+    return (str(container.get("image", "")) for container in pod.get("containers") or ())
+
+
+def _tag(images: Iterable[str]) -> str | None:
+    return next((tag[1] for image in images if (tag := _TAG.search(image))), None)

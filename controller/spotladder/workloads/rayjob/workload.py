@@ -35,6 +35,7 @@ from spotladder.workloads.network_policy import policy
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, budget, copied, variables, with_env, with_overlay
 from spotladder.workloads.rayjob import state, surge
+from spotladder.workloads.rayjob.authentication import authenticate, has_public_health
 from spotladder.workloads.rayjob.operator_silence import silent_kuberay
 from spotladder.workloads.rayjob.ports import public_ports
 from spotladder.workloads.rayjob.records import (
@@ -170,7 +171,8 @@ def _spec(given: Mapping[str, Any], overlay: PodOverlay) -> dict[str, Any]:
     for index, group in enumerate(cluster["workerGroupSpecs"]):
         group.setdefault("groupName", f"workers-{index}" if index else "workers")
         _group(group, overlay, PodRole.WORKER, (*_CLUSTER, "workerGroupSpecs", index))
-    if not cluster.get("authOptions"):  # A probe has no token; KubeRay's own probe adds it.
+    authenticate(cluster)
+    if has_public_health(cluster):
         _probed(cluster["headGroupSpec"], PodRole.HEAD)
         for group in cluster["workerGroupSpecs"]:
             _probed(group, PodRole.WORKER)

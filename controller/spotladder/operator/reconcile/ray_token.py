@@ -1,0 +1,45 @@
+"""Creates the Secret with the token that the Ray clusters of a namespace require, see `rayjob.authentication`.
+
+Where the controller must neither create nor read it, an attempt runs without a token, as with an older controller, and
+its job is degraded: a job is not held because a permission is missing that it does not need to train.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+
+from spotladder.clusters.errors import Conflict, Forbidden, Invalid
+from spotladder.operator.inventory.clusters import WorkloadCluster
+from spotladder.operator.reconcile.preflight import Preflight
+from spotladder.resources import SECRETS
+from spotladder.workloads import names
+from spotladder.workloads.rayjob.authentication import KEY, TOKEN
+from spotladder.workloads.references import Reference
+
+
+async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace: str) -> str:
+    """Create the Secret unless it exists. Returns why it cannot be used, "" if it can.
+
+    Raises ClusterUnreachable, Throttled.
+    """
+    if await preflight.exists(cluster, namespace, Reference(SECRETS, TOKEN)):
+        return ""
+    body = {
+        "apiVersion": SECRETS.api_version,
+        "kind": SECRETS.kind,
+        "metadata": {"name": TOKEN, "namespace": namespace, "labels": {names.MANAGED_BY: names.MANAGER}},
+        "data": {KEY: base64.b64encode(secrets.token_urlsafe(32).encode()).decode()},
+        "immutable": True,
+    }
+    try:
+        await cluster.client.create(SECRETS, body)
+    except Conflict:
+        return ""  # Another job's attempt created it in the meantime, or the controller may create but not read it.
+    except (Forbidden, Invalid) as error:
+        where = f" in cluster {cluster.name}" if cluster.monitor else ""
+        return (
+            f"Ray requires no token: Secret {namespace}/{TOKEN} cannot be created{where}: {error.message}: upgrade the "
+            f"chart there, or create the Secret with the key {KEY}; the next attempt uses it"
+        )
+    return ""
