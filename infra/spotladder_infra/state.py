@@ -45,7 +45,7 @@ def _ensure_s3(bucket: str, state: StateLocation) -> str:
         raise EnvironmentFailure(
             f"s3://{bucket}: {error}: check the AWS credentials of this shell (aws sts get-caller-identity)"
         ) from None
-    return f"s3://{bucket}: {'created' if created else 'exists already'}; versioned, encrypted, private"
+    return f"s3://{bucket}: {'created' if created else 'already exists'}; versioned, encrypted, private"
 
 
 def _create(client: Any, bucket: str, region: str) -> bool:
@@ -122,7 +122,7 @@ def _ensure_gcs(bucket: str, fleet: Fleet, state: StateLocation) -> str:
             message = f"gs://{bucket}: belongs to another project, or you may not use it ({refusal})"
             raise EnvironmentFailure(f"{message}: choose another name, or get roles/storage.admin") from None
         raise
-    made = "created" if found is None else "exists already"
+    made = "created" if found is None else "already exists"
     return f"gs://{bucket}: {made}; versioned, private, deletions kept 30 days"
 
 

@@ -139,5 +139,7 @@ def test_a_bucket_of_another_project(cloud: GoogleCloud, fleet: Fleet, stack: Pa
 
 def test_a_project_that_may_not_be_read(cloud: GoogleCloud, fleet: Fleet, stack: Path) -> None:
     cloud.refuses[f"{PROJECT}/global/networks/alpha"] = 500
-    with pytest.raises(EnvironmentFailure, match="cluster alpha: what exists already cannot be listed: Google Cloud"):
+    with pytest.raises(
+        EnvironmentFailure, match="cluster alpha: the existing resources cannot be listed: Google Cloud"
+    ):
         adopt.imports(fleet, fleet.cluster("alpha"), stack, plan(stack))

@@ -35,7 +35,7 @@ def fleet(tmp_path: Path) -> Fleet:
 
 def test_created_and_repeated(s3: Any, fleet: Fleet) -> None:
     assert ensure(fleet) == "s3://acme-state: created; versioned, encrypted, private"
-    assert ensure(fleet) == "s3://acme-state: exists already; versioned, encrypted, private"
+    assert ensure(fleet) == "s3://acme-state: already exists; versioned, encrypted, private"
     assert s3.get_bucket_versioning(Bucket="acme-state")["Status"] == "Enabled"
     assert all(s3.get_public_access_block(Bucket="acme-state")["PublicAccessBlockConfiguration"].values())
     rule = s3.get_bucket_encryption(Bucket="acme-state")["ServerSideEncryptionConfiguration"]["Rules"][0]
@@ -94,7 +94,7 @@ def test_a_bucket_in_gcs_is_created_and_repeated(gcs: GoogleCloud, tmp_path: Pat
     made = gcs.buckets["acme-state"]
     assert (made["project"], made["location"]) == ("acme-ml", "US-CENTRAL1")
     made["versioning"] = {"enabled": False}
-    assert ensure(fleet) == "gs://acme-state: exists already; versioned, private, deletions kept 30 days"
+    assert ensure(fleet) == "gs://acme-state: already exists; versioned, private, deletions kept 30 days"
     assert made["versioning"] == {"enabled": True}
     assert made["iamConfiguration"]["publicAccessPrevention"] == "enforced"
     assert made["iamConfiguration"]["uniformBucketLevelAccess"] == {"enabled": True}

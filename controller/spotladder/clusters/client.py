@@ -26,7 +26,7 @@ from spotladder.resources import PODS, APIResource
 
 PAGE = 500
 PAGE_TRIES = 4
-"""How often a page is requested while the server does not answer, except the first one of a list."""
+"""Maximum number of requests for a page that the server does not answer. The first page of a list is requested once."""
 
 PAGE_RETRY_INTERVAL: Seconds = 2.0
 """Delay before a page is requested again."""

@@ -16,7 +16,7 @@ from spotladder.core.situation import LIVE, Situation
 
 
 def gated(attempt: Attempt, spec: JobSpec) -> bool:
-    """Whether the workers of this attempt are created gated."""
+    """Whether the workers of this attempt are created with a scheduling gate."""
     tier = spec.tier(attempt.tier)
     return tier is not None and 0 < tier.probe < launched_workers(attempt, spec)
 

@@ -33,7 +33,7 @@ def imports(fleet: Fleet, cluster: Cluster, folder: Path, planned: Sequence[Plan
     try:
         found = _CLOUDS[cluster.cloud](cluster, stack, creates)
     except EnvironmentFailure as error:
-        raise EnvironmentFailure(f"cluster {cluster.name}: what exists already cannot be listed: {error}") from None
+        raise EnvironmentFailure(f"cluster {cluster.name}: the existing resources cannot be listed: {error}") from None
     wanted = ownership_tags(fleet, cluster)
     foreign = [entry for entry in found if entry.tags is not None and not wanted.items() <= dict(entry.tags).items()]
     if foreign:

@@ -25,7 +25,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One resource that the plan changes. `imported`: it exists already, is imported, and then changed."""
+    """One resource that the plan changes. `imported`: it already exists, is imported, and then changed."""
 
     address: str
     action: Action

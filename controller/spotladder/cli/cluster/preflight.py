@@ -77,7 +77,7 @@ async def _notices(
 
 
 def exists(name: str, namespace: str) -> str:
-    """The error for a job that exists already."""
+    """The error for a job that already exists."""
     return (
         f"tieredjob {name} already exists in namespace {namespace}: "
         "use --update to change it; to start again, use another name, or `spotladder delete` first"

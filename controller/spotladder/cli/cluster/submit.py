@@ -39,7 +39,7 @@ def submit(
     """Validate jobs and create them in a cluster.
 
     All files are validated first, as by `spotladder validate --cluster`, and checked against the cluster. If a check
-    fails, or a job exists already, nothing is sent. CapacityTiers are created or updated before the jobs.
+    fails, or a job already exists, nothing is sent. CapacityTiers are created or updated before the jobs.
 
     --update changes existing jobs: it removes fields that are no longer in the file and prints the changes. Changes of
     pods (image, workers, resources) take effect with a planned next attempt: the job commits, stops and continues on

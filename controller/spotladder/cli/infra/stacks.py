@@ -42,7 +42,7 @@ def synth(
 ) -> None:
     """Write the Terraform stacks of the clusters that are created: one folder for each.
 
-    Run terraform or tofu on them as on any other configuration. Clusters that exist already have no stack.
+    Run terraform or tofu on them as on any other configuration. Existing clusters (cloud existing) have no stack.
 
     \b
     Examples:

@@ -61,8 +61,8 @@ class _Holdings:
             del self.waiting[bisect_left(self.waiting, (holding.age, holding.workers))]
 
     def nodes(self, *, heads: bool, but: _Holding | None, before: Age | None) -> int:
-        """The nodes of the launched attempts, and of those that wait and whose job is older than `before`; None: of all
-        that wait. Without `but`. `heads`: the head is on a node of the tier, too."""
+        """The number of nodes of all attempts except `but`: the launched ones, and the waiting ones of jobs older than
+        `before` (None: all waiting ones). `heads`: heads also run on nodes of the tier."""
         ahead = self.waiting if before is None else self.waiting[: bisect_left(self.waiting, (before,))]
         workers, attempts = self.workers + sum(workers for _, workers in ahead), self.attempts + len(ahead)
         if but is not None and (but.launched or before is None or but.age < before):
