@@ -24,7 +24,7 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight, lacking, lacking_namespace
-from spotladder.operator.reconcile.ray_token import ensure_token
+from spotladder.operator.reconcile.token_secret import ensure_token
 from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.kinds import main_kinds
