@@ -31,12 +31,25 @@ names = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, ma
 counts = st.integers(0, 1 << 50)
 times = st.floats(0, 4e9)
 owners = st.builds(Owner, names, names, st.just("") | names)
-starts = st.builds(Start, counts, names, times, owners, counts, names, counts)
+starts = st.builds(Start, counts, names, times, owners, counts, names, counts, st.booleans(), st.booleans(), counts)
 files = st.builds(FileEntry, names, counts, names)
 metrics = st.dictionaries(names, st.none() | st.booleans() | counts | names | times)
 skipped = st.tuples(st.builds(Skipped, counts, names))
 commits = st.builds(
-    Commit, counts, names, times, names, counts, names, counts, counts, names, st.tuples(files, files), metrics, skipped
+    Commit,
+    counts,
+    names,
+    times,
+    names,
+    counts,
+    names,
+    counts,
+    counts,
+    names,
+    st.tuples(files, files),
+    metrics,
+    skipped,
+    times,
 )
 ends = st.builds(End, counts, names, times, names, counts, names, names)
 snapshots = st.builds(

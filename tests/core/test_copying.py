@@ -52,6 +52,25 @@ def test_an_unknown_field_is_an_error_and_changes_nothing() -> None:
     assert state == JobState()
 
 
+def test_a_record_of_any_module_is_copied() -> None:
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Pair:
+        a: int
+        b: int = 2
+
+    assert replace(Pair(1), a=3) == Pair(3, 2)
+
+
+def test_a_class_without_slots_is_refused() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Open:
+        a: int
+        b: int
+
+    with pytest.raises(TypeError, match=r"^Open is not a record with slots: use dataclasses\.replace$"):
+        replace(Open(1, 2), a=3)
+
+
 def test_a_class_that_checks_its_values_is_refused() -> None:
     @dataclasses.dataclass(frozen=True, slots=True)
     class Checked:

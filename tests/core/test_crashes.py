@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,6 +90,15 @@ def test_a_head_that_crashes_while_a_quota_blocks_the_workers_is_a_crash_at_the_
     one.see()
     one.see(crashed(1, blocked="exceeded quota: gpu"), after=5)
     assert (one.reasons[-1], one.state.failures) == (Reason.START_CRASHED, 0)
+
+
+def test_the_message_of_a_crashed_start_has_the_pod_and_the_end_of_its_output() -> None:
+    one = job()
+    one.see()
+    gone = crashed(1).pods
+    named = [replace(pod, name="digits-head", exit_message="no such option") if pod.exit_code else pod for pod in gone]
+    one.see(attempt(1, *named), after=5)
+    assert re.fullmatch(r"digits-head: the head ended with exit code 2 .*: no such option", one.moves[-1].message)
 
 
 def test_a_node_lost_while_the_attempt_starts_counts_as_a_failure() -> None:

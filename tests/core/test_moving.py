@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.core.model import Exit, Stage
+from spotladder.core.model import Exit, Stage, TierChoice, TierView
 from spotladder.core.reasons import Reason
 from tests.core.builders import SteppedJob, all_ready, lost, spec, tier, worker
 
@@ -28,3 +28,20 @@ def test_a_move_without_an_attempt_has_the_number_and_the_tier_of_the_last_one()
         (Stage.ENDING, Stage.IDLE, 1, "spot-a"),
         (Stage.IDLE, Stage.SUSPENDED, 1, "spot-a"),
     ]
+
+
+class WantsFirst:
+    """A policy that wants the first tier, even if it is exhausted or the job is on it."""
+
+    def choose(self, view: TierView) -> TierChoice:
+        return TierChoice(view.tiers[0].name, why="it is the first")
+
+
+def test_a_live_attempt_does_not_move_to_an_exhausted_tier() -> None:
+    made = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    made.lose_attempt(lost("w1-0"), worker("w1-1"))
+    made.running(2)
+    assert made.state.tier == "on-demand"
+    made.policy = WantsFirst()
+    made.see(all_ready(2), after=100)
+    assert (made.state.stage, made.state.tier, made.reasons[-1]) == (Stage.RUNNING, "on-demand", Reason.ALL_READY)

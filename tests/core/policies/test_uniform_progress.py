@@ -141,6 +141,12 @@ def test_on_demand_is_left_once_the_job_is_two_starts_ahead() -> None:
         assert UniformProgress().choose(view("on-demand-cheap", capacity=ALL, **given)).tier == tier
 
 
+def test_without_spot_capacity_a_job_that_is_ahead_stays_on_demand_until_that_changes() -> None:
+    given: dict[str, Any] = {"capacity": {**ALL, **NONE_OF_SPOT}, **AHEAD}
+    choice = UniformProgress().choose(view("on-demand-cheap", **given))
+    assert (choice.tier, choice.holds_until) == ("on-demand-cheap", math.inf)
+
+
 def test_a_forced_fallback_is_kept_once_no_spot_attempt_may_start() -> None:
     tiers = ("spot-cheap", "on-demand-cheap")
     spare = 180.0 + 180.0 + 60.0 + LEAST_STAY

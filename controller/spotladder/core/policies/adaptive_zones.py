@@ -65,7 +65,7 @@ def still_waits_until(
     now, best, place, first = newest.until, max(logs), -1, ticks_of(newest)
     last = first + max(AHEAD, first)
     odds = [math.exp(log - best) for log in logs]
-    slacks: list[float] = []
+    slacks: list[float]
     for ticks in range(first, last):
         begins, ends = now if ticks == first else newest.since + TICK * (ticks - 1), newest.since + TICK * ticks
         if ticks > first:

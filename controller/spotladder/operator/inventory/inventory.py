@@ -249,7 +249,9 @@ class Inventory:
         self._object_changed(before, after)
 
     def _node_changed(self, before: NodeRecord | None, after: NodeRecord | None) -> None:
-        self._wake_jobs_on(after.name if after is not None else before.name if before is not None else "")
+        record = after or before
+        if record is not None:
+            self._wake_jobs_on(record.name)
 
     def _wake_jobs_on(self, node: str) -> None:
         for job in set(self._jobs_on.get(node, {}).values()):

@@ -1,0 +1,91 @@
+"""The choices of `adaptive` and their explanations as a table of views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.policies.adaptive import Adaptive
+from spotladder.core.policies.uniform_progress import UniformProgress
+from spotladder.policies.adaptive_model import shipped
+from tests.core.policies.views import HOUR, NAMES, view
+
+NONE_OF_SPOT = {"spot-dear": False, "spot-cheap": False}
+ALL = dict.fromkeys(NAMES, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "tier", "why"),
+    [
+        pytest.param({}, "spot-cheap", "spot capacity may be available", id="a start"),
+        pytest.param(
+            {"capacity": NONE_OF_SPOT},
+            None,
+            "waits for spot capacity: 10h of slack are left, 1h14m needed",
+            id="enough slack to wait",
+        ),
+        pytest.param(
+            {"capacity": NONE_OF_SPOT, "current": "spot-dear"},
+            "spot-dear",
+            "waits for spot capacity: 10h of slack are left, 1h14m needed",
+            id="enough slack, and an attempt waits",
+        ),
+        pytest.param(
+            {"capacity": NONE_OF_SPOT, "remaining": 18.5 * HOUR},
+            "on-demand-cheap",
+            "no spot capacity, and waiting needs 1h46m of slack, 1h30m are left",
+            id="too little slack to wait",
+        ),
+        pytest.param({"current": "spot-dear"}, "spot-dear", "the job stays on spot until it is lost", id="on spot"),
+        pytest.param(
+            {"current": "spot-dear", "capacity": ALL},
+            "spot-cheap",
+            "spot-cheap is cheaper, and is expected to last for 1h56m",
+            id="a cheaper tier has capacity",
+        ),
+        pytest.param(
+            {"current": "on-demand-cheap"},
+            "on-demand-cheap",
+            "no spot capacity is known to be available",
+            id="on-demand, and no capacity is known",
+        ),
+        pytest.param(
+            {"current": "on-demand-cheap", "capacity": ALL},
+            "spot-cheap",
+            "spot capacity is available and 10h of slack are left",
+            id="on-demand, and there is capacity",
+        ),
+        pytest.param(
+            {"current": "on-demand-cheap", "capacity": ALL, "remaining": 19.7 * HOUR},
+            "on-demand-cheap",
+            "leaving on-demand needs 19m of slack, 18m are left",
+            id="on-demand, and too little slack to leave it",
+        ),
+    ],
+)
+def test_the_choice_and_its_explanation(given: dict[str, Any], tier: str | None, why: str) -> None:
+    choice = Adaptive(shipped()).choose(view(**given))
+    assert (choice.tier, choice.why) == (tier, why)
+
+
+def test_a_spot_attempt_that_starts_beside_the_live_one_needs_no_known_capacity() -> None:
+    usual = view("on-demand-cheap")
+    beside = tuple(replace(one, overlaps=one.name == "spot-dear") for one in usual.outlooks)
+    choice = Adaptive(shipped()).choose(replace(usual, outlooks=beside))
+    assert (choice.tier, choice.why) == ("spot-dear", "spot capacity may be available and 10h of slack are left")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"deadline": None}, id="no deadline"),
+        pytest.param({"remaining": None}, id="unknown work"),
+        pytest.param({"open": frozenset()}, id="no tier"),
+        pytest.param({"tiers": ("on-demand-dear",)}, id="no spot tier"),
+        pytest.param({"remaining": 19.95 * HOUR}, id="the fallback is forced"),
+    ],
+)
+def test_without_a_use_of_the_model_the_choice_is_that_of_uniform_progress(given: dict[str, Any]) -> None:
+    assert Adaptive(shipped()).choose(view(**given)) == UniformProgress().choose(view(**given))
