@@ -35,7 +35,7 @@ ALL = dict.fromkeys(NAMES, True)
         pytest.param(
             {"capacity": NONE_OF_SPOT, "remaining": 18.5 * HOUR},
             "on-demand-cheap",
-            "no spot capacity, and waiting needs 1h46m of slack, 1h30m are left",
+            "no spot capacity, and waiting needs 1h47m of slack, 1h30m are left",
             id="too little slack to wait",
         ),
         pytest.param({"current": "spot-dear"}, "spot-dear", "the job stays on spot until it is lost", id="on spot"),
@@ -60,7 +60,7 @@ ALL = dict.fromkeys(NAMES, True)
         pytest.param(
             {"current": "on-demand-cheap", "capacity": ALL, "remaining": 19.7 * HOUR},
             "on-demand-cheap",
-            "leaving on-demand needs 19m of slack, 18m are left",
+            "leaving on-demand needs 53m of slack, 18m are left",
             id="on-demand, and too little slack to leave it",
         ),
     ],
