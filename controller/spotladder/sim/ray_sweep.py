@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from spotladder.errors import EnvironmentFailure
+from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError, described, first_line
 
 Shared = TypeVar("Shared")
 Run = TypeVar("Run")
@@ -19,6 +19,8 @@ Result = TypeVar("Result")
 
 BATCHES = 8
 """Number of tasks for each processor of the cluster, so that no processor waits long for the last one."""
+
+_HOST_AND_PORT = re.compile(r"(?:ray://)?([^/]+):(\d+)")
 
 CONNECT_TIMEOUT = 5.0
 """Seconds in which the address must accept a connection. `ray.init` itself retries for more than five minutes."""
@@ -28,8 +30,9 @@ def spread(
     work: Callable[[Shared, Run], Result], shared: Shared, runs: Sequence[Run], address: str
 ) -> Iterator[Result]:
     """The results of `work` for each run, in their order. `shared` is sent once to each node. `address` is that of the
-    cluster as for `ray.init`, or `local` for a new one on this machine. Raises EnvironmentFailure if the cluster cannot
-    be used."""
+    cluster as for `ray.init`, or `local` for a new one on this machine. Raises InvalidSpec for an address that is not
+    valid, EnvironmentFailure if the cluster cannot be used, and the errors of `work`."""
+    _check_address(address)
     try:
         import ray
     except ImportError:
@@ -48,13 +51,26 @@ def spread(
         tasks = [batch.remote(work, reference, runs[first : first + size]) for first in range(0, len(runs), size)]
         for task in tasks:
             yield from ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, SpotladderError):
+            raise error.cause from None
+        raise _failed(address, described(error.cause)) from None
+    except ray.exceptions.RayError as error:
+        raise _failed(address, first_line(error)) from None
     finally:
         ray.shutdown()
 
 
+def _check_address(address: str) -> None:
+    """Raises InvalidSpec for an address of a form that Ray does not know."""
+    if address not in ("auto", "local") and not _HOST_AND_PORT.fullmatch(address):
+        expected = "expected auto, local, HOST:PORT or ray://HOST:PORT"
+        raise InvalidSpec(f"{expected}, got {address!r}: correct the address", path="--ray")
+
+
 def _check_reachable(address: str) -> None:
-    """Raises EnvironmentFailure unless `address` accepts connections, or names no host and port (`local`, `auto`)."""
-    parts = re.fullmatch(r"(?:ray://)?(.+):(\d+)", address)
+    """Raises EnvironmentFailure unless `address` accepts connections, or names no host and port."""
+    parts = _HOST_AND_PORT.fullmatch(address)
     if parts is None:
         return
     try:
@@ -64,7 +80,12 @@ def _check_reachable(address: str) -> None:
 
 
 def _cannot_connect(address: str, why: str) -> EnvironmentFailure:
-    return EnvironmentFailure(f"--ray {address}: cannot connect: {why}")
+    return EnvironmentFailure(f"--ray {address}: cannot connect: {why}: check that this Ray cluster runs")
+
+
+def _failed(address: str, why: str) -> EnvironmentFailure:
+    remedy = "check that its nodes have the same version of spotladder with the extra sim"
+    return EnvironmentFailure(f"--ray {address}: a run failed on the cluster: {why}: {remedy}")
 
 
 def _batch(work: Callable[[Any, Any], Any], shared: Any, runs: Sequence[Any]) -> list[Any]:
