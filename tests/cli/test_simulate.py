@@ -126,6 +126,36 @@ def test_a_queue_delays_the_job(capsys: Capture, tmp_path: Path) -> None:
     assert "--quota: expected ZONE=FILE with a zone of zone, on-demand, got 'west=" in answer.err
 
 
+def test_jobs_share_the_capacity_of_a_zone(capsys: Capture, tmp_path: Path) -> None:
+    """Three nodes for two jobs of two workers. The second job holds one node from its start, which takes 2 min, until
+    it falls back after 10 min; with gangs that get
+    all nodes or none, it holds none."""
+    trace = written(tmp_path, "zone.csv", "time,nodes\n" + "".join(f"{600 * tick},3\n" for tick in range(90)))
+    options = ("--trace", trace, "--workers", "2", "--hours", "5", "--deadline", "12h", "--jobs", "2", "--seeds", "2")
+    for more, idle in (((), 8 / 60), (("--atomic",), 0.0)):
+        answer = call(capsys, "simulate", *options, *more, "-o", "json")
+        runs = json.loads(answer.out)["policies"][0]["runs"]
+        assert [(run["seed"], run["job"]) for run in runs] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+        assert all(run["succeeded"] for run in runs)
+        for first, second in (runs[:2], runs[2:]):
+            assert first["nodeHours"]["on-demand"] == 0
+            assert second["nodeHours"]["zone"] == pytest.approx(idle, abs=1e-3)
+            assert second["nodeHours"]["on-demand"] > 10
+    page = tmp_path / "report.html"
+    answer = call(capsys, "simulate", *options, "--report", page, "--processes", "2")
+    assert answer.out.startswith("2 jobs that share the capacity, each 5 h of work on 2 nodes")
+    assert " 4 of 4 " in answer.out
+    assert "seed 1, job 1: $" in page.read_text()
+
+
+def test_jobs_with_a_quota_are_refused(capsys: Capture, tmp_path: Path) -> None:
+    quota = written(tmp_path, "quota.csv", "time,nodes\n0,0\n3600,4\n")
+    options = ("--hours", "2", "--trace", "zone=synthetic", "--quota", f"zone={quota}", "--jobs", "2")
+    answer = call(capsys, "simulate", *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert "--jobs: cannot be used with --quota: remove one of the two" in answer.err
+
+
 def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
     trace = written(
         tmp_path, "zone.csv", "time,nodes\n" + "".join(f"{600 * tick},{4 - (tick == 6)}\n" for tick in range(90))

@@ -19,6 +19,7 @@ from spotladder.cli.simulate_options import (
     EgressOption,
     HoursOption,
     JobOption,
+    JobsOption,
     NoticeOption,
     OnDemandPriceOption,
     PlotOption,
@@ -58,6 +59,7 @@ def simulate(
     job: JobOption = None,
     world: WorldOption = None,
     workers: WorkersOption = 1,
+    jobs: JobsOption = 1,
     seeds: SeedsOption = 1,
     processes: ProcessesOption = 1,
     ray: RayOption = None,
@@ -129,7 +131,7 @@ def simulate(
         if given is not None and job is None:
             raise InvalidSpec("goes with --job", path=path)
     scenario = simulation.of_job(job, world, traces, options) if job else simulation.of_traces(traces, options)
-    scenario = simulation.with_quotas(scenario, quota or [])
+    scenario = simulation.with_jobs(simulation.with_quotas(scenario, quota or []), jobs)
     policies = simulation.policies(policy or ["ordered"])
     with simulation.bar(len(policies) * seeds) as done:
         summaries = compare(scenario, policies, seeds, done, processes, ray=ray)
@@ -139,7 +141,7 @@ def simulate(
         draw_survival(survival, compared)
     _write(plot, report, summaries, scenario)
     if output is not Format.TABLE:
-        print_data({"seeds": seeds, "policies": [_plain(summary) for summary in summaries]}, output)
+        print_data({"seeds": seeds, "policies": [_plain(summary, jobs) for summary in summaries]}, output)
         return
     print_table(table.COLUMNS, table.rows(summaries, scenario), table.title(scenario))
     for sentence in table.failures(summaries):
@@ -161,7 +163,7 @@ def _write(plot: Path | None, report: Path | None, summaries: list[Summary], sce
         write(report, summaries, scenario)
 
 
-def _plain(summary: Summary) -> dict[str, Any]:
+def _plain(summary: Summary, jobs: int) -> dict[str, Any]:
     return {
         "policy": summary.policy,
         "succeeded": summary.succeeded,
@@ -174,7 +176,8 @@ def _plain(summary: Summary) -> dict[str, Any]:
         "overheadHours": round(summary.overhead, 4),
         "runs": [
             {
-                "seed": seed,
+                "seed": index // jobs,
+                "job": index % jobs,
                 "succeeded": one.succeeded,
                 "reason": str(one.reason),
                 "costUsd": round(one.cost, 4),
@@ -187,6 +190,6 @@ def _plain(summary: Summary) -> dict[str, Any]:
                 "waitingUsd": round(one.waiting, 4),
                 "nodeHours": {tier: round(hours, 4) for tier, hours in one.node_hours.items()},
             }
-            for seed, one in enumerate(summary.outcomes)
+            for index, one in enumerate(summary.outcomes)
         ],
     }

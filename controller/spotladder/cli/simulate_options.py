@@ -51,6 +51,13 @@ WorldOption = Annotated[
 
 WorkersOption = Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job.")]
 
+JobsOption = Annotated[
+    int,
+    typer.Option(
+        min=1, max=1000, help="Equal jobs that begin at once and share the capacity of the zones. Not with --quota."
+    ),
+]
+
 SeedsOption = Annotated[
     int, typer.Option(min=1, max=MAX_SEEDS, help="Runs of each policy, each from another start of the trace.")
 ]

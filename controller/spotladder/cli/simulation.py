@@ -277,6 +277,14 @@ def with_quotas(scenario: Scenario, given: list[str]) -> Scenario:
     return replace(scenario, zones=zones)
 
 
+def with_jobs(scenario: Scenario, jobs: int) -> Scenario:
+    """The scenario with the number of `--jobs`. Raises InvalidSpec beside a quota: the simulated queues admit each job
+    as if it were alone."""
+    if jobs > 1 and any(source.plan.quota is not None for source in scenario.zones):
+        raise InvalidSpec("cannot be used with --quota: remove one of the two", path="--jobs")
+    return replace(scenario, jobs=jobs)
+
+
 def recorded(traces: Traces) -> list[tuple[str, tuple[Trace, ...]]]:
     """The zones with recorded traces. Raises InvalidSpec without one: there is nothing to compare with."""
     found = [(name, source.traces) for name, source in traces.items() if source.traces]

@@ -41,7 +41,8 @@ class ZoneSource:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A job and its world. `spec` has no deadline in absolute time; `tiers` maps its tiers to zones. `egress` is in USD
-    per GiB by region; `atomic` and `probed` are those of `SimBackend`."""
+    per GiB by region; `atomic` and `probed` are those of `SimBackend`. `jobs` equal jobs share the capacity of the
+    zones."""
 
     spec: JobSpec
     program: ProgramPlan
@@ -50,6 +51,7 @@ class Scenario:
     egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
     atomic: bool = False
     probed: bool = False
+    jobs: int = 1
 
     @property
     def start(self) -> Seconds:
@@ -65,7 +67,8 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Results of the runs of one policy, in USD, hours and counts; means unless the name says otherwise."""
+    """Results of the runs of one policy, in USD, hours and counts for each job; means unless the name says otherwise.
+    `outcomes` has those of the jobs of the first seed, then those of the second seed."""
 
     policy: str
     outcomes: tuple[SimulationOutcome, ...]
@@ -138,11 +141,12 @@ def compare(
     for name in policies:
         installed(name)
     runs = [(name, seed) for name in policies for seed in range(seeds)]
-    outcomes = []
-    for outcome in _outcomes(scenario, runs, processes, ray):
-        outcomes.append(outcome)
+    outcomes: list[SimulationOutcome] = []
+    for found in _outcomes(scenario, runs, processes, ray):
+        outcomes += found
         done()
-    return [Summary(name, tuple(outcomes[index * seeds : (index + 1) * seeds])) for index, name in enumerate(policies)]
+    size = seeds * scenario.jobs
+    return [Summary(name, tuple(outcomes[index * size : (index + 1) * size])) for index, name in enumerate(policies)]
 
 
 @cache
@@ -156,11 +160,15 @@ Run = tuple[str, int]
 """A policy and a seed."""
 
 
-def _simulated(scenario: Scenario, run: Run) -> SimulationOutcome:
-    return simulate(scenario, *run)
+Outcomes = Sequence[SimulationOutcome]
+"""The outcome of each job of a run."""
 
 
-def _outcomes(scenario: Scenario, runs: Sequence[Run], processes: int, ray: str | None) -> Iterable[SimulationOutcome]:
+def _simulated(scenario: Scenario, run: Run) -> Outcomes:
+    return simulate_jobs(scenario, *run)
+
+
+def _outcomes(scenario: Scenario, runs: Sequence[Run], processes: int, ray: str | None) -> Iterable[Outcomes]:
     """The outcomes in the order of the runs."""
     if ray is not None:
         return ray_sweep.spread(_simulated, scenario, runs, ray)
@@ -169,7 +177,7 @@ def _outcomes(scenario: Scenario, runs: Sequence[Run], processes: int, ray: str 
     return _spread(scenario, runs, processes)
 
 
-def _spread(scenario: Scenario, runs: Sequence[Run], processes: int) -> Iterator[SimulationOutcome]:
+def _spread(scenario: Scenario, runs: Sequence[Run], processes: int) -> Iterator[Outcomes]:
     """The outcomes in the order of the runs, each from one of the processes."""
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         size = max(1, len(runs) // (8 * processes))
@@ -177,20 +185,17 @@ def _spread(scenario: Scenario, runs: Sequence[Run], processes: int) -> Iterator
 
 
 def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
+    """One run of a single job, as `simulate_jobs`."""
+    return simulate_jobs(replace(scenario, jobs=1), policy, seed)[0]
+
+
+def simulate_jobs(scenario: Scenario, policy: str, seed: int) -> Outcomes:
     """One run. The seed selects the traces, the position at which the run begins in them, and the nodes that are
-    reclaimed: for one seed they are the same under every policy. Seed 0 begins at the start of the traces."""
+    reclaimed: for one seed they are the same under every policy. Seed 0 begins at the start of the traces. At each
+    moment the jobs decide, and request nodes, in the same order."""
     plans, start = _plans(scenario, seed)
     limit = scenario.horizon + HOUR
     market = Market.of(plans, start=start, duration=limit, seed=seed)
-    backend = SimBackend(
-        market,
-        scenario.spec.workers,
-        scenario.program,
-        scenario.tiers,
-        scenario.egress,
-        scenario.atomic,
-        scenario.probed,
-    )
     spec = replace(
         scenario.spec,
         submitted_at=START,
@@ -198,8 +203,19 @@ def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
         overhead=scenario.start,
         min_workers=min(scenario.program.sizes, default=None),
     )
-    runner = SimulationRun(spec, installed(policy), backend)
-    return run(market, [runner], limit)[0]
+    backends = [
+        SimBackend(
+            market,
+            scenario.spec.workers,
+            scenario.program,
+            scenario.tiers,
+            scenario.egress,
+            scenario.atomic,
+            scenario.probed,
+        )
+        for _ in range(scenario.jobs)
+    ]
+    return run(market, [SimulationRun(spec, installed(policy), backend) for backend in backends], limit)
 
 
 def availability(scenario: Scenario, seeds: int, bins: int) -> dict[str, Floats]:

@@ -79,12 +79,12 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         element("header", element("h1", "Simulated policies"), element("p", title(scenario), class_="verdict")),
         element("section", element("h2", "Policies"), _table(COLUMNS, rows(summaries, scenario))),
         *[element("p", sentence, class_="note") for sentence in failures(summaries)],
-        element("section", element("h2", "Cost of each run"), _note(COSTS), _costs(summaries, least)),
+        element("section", element("h2", "Cost of each run"), _note(COSTS), _costs(summaries, least, scenario.jobs)),
         element("section", element("h2", "Cost and finish time"), _note(ENDS), _ends(summaries)),
         element("section", element("h2", "The run with seed 0"), _note(TIMELINE), _timeline(summaries, scenario)),
         element("section", element("h2", "Work and cost over time, seed 0"), _note(CURVES), *_curves(summaries)),
-        *_availability(scenario, len(summaries[0].outcomes)),
-        element("section", element("h2", "Runs"), _runs(summaries)),
+        *_availability(scenario, len(summaries[0].outcomes) // scenario.jobs),
+        element("section", element("h2", "Runs"), _runs(summaries, scenario.jobs)),
     )
     return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
 
@@ -98,7 +98,7 @@ def _table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Markup:
     return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")
 
 
-def _costs(summaries: Sequence[Summary], on_demand: float) -> Markup:
+def _costs(summaries: Sequence[Summary], on_demand: float, jobs: int) -> Markup:
     """One lane for each policy with a dot for each run, hollow without success. A line marks on-demand."""
     highest = max([on_demand, *(one.cost for summary in summaries for one in summary.outcomes)]) or 1.0
     x = Scale(0, 1.05 * highest, LEFT, WIDTH - 10)
@@ -108,8 +108,8 @@ def _costs(summaries: Sequence[Summary], on_demand: float) -> Markup:
     for index, summary in enumerate(summaries):
         y = ROW * index + ROW / 2
         parts.append(_label(summary.policy, y))
-        for seed, one in enumerate(summary.outcomes):
-            label = element("title", f"seed {seed}: ${one.cost:.2f}, {one.reason}")
+        for run, one in enumerate(summary.outcomes):
+            label = element("title", f"seed {_seed(run, jobs)}: ${one.cost:.2f}, {one.reason}")
             fill = "var(--spot)" if one.succeeded else "none"
             parts.append(element("circle", label, cx=x(one.cost), cy=y, r=4, fill=fill, stroke="var(--spot)"))
     return _drawing(parts, x, [(value, f"${value:g}") for value in ticks(1.05 * highest)], ROW * len(summaries))
@@ -243,11 +243,16 @@ def _label(text: str, y: float) -> Markup:
     return element("text", text, x=LEFT - 12, y=y + 4, text_anchor="end", fill="var(--ink)")
 
 
-def _runs(summaries: Sequence[Summary]) -> Markup:
+def _seed(index: int, jobs: int) -> str:
+    """The seed of a run with this index, and its job if there are several."""
+    return str(index) if jobs == 1 else f"{index // jobs}, job {index % jobs}"
+
+
+def _runs(summaries: Sequence[Summary], jobs: int) -> Markup:
     lines = [
         (
             summary.policy,
-            str(seed),
+            _seed(index, jobs),
             str(one.reason),
             f"${one.cost:.2f}",
             f"{one.finished / HOUR:.2f} h",
@@ -257,6 +262,6 @@ def _runs(summaries: Sequence[Summary]) -> Markup:
             ", ".join(f"{tier} {hours:.1f}" for tier, hours in one.node_hours.items() if hours),
         )
         for summary in summaries
-        for seed, one in enumerate(summary.outcomes)
+        for index, one in enumerate(summary.outcomes)
     ]
     return element("details", element("summary", f"{len(lines)} runs"), _table(RUN_COLUMNS, lines))

@@ -22,6 +22,8 @@ def title(scenario: Scenario) -> str:
     workers = scenario.spec.workers
     nodes = "1 node" if workers == 1 else f"{workers} nodes"
     work = f"{scenario.program.work / HOUR:g} h of work on {nodes}"
+    if scenario.jobs > 1:
+        work = f"{scenario.jobs} jobs that share the capacity, each {work}"
     return f"{work}; on demand without interruptions: ${on_demand_cost(scenario):.2f}"
 
 
