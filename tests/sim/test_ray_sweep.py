@@ -26,6 +26,12 @@ def test_an_address_that_accepts_no_connection_is_refused_at_once(address: str) 
         list(spread(pow, 2, [1, 2], address))
 
 
+def test_auto_refuses_an_address_of_the_environment_that_accepts_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(EnvironmentFailure, match=r"--ray auto: cannot connect: .*: check that this Ray cluster runs"):
+        list(spread(pow, 2, [1, 2], "auto"))
+
+
 @pytest.mark.parametrize("address", ["", "nonsense", "ray://localhost", "ray://:10001/x", "https://host:1"])
 def test_an_address_of_another_form_is_invalid(address: str) -> None:
     message = f"--ray: expected auto, local, HOST:PORT or ray://HOST:PORT, got {address!r}: correct the address"

@@ -6,6 +6,7 @@ The nodes of the cluster need the same version of spotladder with the extra `sim
 from __future__ import annotations
 
 import math
+import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -69,8 +70,9 @@ def _check_address(address: str) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raises EnvironmentFailure unless `address` accepts connections, or names no host and port."""
-    parts = _HOST_AND_PORT.fullmatch(address)
+    """Raises EnvironmentFailure unless `address` accepts connections, or names no host and port. Like Ray, `auto` uses
+    RAY_ADDRESS."""
+    parts = _HOST_AND_PORT.fullmatch(os.environ.get("RAY_ADDRESS", "") if address == "auto" else address)
     if parts is None:
         return
     try:
