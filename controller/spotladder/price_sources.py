@@ -116,7 +116,7 @@ def table(spec: CapacityTierSpec) -> Price:
     except KeyError as error:
         raise PriceUnknown(f"{address} has no {error.args[0]!r}") from None
     except (ValueError, TypeError) as error:
-        raise PriceUnknown(f"{address} is no table of prices: {error}") from None
+        raise PriceUnknown(f"{address} is not a table of prices: {error}") from None
 
 
 def _boto3(service: str, region: str) -> Any:

@@ -20,6 +20,6 @@ def seconds_of(timestamp: str) -> float:
     """The seconds since the epoch of a timestamp in RFC 3339.
 
     Raises:
-        ValueError: The text is no timestamp.
+        ValueError: The text is not a timestamp.
     """
     return datetime.fromisoformat(timestamp).timestamp()

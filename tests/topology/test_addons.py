@@ -29,7 +29,7 @@ def test_the_fleet_file_overrides_the_table(tmp_path: Path) -> None:
 
 
 def test_an_addon_that_the_stack_does_not_install(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSpec, match=r"addons\.core-dns: is no add-on that the stack installs"):
+    with pytest.raises(InvalidSpec, match=r"addons\.core-dns: is not an add-on that the stack installs"):
         fleet_file(tmp_path, (PLACE, f"{PLACE}    addons: {{core-dns: v1.13.2-eksbuild.1}}\n"))
 
 

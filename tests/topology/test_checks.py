@@ -237,7 +237,7 @@ REFUSED = {
     ),
     "taint value that a ComputeClass does not accept": (
         ("{name: l4-on-demand,", '{name: l4-on-demand, taints: [{key: own, value: "no"}],'),
-        'taints[0].value: "no" is no value of a taint of a ComputeClass (expected one character, or three to 63',
+        'taints[0].value: "no" is not a valid value of a taint of a ComputeClass (expected one character, or three to',
     ),
     "consolidation after more than a day on GKE": (
         ("{name: l4-on-demand,", "{name: l4-on-demand, disruption: {consolidateAfter: 25h},"),

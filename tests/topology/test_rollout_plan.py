@@ -141,7 +141,7 @@ def test_waves(tmp_path: Path, canary: str, targets: tuple[str, ...], expected: 
     [
         ("rollout: {canary: [nowhere]}", "spec.rollout.canary[0]"),
         ("rollout: {concurrency: 0}", "spec.rollout.concurrency"),
-        ("platform: {values: {kubray: {}}}", "is no component"),
+        ("platform: {values: {kubray: {}}}", "is not a component"),
         ("platform: {image: {tag: a}}", "spec.platform.image.repository"),
     ],
 )

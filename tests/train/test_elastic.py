@@ -223,7 +223,7 @@ USE = "use scaling_config=train.ray_scaling_config()"
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        pytest.param(PLAIN, "spec.elastic: needs a trainer of Ray Train, but this process is no worker", id="no Ray"),
+        pytest.param(PLAIN, "spec.elastic: needs a trainer of Ray Train, but this process is not a", id="no Ray"),
         pytest.param(
             FIXED.format(scaling="ScalingConfig(num_workers=4)"),
             "spec.elastic: the job trains with 2 to 4 workers, but the trainer's scaling_config has num_workers=4: "

@@ -64,7 +64,7 @@ class LaunchVariable:
 
 class NoticeKind(StrEnum):
     """Why an attempt is drained: its node will be reclaimed, or the controller wants the attempt to end. `TAKE_OVER`
-    is no request to stop: it ends the wait of a standby attempt.
+    is not a request to stop: it ends the wait of a standby attempt.
 
     An older library treats `HANDOVER` as a notice: it commits and stops.
     """

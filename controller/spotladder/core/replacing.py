@@ -44,7 +44,7 @@ def started(draft: Draft, notices: list[PodSeen]) -> bool:
     by = _possible_until(draft.here, notices)
     if by is None:
         return False
-    draft.count(notices)  # Under maintenance they are no failures, but their removal must not become one.
+    draft.count(notices)  # During maintenance they are not failures, and their removal must not count as one.
     attempt = draft.here.attempt
     known = (*attempt.leaving, *(pod.uid for pod in notices if pod.uid not in attempt.leaving))
     if attempt.replace_by is not None and draft.state.stage is Stage.REPLACING:

@@ -3,7 +3,7 @@
 1. The version of Kubernetes may be read by every account. KubeRay and Karpenter are found by the labels of their
    Deployments, under the names and in the namespaces that their documentation uses: the controller may read these
    Deployments and no others. Installations elsewhere stay unknown.
-2. An unknown version is no conflict, and neither is a Kubernetes newer than the table.
+2. An unknown version is not a conflict, nor is a version of Kubernetes that is newer than the table.
 3. A conflict is reported but does not stop any job.
 """
 

@@ -6,7 +6,7 @@ from spotladder.core.contract import ExitCode
 from spotladder.errors import EnvironmentFailure
 
 RESIZED = "resized"
-"""A name among the leaving nodes that is no node: the worker group restarts at another size."""
+"""A name among the leaving nodes that is not a node: the worker group restarts at another size."""
 
 
 class Interrupted(SystemExit):

@@ -315,8 +315,8 @@ def current() -> Job:
             here = environment.read()
             if here.sizes and world.launcher != "ray":
                 raise InvalidSpec(
-                    "needs a trainer of Ray Train, but this process is no worker of one: call train.current() in the "
-                    "training function of the trainer, or remove elastic",
+                    "needs a trainer of Ray Train, but this process is not a worker of one: call train.current() in "
+                    "the training function of the trainer, or remove elastic",
                     where="spec.elastic",
                 )
             leave = None if world.launcher == "ray" else leave_at_once

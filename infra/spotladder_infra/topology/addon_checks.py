@@ -47,7 +47,7 @@ def addon_versions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         path = ("spec", "clusters", index)
         for name in cluster.addons:
             if name not in addons.INSTALLED:
-                message = f"is no add-on that the stack installs (expected one of {', '.join(addons.INSTALLED)})"
+                message = f"is not an add-on that the stack installs (expected one of {', '.join(addons.INSTALLED)})"
                 yield FleetFinding((*path, "addons", name), f"{message}: remove {quoted(name)}")
         unknown = [name for name in addons.INSTALLED if version_of(cluster, name) is None]
         if unknown:

@@ -30,8 +30,8 @@ def compute_class_taints(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
                 yield FleetFinding((*path, "key"), message)
             if taint.value and not _TAINT_VALUE.fullmatch(taint.value):
                 message = (
-                    f"{quoted(taint.value)} is no value of a taint of a ComputeClass (expected one character, or three "
-                    "to 63 that begin with a lower-case letter or a digit): choose another value"
+                    f"{quoted(taint.value)} is not a valid value of a taint of a ComputeClass (expected one "
+                    "character, or three to 63 that begin with a lower-case letter or a digit): choose another value"
                 )
                 yield FleetFinding((*path, "value"), message)
 

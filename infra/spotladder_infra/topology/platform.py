@@ -42,7 +42,7 @@ class Platform(Record):
     def _known_components(self) -> Platform:
         unknown = [name for name in self.values if name not in COMPONENTS]
         if unknown:
-            message = f"is no component (expected one of {', '.join(COMPONENTS)})"
+            message = f"is not a component (expected one of {', '.join(COMPONENTS)})"
             raise several([Finding(("values", name), message, at_key=True) for name in unknown])
         return self
 

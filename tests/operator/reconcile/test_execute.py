@@ -104,7 +104,7 @@ class EndLog(RefusingApplier):
         ("no right", "False", "Ended", "step 40 is the last commit; older checkpoints are not deleted: no right"),
         (StoreRefused("read-only"), "False", "EndRefused", "read-only"),
         (LogCorrupt("entry 3"), "False", "EndRefused", "entry 3"),
-        (StoreUnavailable("503"), "Unknown", "CheckpointsUnreadable", "the end is not complete in the log yet: 503"),
+        (StoreUnavailable("503"), "Unknown", "CheckpointsUnreadable", "the outcome is not in the commit log yet: 503"),
     ],
 )
 async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_keep_checkpoints(

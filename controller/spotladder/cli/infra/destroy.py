@@ -192,7 +192,7 @@ def _remove_platform(fleet: Fleet, cluster: Cluster, state: Path) -> None:
         left = (
             "not everything that a rollout installed is removed"
             if cluster.cloud is Cloud.EXISTING
-            else "its jobs and nodes still exist; if it does not answer, --skip-platform leaves this step out"
+            else "its jobs and nodes still exist; if it does not answer, --skip-platform skips this step"
         )
         raise EnvironmentFailure(f"{failure_of(cluster.name, str(error))}\ncluster {cluster.name}: {left}") from None
 

@@ -176,7 +176,7 @@ class Executor:
             return ConditionUpdate("False", conditions.END_REFUSED, str(error))
         except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
             return ConditionUpdate(
-                "Unknown", ConditionReason.CHECKPOINTS_UNREADABLE, f"the end is not complete in the log yet: {error}"
+                "Unknown", ConditionReason.CHECKPOINTS_UNREADABLE, f"the outcome is not in the commit log yet: {error}"
             )
         except SpotladderError as error:
             return ConditionUpdate("False", conditions.END_REFUSED, str(error))

@@ -24,7 +24,7 @@ def ray_version(rendered: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def given_version(cluster: Mapping[str, Any]) -> str | None:
-    """The version in `rayVersion` of a `rayClusterSpec`; None without one, or if it is no number."""
+    """The version in `rayVersion` of a `rayClusterSpec`; None without one, or if it is not a number."""
     found = _NUMBERS.match(str(cluster.get("rayVersion") or ""))
     return found[0] if found else None
 
