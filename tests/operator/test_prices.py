@@ -200,11 +200,11 @@ def test_prices_are_read_from_a_table(tmp_path: Path) -> None:
     assert price(capacityType="on-demand", instanceTypes=["g2-standard-4"]) == Price(0.7, 0.7)
     for wrong, said in (
         ({"region": "mars-1"}, "has no 'mars-1'"),
-        ({"instanceTypes": []}, "no table of prices"),
+        ({"instanceTypes": []}, "not a table of prices"),
         ({"price": {"source": "gcp", "table": str(tmp_path / "none.json")}}, "does not exist"),
     ):
         with pytest.raises(PriceUnknown, match=said):
             price(**wrong)
     file.write_text("[")
-    with pytest.raises(PriceUnknown, match="no table of prices"):
+    with pytest.raises(PriceUnknown, match="not a table of prices"):
         price()
