@@ -82,7 +82,6 @@ def of_decision(
 ) -> ConditionUpdates:
     """The updates that follow from the stage of the job. Conditions without an update stay unchanged."""
     state = decision.state
-    running = state.stage in (Stage.RUNNING, Stage.REPLACING, Stage.DRAINING)
     here = Situation(spec, state, seen, state.clock)
     # Not the decision's reason: it changes with the next decision, and a write only for that is not worthwhile.
     waits_for = steady_reason(here)
@@ -117,7 +116,7 @@ def of_decision(
             "True" if away else "False", exhausted_by or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
         )
     if state.attempt is not None:
-        updates[ConditionType.UPDATED] = _updated(Situation(spec, state, seen, state.clock))
+        updates[ConditionType.UPDATED] = _updated(here)
     if state.stage not in TERMINAL:
         updates[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
     return updates

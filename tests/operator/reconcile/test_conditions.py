@@ -1,0 +1,289 @@
+"""The conditions of a job: what each says at every stage, and why it is degraded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.model import (
+    Attempt,
+    Decision,
+    JobSpec,
+    JobState,
+    Loss,
+    Observation,
+    Progress,
+    Stage,
+    TierRecord,
+    UpdateStrategy,
+)
+from spotladder.core.reasons import Cause, Reason
+from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdate, Diagnosis, merged
+from spotladder.operator.reading import Reading
+from spotladder.operator.reconcile import conditions
+from spotladder.operator.reconcile.preflight import Ahead
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, pending, spec, tier
+
+LIVE = Attempt(1, "spot-a", START, seen=True, known_pods=("w1-0", "w1-1"), workers=2)
+READ = Reading(True)
+
+
+def updates(
+    state: JobState, seen: Observation | None = None, reading: Reading = READ, job: JobSpec | None = None
+) -> dict[ConditionType, ConditionUpdate]:
+    observation = seen or Observation(1, progress=state.progress)
+    return dict(conditions.of_decision(job or spec(), Decision(state), observation, reading))
+
+
+@pytest.mark.parametrize(
+    ("stage", "provisioned"),
+    [
+        (Stage.STARTING, "False"),
+        (Stage.RUNNING, "True"),
+        (Stage.REPLACING, "True"),
+        (Stage.RECOVERING, "True"),
+        (Stage.DRAINING, "False"),
+        (Stage.ENDING, "False"),
+    ],
+)
+def test_a_job_is_provisioned_and_runs_from_its_first_full_gang_until_it_is_drained(
+    stage: Stage, provisioned: str
+) -> None:
+    state = JobState(stage=stage, attempt=LIVE, tier="spot-a", clock=START, reason=Reason.ALL_READY, message="why")
+    found = updates(state, Observation(1, (all_ready(1),)))
+    assert (found[ConditionType.PROVISIONED].status, found[ConditionType.RUNNING].status) == (provisioned, provisioned)
+    assert found[ConditionType.RUNNING] == ConditionUpdate(found[ConditionType.RUNNING].status, "Whole", "why")
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        pytest.param(
+            JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, message="done", progress=Progress(5, 5, START)),
+            ConditionUpdate("True", "Completed", "done"),
+            id="with a commit",
+        ),
+        pytest.param(
+            JobState(stage=Stage.FAILED, reason=Reason.APPLICATION_FAILED, message="exit code 1"),
+            ConditionUpdate("True", "ApplicationFailed", "exit code 1; nothing was committed"),
+            id="without a commit",
+        ),
+        pytest.param(
+            JobState(stage=Stage.FAILED, reason=Reason.APPLICATION_FAILED),
+            ConditionUpdate("True", "ApplicationFailed", "nothing was committed"),
+            id="without a message",
+        ),
+        pytest.param(JobState(stage=Stage.SUSPENDED), None, id="suspended"),
+        pytest.param(JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"), None, id="running"),
+    ],
+)
+def test_only_an_ended_job_is_completed(state: JobState, expected: ConditionUpdate | None) -> None:
+    found = updates(state)
+    assert found.get(ConditionType.COMPLETED) == expected
+    assert (ConditionType.CHECKPOINTING in found) == (expected is None), "the end of the log sets it"
+
+
+def test_the_evicted_condition_names_the_lost_pods_until_the_gang_is_ready_without_a_counted_loss() -> None:
+    state = JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a", clock=START)
+    losses = (Loss("w-0", Cause.NODE_LOST, 1, "spot-a"), Loss("w-1", Cause.INTERRUPTION, 1, "spot-a"))
+    found = conditions.of_decision(spec(), Decision(state, losses=losses), Observation(1), READ)
+    assert found[ConditionType.EVICTED] == ConditionUpdate("True", Cause.INTERRUPTION, "w-0, w-1")
+    assert updates(state)[ConditionType.EVICTED] == ConditionUpdate("False", "Whole")
+    assert ConditionType.EVICTED not in updates(replace(state, loss_counted=True))
+    assert ConditionType.EVICTED not in updates(replace(state, stage=Stage.STARTING))
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (JobState(tier="spot-a"), ConditionUpdate("False", "OnFirstTier", "spot-a")),
+        (JobState(tier="on-demand"), ConditionUpdate("True", "AfterFirstTier", "on-demand")),
+        (
+            JobState(tier="on-demand", tiers=(TierRecord("spot-a", exhausted_by=Reason.MAX_FAILURES_EXCEEDED),)),
+            ConditionUpdate("True", "MaxFailuresExceeded", "on-demand"),
+        ),
+        (JobState(), None),
+    ],
+    ids=["on the first tier", "on another", "the first is exhausted", "no attempt yet"],
+)
+def test_the_fell_back_condition_compares_the_tier_with_the_first_one(
+    state: JobState, expected: ConditionUpdate | None
+) -> None:
+    assert updates(state).get(ConditionType.FELL_BACK) == expected
+
+
+def test_a_job_without_tiers_in_its_spec_has_no_fell_back_condition() -> None:
+    assert ConditionType.FELL_BACK not in updates(JobState(tier="spot-a"), job=JobSpec(tiers=()))
+
+
+@pytest.mark.parametrize(
+    ("progress", "reading", "expected"),
+    [
+        (Progress(), READ, ConditionUpdate("False", "NothingCommitted")),
+        (Progress(40, 100, START), READ, ConditionUpdate("True", "Committed", "step 40")),
+        (
+            Progress(40, 100, START, skipped="step 60 was not resumed from: torn"),
+            READ,
+            ConditionUpdate("True", "Committed", "step 40; step 60 was not resumed from: torn"),
+        ),
+        (
+            Progress(40, 100, START),
+            Reading(True, unreadable="no route"),
+            ConditionUpdate("Unknown", "CheckpointsUnreadable", "no route"),
+        ),
+    ],
+    ids=["nothing", "a commit", "a skipped commit", "unreadable"],
+)
+def test_the_checkpointing_condition_has_the_newest_commit(
+    progress: Progress, reading: Reading, expected: ConditionUpdate
+) -> None:
+    assert updates(JobState(progress=progress), reading=reading)[ConditionType.CHECKPOINTING] == expected
+
+
+CHANGED = "the spec's pods changed"
+
+
+def changed(strategy: UpdateStrategy = UpdateStrategy.AT_NEXT_ATTEMPT) -> JobSpec:
+    tiers = (tier("spot-a", 1, template="new"), tier("on-demand", -1, template="new"))
+    return spec(*tiers, update_strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        pytest.param(
+            JobState(stage=Stage.RUNNING, attempt=replace(LIVE, template="new"), tier="spot-a"),
+            ConditionUpdate("True", "UpToDate"),
+            id="unchanged",
+        ),
+        pytest.param(
+            JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"),
+            ConditionUpdate(
+                "False",
+                "PendingNextAttempt",
+                f"{CHANGED}: the next attempt starts with the new pods (updateStrategy AtNextAttempt)",
+            ),
+            id="waits for the next attempt",
+        ),
+        pytest.param(
+            JobState(stage=Stage.DRAINING, attempt=replace(LIVE, end_reason=Reason.SPEC_UPDATED), tier="spot-a"),
+            ConditionUpdate("False", "Replacing", f"{CHANGED}: the next attempt starts with the new pods"),
+            id="the attempt ends",
+        ),
+        pytest.param(
+            JobState(
+                stage=Stage.RUNNING,
+                attempt=LIVE,
+                tier="spot-a",
+                standby=Attempt(2, "spot-a", START),
+                standby_reason=Reason.SPEC_UPDATED,
+            ),
+            ConditionUpdate("False", "Replacing", f"{CHANGED}: attempt 2 with the new pods starts beside attempt 1"),
+            id="a standby attempt starts",
+        ),
+        pytest.param(
+            JobState(
+                stage=Stage.RUNNING,
+                attempt=LIVE,
+                tier="spot-a",
+                standby=Attempt(2, "spot-a", START),
+                standby_reason=Reason.POLICY,
+            ),
+            ConditionUpdate(
+                "False",
+                "PendingNextAttempt",
+                f"{CHANGED}: the next attempt starts with the new pods (updateStrategy AtNextAttempt)",
+            ),
+            id="a standby attempt for another reason",
+        ),
+    ],
+)
+def test_the_updated_condition_says_when_a_changed_spec_applies(state: JobState, expected: ConditionUpdate) -> None:
+    assert updates(state, job=changed())[ConditionType.UPDATED] == expected
+
+
+def test_a_job_without_an_attempt_has_no_updated_condition() -> None:
+    assert ConditionType.UPDATED not in updates(JobState(), job=changed())
+
+
+@pytest.mark.parametrize(
+    ("ahead", "expected"),
+    [
+        (Ahead(), ConditionUpdate("True", "AllFound")),
+        (Ahead(missing="no Secret"), ConditionUpdate("False", "ReferencesMissing", "no Secret")),
+        (Ahead(conflicts="Ray 2.40"), ConditionUpdate("False", "VersionConflict", "Ray 2.40")),
+        (Ahead("no Secret", "Ray 2.40"), ConditionUpdate("False", "ReferencesMissing", "no Secret; Ray 2.40")),
+    ],
+)
+def test_the_preflight_condition_lists_missing_objects_before_version_conflicts(
+    ahead: Ahead, expected: ConditionUpdate
+) -> None:
+    assert conditions.of_preflight(ahead) == {ConditionType.PREFLIGHT: expected}
+    assert conditions.of_preflight(None) == {}
+
+
+def test_the_degraded_condition_has_the_first_reason_and_all_messages() -> None:
+    problems = [Diagnosis(ConditionReason.BLOCKED, "a"), Diagnosis(ConditionReason.PRICE_UNKNOWN, "b")]
+    expected = ConditionUpdate("True", "Blocked", "a; b")
+    assert conditions.of_diagnoses(problems) == {ConditionType.DEGRADED: expected}
+    assert conditions.of_diagnoses([]) == {ConditionType.DEGRADED: ConditionUpdate("False", "AsExpected")}
+
+
+def test_an_invalid_spec_has_its_reason_and_message() -> None:
+    problem = Diagnosis(ConditionReason.INVALID_SPEC, "spec.tiers: is empty")
+    expected = ConditionUpdate("False", "InvalidSpec", "spec.tiers: is empty")
+    assert conditions.of_validity(problem) == {ConditionType.VALID: expected}
+    assert conditions.of_validity(None) == {ConditionType.VALID: ConditionUpdate("True", "Valid")}
+
+
+def test_an_impediment_degrades_a_job_once_and_comes_first() -> None:
+    job = SteppedJob()
+    job.see()
+    job.see(attempt(1, blocked="exceeded quota: gpu"), after=5)
+    other = Diagnosis(ConditionReason.PRICE_UNKNOWN, "no price")
+    found = conditions.with_impediment([other], job.spec, job.state, job.last_seen)
+    assert [problem.reason for problem in found] == ["Blocked", "PriceUnknown"]
+    assert "exceeded quota: gpu" in found[0].message
+    again = conditions.with_impediment(found, job.spec, job.state, job.last_seen)
+    assert again == found, "it is among them already"
+
+
+def test_a_lack_of_capacity_does_not_degrade_a_job() -> None:
+    job = SteppedJob()
+    job.see()
+    job.see(attempt(1, head(), pending("w-0"), pending("w-1")), after=5)
+    assert conditions.with_impediment([], job.spec, job.state, job.last_seen) == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "crashes", "shown"),
+    [
+        (Stage.STARTING, 2, True),
+        (Stage.ENDING, 2, True),
+        (Stage.RUNNING, 2, False),
+        (Stage.STARTING, 0, False),
+    ],
+)
+def test_a_crash_loop_degrades_a_job_while_it_starts_again(stage: Stage, crashes: int, shown: bool) -> None:
+    state = JobState(
+        stage=stage,
+        attempt=LIVE,
+        tier="spot-a",
+        clock=START,
+        crashes=crashes,
+        crash="it ended",
+        crash_output="no",
+    )
+    found = conditions.with_impediment([], spec(), state, Observation(1, (all_ready(1),)))
+    message = "it ended before the attempt was ready, 2 times in succession: no"
+    assert (Diagnosis(Reason.CRASH_LOOP, message) in found) == shown
+
+
+@pytest.mark.parametrize(("reason", "ended"), [("Ended", True), ("EndRefused", True), ("Committed", False)])
+def test_an_end_is_recorded_once(reason: str, ended: bool) -> None:
+    update = {ConditionType.CHECKPOINTING: ConditionUpdate("False", reason)}
+    assert conditions.is_ended(merged([], update, START, 1)) is ended
+    other = {ConditionType.DEGRADED: ConditionUpdate("False", reason)}
+    assert not conditions.is_ended(merged([], other, START, 1))
+    assert not conditions.is_ended([])
