@@ -83,6 +83,7 @@ class LeaderRuntime:
         self._metrics = metrics
         self._clock = clock
         self._log = structlog.get_logger("spotladder")
+        self._ends = False
         self.queue: Queue[JobKey] = Queue(clock)
         metrics.watch_queue(lambda: self.queue.depth)
         self.jobs: Scoped[JobRecord] = Scoped(
@@ -176,10 +177,16 @@ class LeaderRuntime:
         """Work until cancelled. Raises NotLeading if a write found that the lease is lost."""
         async with self.ready(), asyncio.TaskGroup() as tasks:
             self._enqueue_all()
-            tasks.create_task(self.queue.run())
-            tasks.create_task(self._resync())
-            for _ in range(self._settings.workers):
-                tasks.create_task(self._work())
+            for work in (self.queue.run(), self._resync(), *(self._work() for _ in range(self._settings.workers))):
+                tasks.create_task(self._ending(work))
+            await self._ending(asyncio.get_running_loop().create_future())  # until cancelled, or until a task fails
+
+    async def _ending(self, work: Awaitable[None]) -> None:
+        """The end of any of these works ends the term."""
+        try:
+            await work
+        finally:
+            self._ends = True
 
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
@@ -237,7 +244,10 @@ class LeaderRuntime:
         return len(keys)
 
     async def _work(self) -> None:
-        while True:
+        """Reconcile jobs until the term ends. A call that fails at the moment in which it is cancelled may hide the
+        cancellation: without `_ends` the worker would then wait for a job, and the term with its lease would never
+        end."""
+        while not self._ends:
             key = await self.queue.get()
             failed = True
             after = None
