@@ -12,7 +12,14 @@ import pytest
 from spotladder.clusters.client import Page
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ClusterUnreachable, Forbidden, NotFound
-from spotladder.operator.inventory.silence import ANSWER_TIMEOUT, LEAST_LATENESS, POLL_INTERVAL, SilenceWatch
+from spotladder.operator.inventory import silence
+from spotladder.operator.inventory.silence import (
+    ANSWER_TIMEOUT,
+    LEAST_LATENESS,
+    POLL_INTERVAL,
+    REFUSED_RETRY_INTERVAL,
+    SilenceWatch,
+)
 from tests.workloads.builders import pod
 
 RENEWAL = 10.0
@@ -219,6 +226,31 @@ async def test_leases_are_listed_only_while_attempts_have_nodes_and_seldom_when_
     async with SilentNodesRig("c", refuses=True) as world:
         await world.clock.advance(60)
         assert world.client.lists == 1
+
+
+async def test_the_suspicion_ends_when_leases_may_no_longer_be_listed() -> None:
+    async with SilentNodesRig() as world:
+        world.client.dead = {"c"}
+        await world.seconds_until_suspected("c")
+        world.client.refuses = True
+        await world.clock.advance(POLL_INTERVAL)
+        assert world.inventory.suspected == frozenset()
+
+
+async def test_leases_of_too_many_nodes_are_listed_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "MOST_PAGES", 0)
+    async with SilentNodesRig("c") as world:
+        await world.clock.advance(REFUSED_RETRY_INTERVAL - 3 * RENEWAL)
+        assert world.client.lists == 1
+        await world.clock.advance(2 * POLL_INTERVAL)
+        assert world.client.lists == 2
+
+
+async def test_leases_on_the_last_allowed_page_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "MOST_PAGES", 1)
+    async with SilentNodesRig() as world:
+        world.client.dead = {"c"}
+        assert await world.seconds_until_suspected("c") is not None
 
 
 async def test_a_pod_that_is_gone_proves_nothing() -> None:

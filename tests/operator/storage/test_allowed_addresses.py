@@ -108,7 +108,8 @@ def test_access_is_denied_with_the_cause_and_without_secrets(
     with pytest.raises(AccessDenied) as denied:
         grant(rules, namespace, uri, secret, "bucket" if secret is not None else "")
     assert said in str(denied.value)
-    assert str(denied.value).startswith("spec.checkpoints.")
+    places = ("spec.checkpoints.uri: ", f"spec.checkpoints.credentials: Secret {namespace}/bucket")
+    assert str(denied.value).startswith(places)
     assert "hidden" not in str(denied.value)
 
 
