@@ -263,9 +263,11 @@ def test_a_duration_without_unit_is_refused_without_simulated_runs_too(capsys: C
 )
 def test_a_deadline_that_cannot_be_met(limit: str, said: str, capsys: Capture, tmp_path: Path) -> None:
     job = changed(JOB, ("spec:\n  tiers:\n", f"spec:\n  {limit}\n  tiers:\n"))
-    answer = planned(capsys, tmp_path, *RATE, job=job)
-    assert (answer.code, answer.out) == (2, "")
-    assert said in answer.err
+    unknown_rate = changed(WORLD, ("interruptions: {at: [20s, 45s]}", "interruptions: {at: [20s]}"))
+    for options, world in ((RATE, WORLD), (("--runs", "0"), WORLD), ((), unknown_rate)):
+        answer = planned(capsys, tmp_path, *options, job=job, world=world)
+        assert (answer.code, answer.out) == (2, "")
+        assert said in answer.err
 
 
 def test_a_budget_below_the_work_at_the_lowest_price(capsys: Capture, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def plan(
     """
     from spotladder.api.read import read_job
     from spotladder.api.resolve import sizes
-    from spotladder.planner.plan import Question
+    from spotladder.planner.plan import Question, time_limit
 
     source = _only_file(file, filename)
     if write is not None and (write.exists() or str(source) == "-"):
@@ -90,6 +90,7 @@ def plan(
     first_step_after = seconds("--restart", restart)
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
+    time_limit(known.spec, hours)
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR

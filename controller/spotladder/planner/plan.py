@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, CostScenario, Estimate, estimate
 from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Seconds, Tier
 from spotladder.errors import InvalidSpec
@@ -170,3 +171,20 @@ def between_failures(question: Question) -> float:
     """Hours between two failures on the first spot tier with a known rate; infinite if the job has none."""
     rates = [facts.evictions * question.spec.workers for facts in question.tiers if facts.spot and facts.evictions]
     return 1 / rates[0] if rates else math.inf
+
+
+def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
+    """How long the job may take, from its submission; None: without limit. Raises InvalidSpec for less than the work,
+    of this number of hours."""
+    limits = {}
+    if spec.max_duration is not None:
+        limits["spec.maxDuration"] = spec.max_duration
+    if spec.deadline is not None:
+        limits["spec.deadline"] = spec.deadline - spec.submitted_at
+    for path, limit in limits.items():
+        if limit < hours * HOUR:
+            problem = "is in the past" if limit <= 0 else f"leaves {limit / HOUR:.4g} h"
+            more = "later" if path == "spec.deadline" else "longer"
+            remedy = f"set a {more} one, or give fewer --hours"
+            raise InvalidSpec(f"{problem} (expected at least the work, {hours:g} h): {remedy}", path=path)
+    return min(limits.values(), default=None)

@@ -23,7 +23,7 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import JobSpec, Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.planner.plan import Question, TierFacts
+from spotladder.planner.plan import Question, TierFacts, time_limit
 from spotladder.sim.compare import Scenario, ZoneSource, check_budget, simulate
 from spotladder.sim.synthetic import AGES, SyntheticMarket
 from spotladder.sim.trace import Floats, Trace
@@ -175,22 +175,7 @@ def with_tiers(question: Question, tiers: Sequence[TierFacts]) -> Question:
 
 def _relative(question: Question) -> tuple[JobSpec, Seconds]:
     """The spec with its deadline as a duration, and how long a run may take. Raises InvalidSpec."""
-    spec = question.spec
-    limits = {}
-    if spec.max_duration is not None:
-        limits["spec.maxDuration"] = spec.max_duration
-    if spec.deadline is not None:
-        limits["spec.deadline"] = spec.deadline - spec.submitted_at
-    for path, limit in limits.items():
-        if limit < question.hours * HOUR:
-            problem = "is in the past" if limit <= 0 else f"leaves {limit / HOUR:.4g} h"
-            more = "later" if path == "spec.deadline" else "longer"
-            raise InvalidSpec(
-                f"{problem} (expected at least the work, {question.hours:g} h): set a {more} one, or give fewer "
-                "--hours",
-                path=path,
-            )
-    shortest = min(limits.values(), default=None)
+    spec, shortest = question.spec, time_limit(question.spec, question.hours)
     horizon = 10.0 * question.hours * HOUR if shortest is None else shortest
     tiers = tuple(facts.tier for facts in question.tiers)
     # The stall timer reads commits, which do not wake the controller here.
