@@ -338,7 +338,7 @@ def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:
     ],
     ids=["a limit", "an unreachable cluster"],
 )
-def test_a_timer_that_expired_without_effect_is_looked_at_seldom(more: dict[str, Any]) -> None:
+def test_a_timer_that_expired_without_effect_is_checked_rarely(more: dict[str, Any]) -> None:
     """Ten thousand jobs may wait for the limit of their only tier."""
     job = SteppedJob(spec(tier("spot-a", 0, 60))).planned()
     job.see(after=60, **more)

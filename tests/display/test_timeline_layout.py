@@ -1,4 +1,4 @@
-"""What the timeline shows, which every drawing of it takes from one layout."""
+"""The layout of the timeline, which all of its drawings share."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def mark() -> Iterator[str]:
 
 @pytest.fixture
 def bystander() -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the same user that does not belong to the run; its argument has the variable of the mark."""
+    """A process of the same user that does not belong to the run, although the run's mark is in its arguments."""
     with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()", f"{MARK}=x"]) as process:
         yield process
         assert process.poll() is None, "the process does not belong to the run"

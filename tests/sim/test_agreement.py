@@ -1,4 +1,4 @@
-"""The simulator takes the same path as a job on the in-memory backend that is decided every second.
+"""The simulator takes the same path as a job on the in-memory backend with a decision every second.
 
 Both have the same capacity and the same program. The simulator jumps from event to event and calls `decide` only at
 `wake_at`; here `decide` runs every second, on a backend that the conformance suite compares with the real ones. So

@@ -1,4 +1,4 @@
-"""A job that is decided more often takes the same path: a policy announces every change of its choice over time."""
+"""A job with more frequent decisions takes the same path: a policy announces every change of its choice over time."""
 
 from __future__ import annotations
 

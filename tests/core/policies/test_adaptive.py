@@ -298,7 +298,7 @@ def test_the_adaptive_policy_returns_to_spot_while_there_is_slack() -> None:
 
 
 def test_constant_hazard_rates_explain_spells_by_their_number_and_length() -> None:
-    """Two spells with capacity ended after 8 ticks together, one without after 3; the newest has lasted for 4."""
+    """Two spells with capacity ended after 8 ticks in total, one without after 3; the newest has lasted for 4."""
     closed = _Closed((0.0,), (0,), (1, 2), (3, 8))
     up, down = (2 + 0.5) / (8 + 4 + 1.0), (1 + 0.5) / (3 + 1.0)
     expected = 2 * math.log(up) + 10 * math.log(1 - up) + math.log(down) + 2 * math.log(1 - down)
