@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
+from structlog.testing import capture_logs
 
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.election import NotLeading
+from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.operator.inventory.clusters import Busy
 from spotladder.operator.leader import CALL, RESTART_INTERVAL, LeaderRuntime
+from spotladder.operator.reconcile.reconciler import Reconciler
 from spotladder.operator.reporting.health import Health
 from spotladder.resources import CAPACITYTIERS, PODS, TIEREDJOBS
 from tests.kube.test_clusters import up
@@ -167,3 +170,45 @@ async def test_a_cluster_that_is_up_again_requeues_all_jobs_and_those_whose_obje
         added = await queued(kube, monkeypatch)
         kube.runtime._cluster_changed("home")
         assert added == [(NAMESPACE, "deleted"), (NAMESPACE, "digits")]
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "event", "cause"),
+    [
+        (ClusterUnreachable("no answer"), "warning", "a pass failed", "no answer"),
+        (RuntimeError("a defect"), "error", "a reconcile failed with an unexpected error", None),
+    ],
+)
+async def test_a_failed_reconcile_is_counted_logged_and_retried(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, level: str, event: str, cause: str | None
+) -> None:
+    async with memory() as kube:
+        await kube.submit()
+        await kube.idle()
+        assert kube.runtime
+        runtime, calls = kube.runtime, list[Any]()
+
+        async def fails(_reconciler: Reconciler, key: Any) -> None:
+            calls.append(key)
+            if len(calls) < 3:
+                raise error
+
+        monkeypatch.setattr(Reconciler, "__call__", fails)
+        with capture_logs() as logs:
+            runtime.queue.add((NAMESPACE, "digits"))
+            for _ in range(200):
+                await kube.clock.advance(1.0)
+                await asyncio.sleep(0)
+        assert calls[:3] == [(NAMESPACE, "digits")] * 3
+        entries = [entry for entry in logs if entry["event"] == event]
+        assert [(entry["namespace"], entry["job"], entry["failures"]) for entry in entries] == [
+            (NAMESPACE, "digits", 1),
+            (NAMESPACE, "digits", 2),
+        ]
+        assert {entry["log_level"] for entry in entries} == {level}
+        assert all(entry.get("error") == cause for entry in entries)
+        assert all((entry.get("exc_info") is error) == (cause is None) for entry in entries)
+        value = kube.metrics.registry.get_sample_value(
+            "spotladder_reconcile_errors_total", {"error": type(error).__name__}
+        )
+        assert value == 2.0

@@ -144,3 +144,31 @@ def test_a_suspicion_requeues_the_jobs_on_the_node_and_shows_in_their_nodes() ->
     world.inventory.suspect(frozenset())
     assert world.heard() == [("team-a", "digits")]
     assert not world.inventory.nodes_of(objects)["node-1"].suspect
+
+
+def test_an_admission_by_kueue_requeues_the_job_of_its_attempt() -> None:
+    world = PodAndJobSet()
+
+    def admission(name: str, kind: str, uid: str) -> dict[str, Any]:
+        owner = {"kind": kind, "name": name, "uid": uid, "controller": True}
+        return {"metadata": {**metadata(f"of-{name}-{uid}-{kind}"), "ownerReferences": [owner]}, "status": {}}
+
+    for owner in (("digits-a001", "JobSet", "another"), ("digits-a001", "RayJob", "uid-digits-a001")):
+        world.inventory._admissions.put(admission(*owner))
+        assert world.heard() == [], owner
+    world.inventory._admissions.put(admission("digits-a001", "JobSet", "uid-digits-a001"))
+    assert world.heard() == [("team-a", "digits")]
+    (held,) = world.inventory.attempts(("team-a", "digits")).values()
+    assert held.admission is not None
+    assert held.admission.owner_uid == "uid-digits-a001"
+
+
+def test_a_change_of_a_node_requeues_the_jobs_on_it_also_when_it_is_deleted() -> None:
+    world = PodAndJobSet()
+    for name, jobs in (("node-1", [("team-a", "digits")]), ("node-2", [])):
+        thing = {"metadata": {**metadata(name), "namespace": ""}}
+        world.inventory._nodes.put(thing)
+        assert world.heard() == jobs
+        (cache,) = world.inventory._nodes.caches
+        cache._remove(thing)
+        assert world.heard() == jobs

@@ -241,3 +241,34 @@ async def test_pods_on_silent_nodes_are_kept_if_the_next_attempt_waits_until_the
     home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
     await AttemptRemover(clusters).remove_silent_pods(loaded, JobState())
     assert client.removed == []
+
+
+@pytest.mark.parametrize(
+    ("slot", "phase", "failed"),
+    [("workers-0-1", "Running", True), ("workers-0-1", "Failed", False), ("", "Running", False)],
+    ids=["of a Job", "of a Job, ended", "of a RayCluster"],
+)
+@pytest.mark.parametrize("gone", [False, True])
+async def test_a_lost_pod_of_a_job_is_marked_failed_before_it_is_deleted(
+    slot: str, phase: str, failed: bool, gone: bool
+) -> None:
+    """The Job keeps the pod with a finalizer until its phase is final."""
+    writes: list[Any] = []
+
+    class WritingClient(AcceptingClient):
+        async def merge(self, kind: APIResource, name: str, namespace: str, *, body: Any, subresource: str) -> Any:
+            writes.append((kind, name, namespace, body, subresource))
+            if gone:
+                raise NotFound(404, "NotFound", "no such pod")
+
+    client = WritingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    pods = (PodRecord(name="w-1", namespace="team-a", uid="p1", node="node-1", phase=phase, slot=slot),)
+    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
+    loaded.spec = JobSpec((Tier("spot-a"),))
+    home.inventory = cast("Any", SimpleNamespace(nodes_of=lambda _: {"node-1": node(ready="Unknown")}))
+    await AttemptRemover(clusters).remove_silent_pods(loaded, JobState())
+    status = {"phase": "Failed", "reason": "NodeLost", "message": "node node-1 no longer reports"}
+    body = {"metadata": {"uid": "p1"}, "status": status}
+    assert writes == ([(PODS, "w-1", "team-a", body, "status")] if failed else [])
+    assert client.removed == [(PODS, "w-1", "p1", 0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -92,8 +93,9 @@ class TierStatusScene:
         return await self.stored(name)
 
     async def stored(self, name: str = "pool") -> CapacityTierStatus:
-        record = CapacityRecord.of(await self.client.get(CAPACITYTIERS, name))
-        return read_status(record.status)
+        found = await self.client.get(CAPACITYTIERS, name)
+        json.dumps(found)  # It has only values that an API server accepts.
+        return read_status(CapacityRecord.of(found).status)
 
 
 async def scene(**spec: Any) -> TierStatusScene:
