@@ -101,7 +101,7 @@ def kept_report() -> str:
 
 
 def report_picture(facts: Facts) -> str:
-    """The upper part of the report as SVG that loads nothing: what it came to, the timeline, the cost."""
+    """The upper part of the report as SVG that loads nothing: the totals, the timeline, the cost."""
     money = dict(sentences(facts))
     lines = [
         element("text", f"{facts.namespace}/{facts.job}", y=30, font_size="22", font_weight="650"),
@@ -168,7 +168,7 @@ def live_view(records: tuple[Record, ...], at: Instant) -> str:
 
 
 def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
-    """The state and the nodes of that moment, as far as the timeline tells them."""
+    """The state and the nodes of that moment, as far as the timeline records them."""
     state, progress, pods = JobState(), Progress(), dict[str, PodSeen]()
     spec = next(record.spec for record in past if isinstance(record, Began))
     spent, on_demand, payer = 0.0, 0.0, ""
@@ -193,7 +193,7 @@ def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
                 hit = replace(state.record(loss.tier), failures=record.failures)
                 tier = spec.tier(loss.tier)
                 if tier is not None and exceeded(hit, tier.max_failures):
-                    hit = replace(hit, exhausted_by=Reason.MAX_FAILURES_EXCEEDED)  # also where the attempt drains first
+                    hit = replace(hit, exhausted_by=Reason.MAX_FAILURES_EXCEEDED)  # even if the attempt drains first
                 state = with_tier(state, hit)
             case Billed():
                 bill = state.record(payer)

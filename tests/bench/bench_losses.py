@@ -56,7 +56,7 @@ def lost(here: E2eCluster, loss: MachineLoss, *, nodes: int, trains_for: float =
 
 
 def pause(seen: Seen) -> Row:
-    """The time without a new step. A job continues after a notice, and for a while after it is cut off."""
+    """The time without a new step. A job makes steps after a notice, and for a while after its nodes are cut off."""
     what = f"{seen.name}: last step → first new step ({seen.again} steps repeated)"
     return Row(what, seen.pause, "s", "-")
 

@@ -65,8 +65,8 @@ def test_a_higher_max_failures_keeps_the_job_on_spot_for_longer() -> None:
 
 
 def test_the_runs_use_the_policy_of_the_job() -> None:
-    """Spot capacity is often away: `ordered` stays on demand after provisionTimeout, `greedy` returns to spot while the
-    deadline allows it, and `on-demand` never uses spot."""
+    """Spot capacity is often missing: `ordered` stays on demand after provisionTimeout, `greedy` returns to spot while
+    the deadline allows it, and `on-demand` never uses spot."""
     tier = Tier("spot", -1, 600.0, CapacityType.SPOT, Price(0.1, 1.0))
     asked = question(TierFacts(tier, "a", evictions=0.3, availability=0.4), BACKUP, max_duration=12 * 3600.0)
     ordered, greedy, dear = (

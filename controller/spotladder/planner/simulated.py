@@ -38,7 +38,7 @@ REPLACED: Seconds = 1.0
 """How long a lost node is missing if the request for another one is met at once."""
 
 MOST_LOSSES = 500
-"""Expected losses in the longest run above which a job is not simulated."""
+"""A job with more expected losses than this in its longest run is not simulated."""
 
 PERCENTS = (50, 90, 99)
 

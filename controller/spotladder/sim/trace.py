@@ -25,7 +25,7 @@ class Trace:
     `times` has shape (n,): seconds since the start of the trace, 0 first, strictly ascending. From `times[i]` on,
     until `times[i + 1]` or `end`, the zone has `nodes[i]` nodes at `prices[i]` USD per node-hour. `prices` is None when
     the trace has no prices. `gap` is the length of a tick in seconds, None for a trace of events.
-    `on_demand_price` is in USD per node-hour. `origin` is the epoch second of `times[0]`, where the file says so.
+    `on_demand_price` is in USD per node-hour. `origin` is the epoch second of `times[0]`, if the file contains it.
     `source` is the file that the trace was read from.
     """
 
