@@ -345,3 +345,14 @@ def test_both_take_the_same_path_with_an_elastic_job(policy: str, seed: int) -> 
     job = job_of(policy, seed, [0.0], {"min_workers": 1}, **ELASTIC)
     expected = compare(policy, job)
     assert expected.began_smaller, "the program never trained with fewer workers"
+
+
+@pytest.mark.parametrize("policy", ["ordered", "uniform-progress"])
+@pytest.mark.parametrize("elastic", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_both_take_the_same_path_with_a_probe(policy: str, elastic: bool, seed: int) -> None:
+    more = {"spec": {"min_workers": 1}, **ELASTIC} if elastic else {"spec": {}}
+    job = job_of(policy, seed, [0.0], **more)
+    job.spec = replace(job.spec, tiers=tuple(replace(each, probe=1) for each in job.spec.tiers))
+    expected = compare(policy, job)
+    assert any(isinstance(call, Ungate) for call in expected.backend.calls)
