@@ -232,7 +232,7 @@ NEVER: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("made", "facts"), NEVER.values(), ids=NEVER)
-def test_when_there_is_no_hedge(made: dict[str, Any], facts: dict[str, Any]) -> None:
+def test_conditions_that_prevent_a_hedge(made: dict[str, Any], facts: dict[str, Any]) -> None:
     seen = replace(WITHOUT_NODES, blocked="ImagePullBackOff") if "blocked" in facts else WITHOUT_NODES
     more = {name: value for name, value in facts.items() if name != "blocked"}
     job = waiting(tiers(**made), seen)

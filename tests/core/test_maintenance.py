@@ -219,7 +219,7 @@ def test_the_next_attempt_boots_while_the_program_trains_on_the_drained_node() -
     assert (job.number, job.state.failures, job.state.history[-1].reason) == (2, 0, Reason.MAINTENANCE)
 
 
-def test_an_uncordoned_node_gives_the_standby_attempt_up() -> None:
+def test_an_uncordoned_node_deletes_the_standby_attempt() -> None:
     job, _ = relieved()
     job.see(all_ready(1), all_ready(2, held=False), after=30)
     job.see(all_ready(1), all_ready(2, held=False))

@@ -131,7 +131,7 @@ def test_a_replacement_is_requested_within(pod: PodSeen, within: float) -> None:
     assert seconds_until(made, lambda _: attempt(1, head(), pod, worker("w1-1"), surplus=0), Replace) <= within
 
 
-def test_a_healthy_attempt_is_left_alone() -> None:
+def test_a_healthy_attempt_causes_no_action() -> None:
     made = SteppedJob(job_spec()).running()
     with pytest.raises(AssertionError, match="nothing happens"):
         seconds_until(made, lambda _: all_ready(1), Launch)

@@ -328,7 +328,7 @@ def test_a_gated_worker_asks_for_no_node_until_it_is_ungated() -> None:
     assert rig.fleet.can_start(None)
 
 
-def test_a_gated_worker_that_is_removed_gives_no_node_back() -> None:
+def test_a_gated_worker_that_is_removed_returns_no_node() -> None:
     pool = PoolClock(PoolPlan("a", nodes=2), BEGAN, BEGAN)
     rig = Bench(pool, gated=True)
     rig.fleet.ungate([rig.at(1)[0].uid])

@@ -194,7 +194,7 @@ def test_losses_that_are_not_the_tiers_leave_its_capacity() -> None:
     assert capacity(START_IT, READY, lost(1000, Cause.OOM_KILLED), lost(1100, Cause.MAINTENANCE)).changes == ((0, 4),)
 
 
-def test_the_end_of_an_attempt_tells_of_a_loss_without_a_record_of_it() -> None:
+def test_a_loss_without_a_record_follows_from_the_end_of_its_attempt() -> None:
     found = capacity(START_IT, READY, moved(1000, Stage.IDLE, Reason.EVICTION_NOTICE))
     assert found.changes == ((0, 4), (1000, 3), (1001, None))
     assert found.notice == 30.0
@@ -205,7 +205,7 @@ def test_the_notice_is_that_of_the_losses(noticed: bool, notice: float) -> None:
     assert capacity(START_IT, READY, lost(1000, noticed=noticed)).notice == notice
 
 
-def test_pools_and_spells_tell_of_times_without_an_attempt() -> None:
+def test_pools_and_spells_record_the_capacity_at_times_without_an_attempt() -> None:
     assert capacity(PoolChanged(0, "spot", available=False), PoolChanged(50, "spot", available=True)).changes == (
         (0, 0),
         (50, 4),
@@ -228,12 +228,12 @@ def test_on_demand_has_capacity_unless_an_attempt_waited_for_it() -> None:
         ((Began(0, "digits", "default", SPEC),), "has not reported how many steps it has: give --hours"),
     ],
 )
-def test_records_that_do_not_tell_enough(records: tuple[Record, ...], said: str) -> None:
+def test_incomplete_records_are_rejected(records: tuple[Record, ...], said: str) -> None:
     with pytest.raises(InvalidSpec, match=said):
         history(records, JobState())
 
 
-def test_the_work_can_be_given() -> None:
+def test_the_work_can_be_set_in_hours() -> None:
     found = history((Began(0, "digits", "default", SPEC), START_IT, READY), JobState(), hours=2.0)
     assert found.low.program.work == 2 * HOUR
     assert simulate(found.low, "ordered", 0).succeeded

@@ -149,7 +149,7 @@ def test_policies_meet_the_deadline_when_all_spot_capacity_is_lost(name: str, pr
     assert (found.node_hours["spot"] > 3 * 59 / 60 - 0.1) == (name != "on-demand")
 
 
-def test_adaptive_returns_to_spot_capacity_that_it_cannot_see() -> None:
+def test_adaptive_returns_to_spot_capacity_that_is_unknown() -> None:
     """Spot capacity exists after 6 h, and no probe reports it. The job waits, moves to on-demand once, and tries spot
     again at most every half hour. A policy that needs known capacity stays on on-demand."""
 

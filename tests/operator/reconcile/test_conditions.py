@@ -199,7 +199,7 @@ def changed(strategy: UpdateStrategy = UpdateStrategy.AT_NEXT_ATTEMPT) -> JobSpe
         ),
     ],
 )
-def test_the_updated_condition_says_when_a_changed_spec_applies(state: JobState, expected: ConditionUpdate) -> None:
+def test_the_updated_condition_states_when_a_changed_spec_applies(state: JobState, expected: ConditionUpdate) -> None:
     assert updates(state, job=changed())[ConditionType.UPDATED] == expected
 
 

@@ -96,7 +96,7 @@ def test_the_status_is_read(status: Object, expected: Outcomes) -> None:
     assert outcomes_in(json.dumps(status).encode()) == expected
 
 
-def test_what_is_written_is_read() -> None:
+def test_written_outcomes_are_read_back() -> None:
     counts = AgeCounts((1, 0, 2, 0, 0, 0, 0, 9), (0, 0, 1, 0, 0, 0, 0, 4))
     entries = [entry.model_dump(mode="json", by_alias=True) for entry in entries_of(counts)]
     assert [entry["age"] for entry in entries] == ["10m", "30m", "12h10m"]

@@ -144,7 +144,7 @@ async def test_an_unknown_on_demand_price_is_empty(monkeypatch: pytest.MonkeyPat
     assert (status.price, status.on_demand_price) == ("0.5000", "")
 
 
-async def test_an_invalid_tier_has_only_the_condition_that_says_so() -> None:
+async def test_an_invalid_tier_has_only_the_condition_valid() -> None:
     status = await (await scene(capacityType="cheap")).status()
     (only,) = status.conditions
     assert (only.type, only.status, only.reason) == ("Valid", "False", "InvalidSpec")
@@ -206,7 +206,7 @@ async def test_failures_and_node_hours_since_the_previous_state_add_up_to_a_rate
     assert (status.evictions, status.observed_hours, status.evictions_per_node_hour) == (4, "6.0000", "0.6667")
 
 
-async def test_a_job_whose_state_is_reset_takes_nothing_away() -> None:
+async def test_a_reset_of_the_state_of_a_job_subtracts_nothing() -> None:
     here = await scene()
     here.decided(before=TierRecord("spot-a", failures=3, node_seconds=HOUR), after=TierRecord("spot-a"))
     status = await here.status()
