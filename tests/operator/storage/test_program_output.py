@@ -258,3 +258,40 @@ async def test_a_request_for_output_times_out(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(module, "ONE", 0.01)
     assert await read(Hanging(), AttemptObjects(top=rayjob(), pods=(pod(),))) == {}
+
+
+@pytest.mark.parametrize(
+    ("tail", "text"),
+    [
+        ((False, b'{"logs": "step 1\\nstep 2\\n"}'), "step 1\nstep 2\n"),
+        ((False, b'{"logs": null}'), ""),
+        ((False, b"{}"), ""),
+        ((True, b'cut\\u00e9\\nstep 2\\n"quoted\\"'.replace(b'\\n"q', b'\\n\\"q') + b'"}'), f'{CUT}step 2\n"quoted"'),
+        ((True, b'no complete line"}'), CUT),
+    ],
+    ids=["complete", "null", "without logs", "cut", "cut inside its only line"],
+)
+def test_the_end_of_a_json_text_begins_with_a_complete_line(tail: tuple[bool, bytes], text: str) -> None:
+    assert module._end_of_json(tail) == text
+
+
+async def test_a_job_without_a_submitter_pod_has_the_output_of_its_status() -> None:
+    client = FakePodLogs()
+    client.lists = []
+    top = rayjob("K8sJobMode")
+    with capture_logs() as logs:
+        assert await read(client, AttemptObjects(top=top, pods=(pod(),))) == {}
+    assert logs == [], "a missing submitter is no error"
+    assert client.asked[0].startswith("list ")
+    client.lists = [pod_object("old"), pod_object("sub")]
+    client.logs = {("old", "ray-job-submitter"): "first\n", ("sub", "ray-job-submitter"): "second\n"}
+    assert await read(client, AttemptObjects(top=top, pods=(pod(),))) == {DRIVER: "second\n"}, "the newest submitter"
+
+
+async def test_what_cannot_be_read_is_logged_with_its_place_and_cause() -> None:
+    client = FakePodLogs()
+    client.lists, client.logs = [pod_object("sub")], {("sub", "ray-job-submitter"): Forbidden(403, "Forbidden", "no")}
+    with capture_logs() as logs:
+        await read(client, AttemptObjects(top=rayjob("K8sJobMode"), pods=(pod(),)))
+    assert (logs[0]["event"], logs[0]["what"]) == ("output of an attempt cannot be read", "the log of sub")
+    assert "403 Forbidden: no" in logs[0]["error"]

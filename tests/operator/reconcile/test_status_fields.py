@@ -1,0 +1,133 @@
+"""The fields of a job's status: those of a new job, and those of a job with a history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spotladder.core.explanation import Explanation
+from spotladder.core.model import Attempt, AttemptRecord, JobState, Progress, Stage, TierRecord
+from spotladder.core.reasons import Reason
+from spotladder.operator.reconcile import status
+from tests.core.builders import START
+
+FIRST = AttemptRecord(1, "spot-a", START, START + 60.9, START + 3600, Reason.MAX_FAILURES_EXCEEDED, 2, 0, 40)
+LATER = JobState(
+    stage=Stage.RUNNING,
+    attempt=Attempt(2, "on-demand", START + 3700, seen=True),
+    tier="on-demand",
+    last_number=2,
+    failures=2,
+    message="why\nit runs",
+    tiers=(
+        TierRecord(
+            "spot-a",
+            failures=2,
+            attempts=1,
+            node_seconds=7200.04,
+            surge_seconds=12.36,
+            cost=1.23456,
+            on_demand_cost=8.0,
+            last_reason=Reason.MAX_FAILURES_EXCEEDED,
+            exhausted_by=Reason.MAX_FAILURES_EXCEEDED,
+        ),
+        TierRecord("on-demand", attempts=1, cost=0.5, on_demand_cost=0.5),
+    ),
+    history=(FIRST,),
+    progress=Progress(40, 100, START + 3000.7),
+    standby=Attempt(3, "spot-b", START + 3800.2),
+    standby_reason=Reason.POLICY,
+    overlap_usd=0.128,
+    clock=START + 4000,
+)
+CLUSTERS = {"spot-a": "east", "spot-b": "west", "on-demand": "home"}
+
+
+def written(state: JobState, **more: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"generation": 7, "uri": "s3://bucket/digits", "clusters": CLUSTERS, "tiers": CLUSTERS}
+    fields = status.plain(status.of_state(state, [], **{**given, **more}))
+    del fields["state"]
+    return fields
+
+
+def test_the_status_of_a_new_job_is_empty() -> None:
+    fields = written(JobState())
+    assert fields["progress"] == {"step": 0, "total": 0, "uri": "", "text": ""}
+    assert fields["cost"] == {
+        "spent": "0.00", "onDemandEquivalent": "0.00", "savingsPercent": "", "uninterrupted": "", "overlap": "",
+        "unpriced": [],
+    }  # fmt: skip
+    assert (fields["phase"], fields["message"], fields["attempt"], fields["failures"]) == ("Pending", "", 0, 0)
+    assert (fields["tier"], fields["cluster"], fields["observedGeneration"]) == ("", "", 7)
+    assert (fields["tiers"], fields["attempts"]) == ([], [])
+    assert (fields["standby"], fields["waiting"]) == (None, None), "a merge patch removes them"
+
+
+def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:
+    fields = written(LATER)
+    assert (fields["phase"], fields["message"], fields["attempt"]) == ("Running", "why; it runs", 2)
+    assert (fields["tier"], fields["cluster"], fields["failures"]) == ("on-demand", "home", 2)
+    assert fields["tiers"] == [
+        {
+            "name": "spot-a", "failures": 2, "attempts": 1, "nodeSeconds": 7200.0, "surgeSeconds": 12.4,
+            "cost": "1.2346", "lastReason": "MaxFailuresExceeded", "spent": "MaxFailuresExceeded", "removed": False,
+        },
+        {
+            "name": "on-demand", "failures": 0, "attempts": 1, "nodeSeconds": 0.0, "surgeSeconds": 0.0,
+            "cost": "0.5000", "lastReason": "", "spent": "", "removed": False,
+        },
+    ]  # fmt: skip
+    assert fields["attempts"] == [
+        {
+            "number": 1, "tier": "spot-a", "cluster": "east", "startedAt": "2027-01-15T08:00:00Z",
+            "runningAt": "2027-01-15T08:01:00Z", "endedAt": "2027-01-15T09:00:00Z", "reason": "MaxFailuresExceeded",
+            "failures": 2, "startStep": 0, "endStep": 40,
+        }
+    ]  # fmt: skip
+    assert fields["standby"] == {
+        "number": 3, "tier": "spot-b", "cluster": "west", "since": "2027-01-15T09:03:20Z", "reason": "Policy",
+    }  # fmt: skip
+
+
+def test_tiers_whose_cluster_is_unknown_have_none() -> None:
+    fields = written(LATER, clusters={})
+    assert (fields["cluster"], fields["attempts"][0]["cluster"], fields["standby"]["cluster"]) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("progress", "text", "uri"),
+    [
+        (Progress(40, 100, START), "40/100", "s3://bucket/digits"),
+        (Progress(40, 0, START), "40", "s3://bucket/digits"),
+        (Progress(40, 100), "", ""),
+    ],
+    ids=["known total", "unknown total", "nothing committed"],
+)
+def test_the_progress_is_that_of_the_newest_commit(progress: Progress, text: str, uri: str) -> None:
+    found = written(replace(LATER, progress=progress))["progress"]
+    assert (found["step"], found["total"], found["text"], found["uri"]) == (40, progress.total, text, uri)
+    assert found.get("committedAt") == ("2027-01-15T08:00:00Z" if text else None)
+
+
+def test_the_cost_is_compared_with_that_of_the_same_steps_on_demand() -> None:
+    assert written(LATER, uninterrupted=4.0)["cost"] == {
+        "spent": "1.73", "onDemandEquivalent": "8.50", "savingsPercent": "57", "uninterrupted": "4.00",
+        "overlap": "0.13", "unpriced": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("cost", "spent", "of_tier"), [(0.0, "unknown", "unknown"), (1.5, ">1.50", ">1.5000")])
+def test_a_cost_without_all_prices_is_a_lower_bound_or_unknown(cost: float, spent: str, of_tier: str) -> None:
+    fields = written(JobState(tiers=(TierRecord("free", cost=cost, unpriced=True),)), tiers=["free"])
+    assert (fields["cost"]["spent"], fields["cost"]["unpriced"]) == (spent, ["free"])
+    assert fields["tiers"][0]["cost"] == of_tier
+
+
+def test_a_wait_without_an_end_has_no_time_for_it() -> None:
+    waits = Explanation(Reason.BLOCKED, "quota", START + 0.9, "", None, "")
+    assert written(LATER, waits=waits)["waiting"] == {
+        "reason": "Blocked", "message": "quota", "since": "2027-01-15T08:00:00Z", "timer": "", "until": None,
+        "then": "",
+    }  # fmt: skip

@@ -1,0 +1,129 @@
+"""The controller's view of a commit log in a folder, and the errors of the proxy through which a bucket is reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spotladder.checkpoints import heartbeat, outputs, standby
+from spotladder.checkpoints.entry_log import ForeignLog
+from spotladder.checkpoints.heartbeat import StoredHeartbeat
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.outputs import Output
+from spotladder.core.model import Progress
+from spotladder.errors import SpotladderError, StoreUnavailable
+from spotladder.operator.storage.allowed_addresses import AccessDenied
+from spotladder.operator.storage.commit_logs import BucketLog, LogAddress
+from spotladder.operator.storage.egress_proxy import Egress
+from spotladder.operator.storage.egress_proxy import _cause as cause
+
+
+class ProgramLog:
+    """The log of the job digits, as its program writes it and as the controller reads it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.uri = folder.as_uri()
+        self.program = CommitLog(open_store(self.uri), "digits", namespace="team-a", uid="u")
+        self.store = self.program.store
+        self.controller = self.read_as("team-a")
+
+    def read_as(self, namespace: str) -> BucketLog:
+        return BucketLog(LogAddress("digits", namespace, "u", self.uri), Egress())
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ProgramLog:
+    return ProgramLog(tmp_path)
+
+
+def test_the_progress_and_the_heartbeat_are_those_of_the_newest_start(log: ProgramLog) -> None:
+    assert log.controller.progress() == Progress()
+    assert log.controller.heartbeat() is None
+    log.program.start(1, "spot-a")
+    start = log.program.start(2, "spot-b", workers=3).start
+    heartbeat.write(log.store, 1, StoredHeartbeat(start.seq - 1, 30, 100))
+    assert log.controller.heartbeat() is None, "the start is not read yet"
+    found = log.controller.progress()
+    assert (found.attempt, found.workers, found.step) == (2, 3, 0)
+    assert log.controller.heartbeat() is None
+    heartbeat.write(log.store, 2, StoredHeartbeat(start.seq, 40, 100))
+    assert log.controller.heartbeat() == StoredHeartbeat(start.seq, 40, 100)
+
+
+def test_a_standby_attempt_is_held_once_its_program_has_said_so(log: ProgramLog) -> None:
+    standby.report_held(log.store, 3)
+    assert [log.controller.is_held(number) for number in (2, 3)] == [False, True]
+
+
+def test_the_outcome_is_the_last_entry_of_the_log(log: ProgramLog) -> None:
+    log.program.start(1, "spot-a")
+    assert log.controller.end("Failed", 1, "ApplicationFailed", 3) == ""
+    end = log.program.read().end
+    assert end is not None
+    assert (end.attempt, end.outcome, end.message) == (1, "Failed", "ApplicationFailed")
+
+
+def test_the_output_of_a_program_is_kept_beside_its_log_only(log: ProgramLog) -> None:
+    log.program.start(1, "spot-a")
+    output = Output(1, 0, "driver")
+    log.controller.keep({output: "boom\n"})
+    assert outputs.read(log.store, [output]) == ["boom\n"]
+    with pytest.raises(ForeignLog):
+        log.read_as("team-b").keep({output: "other\n"})
+    assert outputs.read(log.store, [output]) == ["boom\n"]
+
+
+FOREIGN = ForeignLog("s3://x", cast("Any", "a"), cast("Any", "b"))
+
+
+@pytest.mark.parametrize(
+    ("proxy", "raised", "reported"),
+    [
+        pytest.param(("denied", "timed out"), StoreUnavailable("502"), AccessDenied("denied"), id="refused"),
+        pytest.param(
+            ("", "timed out"),
+            StoreUnavailable("502"),
+            StoreUnavailable("timed out: check the network and AWS_ENDPOINT_URL"),
+            id="unreachable",
+        ),
+        pytest.param(("", "timed out"), FOREIGN, FOREIGN, id="another error"),
+        pytest.param(("", ""), StoreUnavailable("502"), StoreUnavailable("502"), id="an error of the store"),
+    ],
+)
+def test_what_the_proxy_has_refused_is_reported_instead_of_the_stores_error(
+    log: ProgramLog,
+    monkeypatch: pytest.MonkeyPatch,
+    proxy: tuple[str, str],
+    raised: SpotladderError,
+    reported: SpotladderError,
+) -> None:
+    permit = SimpleNamespace(refused="of an earlier call", unreachable="of an earlier call")
+
+    def fails(*_: object) -> None:
+        assert (permit.refused, permit.unreachable) == ("", ""), "a call reports only its own refusal"
+        permit.refused, permit.unreachable = proxy
+        raise raised
+
+    monkeypatch.setattr(log.controller, "_permit", permit)
+    monkeypatch.setattr(log.controller, "_log", SimpleNamespace(store=SimpleNamespace(head=fails)))
+    with pytest.raises(SpotladderError) as found:
+        log.controller.is_held(1)
+    assert (type(found.value), str(found.value)) == (type(reported), str(reported))
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (TimeoutError(), "no answer in time"),
+        (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 9)"), "connection refused"),
+        (OSError(-2, "Name or service not known"), "name or service not known"),
+        (OSError("No Route"), "no route"),
+    ],
+    ids=["timeout", "refused", "name resolution", "another"],
+)
+def test_a_failed_connection_is_described_without_addresses(error: OSError, says: str) -> None:
+    assert cause(error) == says
