@@ -61,7 +61,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 BORDER = 40
 """Pixels around the report's picture."""
 LETTER = 6.6
-"""Width of a letter of the legend, in pixels, about."""
+"""Approximate width of a letter of the legend, in pixels."""
 COST = [
     (element("path", d="M0,6 h24", class_="curve paid"), "paid"),
     (element("path", d="M0,6 h24", class_="curve yardstick"), "the same nodes on demand"),
