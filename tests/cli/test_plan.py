@@ -21,6 +21,14 @@ from tests.cli.terminal import Answer, call, earlier_run
 Capture = pytest.CaptureFixture[str]
 
 
+RATE = ("--evictions-per-node-hour", "0.2", "--runs", "10")
+
+UNKNOWN_RATE = changed(WORLD, ("interruptions: {at: [20s, 45s]}", "interruptions: {at: [20s]}"))
+
+WITH_AND_WITHOUT_AN_ESTIMATE = ((RATE, WORLD), (("--runs", "0"), WORLD), ((), UNKNOWN_RATE))
+"""Options and world files: with simulated runs, without them, and without a known eviction rate."""
+
+
 def planned(capsys: Capture, folder: Path, *more: str | Path, job: str = JOB, world: str = WORLD) -> Answer:
     files = written(folder, "job.yaml", job), written(folder, "world.yaml", world)
     return call(capsys, "plan", "-f", files[0], "--world", files[1], "--hours", "5", *more)
@@ -116,9 +124,6 @@ def test_submit_accepts_a_single_file(capsys: Capture, tmp_path: Path) -> None:
     alone = call(capsys, "plan", job, "--world", world, "--hours", "5")
     assert alone.code == 0
     assert alone.out == call(capsys, "plan", "-f", job, "--world", world, "--hours", "5").out
-
-
-RATE = ("--evictions-per-node-hour", "0.2", "--runs", "10")
 
 
 def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path) -> None:
@@ -238,6 +243,19 @@ def test_bad_what_ifs(text: str, said: str, capsys: Capture, tmp_path: Path) -> 
     assert f"--what-if: {said}" in answer.err
 
 
+def test_the_time_on_each_tier_has_percentiles(capsys: Capture, tmp_path: Path) -> None:
+    found = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]
+    for tier, price in zip(found["tiers"], (0.42, 1.41), strict=True):
+        at = tier["hoursPercentiles"]
+        assert 0 <= at["p50"] <= at["p90"] <= at["p99"]
+        assert tier["costUsd"]["p90"] == pytest.approx(2 * price * at["p90"], abs=1e-3)
+    rows = planned(capsys, tmp_path, *RATE).out.splitlines()
+    (row,) = [row for row in rows if row.startswith("Time on spot-a")]
+    spot = found["tiers"][0]
+    figures = (spot["hours"], *spot["hoursPercentiles"].values())
+    assert row.split()[3:] == [text for value in figures for text in (f"{value:.2f}", "h")]
+
+
 def test_what_if_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, *RATE, "--runs", "0", "--what-if", "spot-a.maxFailures=1")
     assert (answer.code, answer.out) == (2, "")
@@ -263,8 +281,7 @@ def test_a_duration_without_unit_is_refused_without_simulated_runs_too(capsys: C
 )
 def test_a_deadline_that_cannot_be_met(limit: str, said: str, capsys: Capture, tmp_path: Path) -> None:
     job = changed(JOB, ("spec:\n  tiers:\n", f"spec:\n  {limit}\n  tiers:\n"))
-    unknown_rate = changed(WORLD, ("interruptions: {at: [20s, 45s]}", "interruptions: {at: [20s]}"))
-    for options, world in ((RATE, WORLD), (("--runs", "0"), WORLD), ((), unknown_rate)):
+    for options, world in WITH_AND_WITHOUT_AN_ESTIMATE:
         answer = planned(capsys, tmp_path, *options, job=job, world=world)
         assert (answer.code, answer.out) == (2, "")
         assert said in answer.err
@@ -272,10 +289,11 @@ def test_a_deadline_that_cannot_be_met(limit: str, said: str, capsys: Capture, t
 
 def test_a_budget_below_the_work_at_the_lowest_price(capsys: Capture, tmp_path: Path) -> None:
     job = changed(JOB, ("  suspend: false", '  suspend: false\n  budget: "0.01"'))
-    answer = planned(capsys, tmp_path, *RATE, job=job)
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("error: spec.budget: expected $")
-    assert answer.err.endswith(" or more (the work at the lowest price), got $0.01: raise it\n")
+    for options, world in WITH_AND_WITHOUT_AN_ESTIMATE:
+        answer = planned(capsys, tmp_path, *options, job=job, world=world)
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith("error: spec.budget: expected $")
+        assert answer.err.endswith(" or more (the work at the lowest price), got $0.01: raise it\n")
 
 
 def test_the_advised_job_is_written_and_valid(capsys: Capture, tmp_path: Path) -> None:

@@ -103,12 +103,11 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     title = f"Simulated: {own.runs} runs, {share} succeed" + (" before the deadline" if limited else "")
     rows = [_row("Cost", own.cost, "${:.2f}"), _row("Ends after", own.hours, "{:.2f} h")]
     rows += [_row(f"Cost on {tier.name}", tier.cost, "${:.2f}") for tier in own.tiers]
+    rows += [_row(f"Time on {tier.name}", tier.hours, "{:.2f} h") for tier in own.tiers]
     print_table(COLUMNS, rows, title)
     typer.echo()
-    used = [(tier.name, f"{100 * tier.used:.0f} %", f"{tier.hours:.2f} h") for tier in own.tiers]
-    print_table(
-        ("Tier", "Used by", "Hours"), used, f"{own.losses:.1f} losses, {own.recomputed:.2f} h recomputed (means)"
-    )
+    used = ", ".join(f"{tier.name} {100 * tier.used:.0f} %" for tier in own.tiers)
+    typer.echo(f"used by: {used} of the runs; {own.losses:.1f} losses, {own.recomputed:.2f} h recomputed (means)")
     if own.waiting >= LEAST_WAITING * own.cost.mean > 0:
         typer.echo(
             f"of that, ${own.waiting:.2f} are for nodes that wait until their gang is complete and the program starts"
@@ -296,7 +295,8 @@ def _plain(result: Forecast) -> dict[str, Any]:
             {
                 "name": tier.name,
                 "usedBy": round(tier.used, 4),
-                "hours": round(tier.hours, 4),
+                "hours": round(tier.hours.mean, 4),
+                "hoursPercentiles": {f"p{percent}": round(value, 4) for percent, value in tier.hours.at.items()},
                 "costUsd": _distribution(tier.cost),
             }
             for tier in result.tiers

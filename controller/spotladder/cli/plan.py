@@ -82,7 +82,7 @@ def plan(
     """
     from spotladder.api.read import read_job
     from spotladder.api.resolve import sizes
-    from spotladder.planner.plan import Question, time_limit
+    from spotladder.planner.plan import Question, check_budget, time_limit
 
     source = _only_file(file, filename)
     if write is not None and (write.exists() or str(source) == "-"):
@@ -91,6 +91,7 @@ def plan(
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
     time_limit(known.spec, hours)
+    check_budget(known.spec, hours, [facts.tier.price.per_node_hour for facts in known.tiers])
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR

@@ -13,7 +13,8 @@ from spotladder.cli.option_errors import option_errors, seconds
 from spotladder.cli.output import on_terminal
 from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
-from spotladder.sim.compare import Scenario, ZoneSource, check_budget, installed
+from spotladder.planner.plan import check_budget
+from spotladder.sim.compare import Scenario, ZoneSource, installed
 from spotladder.sim.readers import egress_prices as egress_file
 from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
 from spotladder.sim.readers.egress_prices import Egress

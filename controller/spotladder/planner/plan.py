@@ -9,7 +9,7 @@ have no losses. The result is an expectation, not a simulation: the hours that f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from spotladder.core.accounting import HOUR
@@ -188,3 +188,14 @@ def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
             remedy = f"set a {more} one, or give fewer --hours"
             raise InvalidSpec(f"{problem} (expected at least the work, {hours:g} h): {remedy}", path=path)
     return min(limits.values(), default=None)
+
+
+def check_budget(spec: JobSpec, hours: float, prices: Iterable[float]) -> None:
+    """Raises InvalidSpec for a budget that is below the price of so many hours of work at the lowest of these prices,
+    in USD per node-hour."""
+    least = min(prices) * spec.workers * hours
+    if spec.budget is not None and spec.budget < least:
+        raise InvalidSpec(
+            f"expected ${least:.2f} or more (the work at the lowest price), got ${spec.budget:.2f}: raise it",
+            path="spec.budget",
+        )

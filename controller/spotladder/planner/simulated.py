@@ -23,8 +23,8 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import JobSpec, Seconds
 from spotladder.errors import InvalidSpec
-from spotladder.planner.plan import Question, TierFacts, time_limit
-from spotladder.sim.compare import Scenario, ZoneSource, check_budget, simulate
+from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
+from spotladder.sim.compare import Scenario, ZoneSource, simulate
 from spotladder.sim.synthetic import AGES, SyntheticMarket
 from spotladder.sim.trace import Floats, Trace
 from spotladder.sim.world.program import ProgramPlan
@@ -77,11 +77,12 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class TierForecast:
-    """One tier: the share of the runs that used it, the hours in which it held nodes, and what these cost in USD."""
+    """One tier: the share of the runs that used it, the hours for which it held the workers of a run (the hours of all
+    nodes, divided by the number of workers), and what these cost in USD."""
 
     name: str
     used: float
-    hours: float
+    hours: Distribution
     cost: Distribution
 
 
@@ -242,7 +243,8 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
         hours = [one.node_hours.get(facts.tier.name, 0.0) for one in found]
         cost = Distribution.of([used_hours * facts.tier.price.per_node_hour for used_hours in hours])
         used = sum(used_hours > 0 for used_hours in hours) / len(hours)
-        tiers.append(TierForecast(facts.tier.name, used, fmean(hours) / question.spec.workers, cost))
+        held = Distribution.of([used_hours / question.spec.workers for used_hours in hours])
+        tiers.append(TierForecast(facts.tier.name, used, held, cost))
     return Forecast(
         runs=len(found),
         success=len(succeeded) / len(found),

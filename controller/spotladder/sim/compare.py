@@ -255,17 +255,6 @@ def _invented(scenario: Scenario, seed: int) -> dict[str, Trace]:
     return found
 
 
-def check_budget(spec: JobSpec, hours: float, prices: Iterable[float]) -> None:
-    """Raises InvalidSpec for a budget that is below the price of so many hours of work at the lowest of these prices,
-    in USD per node-hour."""
-    least = min(prices) * spec.workers * hours
-    if spec.budget is not None and spec.budget < least:
-        raise InvalidSpec(
-            f"expected ${least:.2f} or more (the work at the lowest price), got ${spec.budget:.2f}: raise it",
-            path="spec.budget",
-        )
-
-
 def _drawn(source: ZoneSource, horizon: Seconds, seed: int) -> Trace | None:
     """The recorded trace of this seed; None: always capacity. Raises InvalidSpec for one that is too short."""
     if not source.traces:
