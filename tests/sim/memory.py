@@ -27,7 +27,7 @@ def changing(ticks: int, *, priced: bool = False) -> Trace:
 
 
 def peak(trace: Trace, hours: int = 12) -> int:
-    """The most bytes that one run with so many hours of work allocates beside the trace."""
+    """Maximum number of bytes that one run with this many hours of work allocates in addition to the trace."""
     spot, on_demand = Price(1.0, 3.0), Price(3.0, 3.0)
     tiers = (
         Tier("spot", -1, 600.0, CapacityType.SPOT, spot),

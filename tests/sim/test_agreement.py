@@ -317,7 +317,7 @@ def test_the_simulator_takes_the_path_of_a_job_that_is_decided_every_second(poli
 
 
 def test_a_job_without_capacity_on_two_tiers_waits_for_provision_timeout() -> None:
-    """The policy moved between the two tiers at every decision."""
+    """Regression: the policy moved between the two tiers at every decision."""
     compare("uniform-progress", job_of("uniform-progress", 6, [30.0, 60.0], {}))
 
 
