@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -30,3 +31,11 @@ async def filled_world(
     for tier in tiers:
         await kube.capacity(tier, capacityType="on-demand" if tier == "on-demand" else "spot")
     yield kube
+    assert defects(kube) == [], "a reconcile that fails is repeated, so that nothing else shows the defect"
+
+
+def defects(kube: KubeWorld) -> list[str]:
+    """The exceptions of Python's own with which reconciles have failed so far."""
+    found = (metric for metric in kube.metrics.registry.collect() if metric.name == "spotladder_reconcile_errors")
+    errors = {sample.labels["error"] for metric in found for sample in metric.samples}
+    return sorted(error for error in errors if hasattr(builtins, error))

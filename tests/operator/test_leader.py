@@ -69,6 +69,10 @@ async def test_the_calls_and_outages_of_a_member_cluster_have_its_name_in_the_me
         assert 'spotladder_cluster_outages_total{cluster="east"} 1.0' in lines
 
 
+class Defect(Exception):
+    """An exception that no code expects."""
+
+
 async def is_down(runtime: LeaderRuntime) -> bool:
     return "east.example" in runtime.clusters.problem("east")
 
@@ -176,7 +180,7 @@ async def test_a_cluster_that_is_up_again_requeues_all_jobs_and_those_whose_obje
     ("error", "level", "event", "cause"),
     [
         (ClusterUnreachable("no answer"), "warning", "a pass failed", "no answer"),
-        (RuntimeError("a defect"), "error", "a reconcile failed with an unexpected error", None),
+        (Defect("no such field"), "error", "a reconcile failed with an unexpected error", None),
     ],
 )
 async def test_a_failed_reconcile_is_counted_logged_and_retried(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,7 @@ def written(state: JobState, **more: Any) -> dict[str, Any]:
     given: dict[str, Any] = {"generation": 7, "uri": "s3://bucket/digits", "clusters": CLUSTERS, "tiers": CLUSTERS}
     fields = status.plain(status.of_state(state, [], **{**given, **more}))
     del fields["state"]
+    json.dumps(fields)  # It has only values that an API server accepts.
     return fields
 
 
