@@ -9,6 +9,9 @@ import pytest
 from spotladder.cli.infra.rollout_results import print_results
 from spotladder.cli.output import Format
 from spotladder.errors import EnvironmentFailure
+
+pytest.importorskip("pulumi", reason="make setup-infra installs pulumi")
+
 from spotladder_infra.rollout.waves import ClusterOutcome, ClusterResult
 
 AGAIN = "correct the cause and run the same command again to continue"
