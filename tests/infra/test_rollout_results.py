@@ -9,12 +9,9 @@ import pytest
 from spotladder.cli.infra.rollout_results import print_results
 from spotladder.cli.output import Format
 from spotladder.errors import EnvironmentFailure
-
-pytest.importorskip("pulumi", reason="make setup-infra installs pulumi")
-
 from spotladder_infra.rollout.waves import ClusterOutcome, ClusterResult
 
-AGAIN = "correct the cause and run the same command again to continue"
+RETRY_ADVICE = "correct the cause and run the same command again to continue"
 GOOD = ClusterResult("east", ClusterOutcome.GOOD, "as of 2026-11-22")
 UNCHANGED = ClusterResult("west", ClusterOutcome.UNCHANGED)
 UNTOUCHED = ClusterResult("lab", ClusterOutcome.UNTOUCHED)
@@ -43,15 +40,15 @@ def test_results_are_printed_as_json_after_a_failure_too(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("results", "remedy"),
     [
-        ([failed("east")], [f"{AGAIN}; spotladder infra status --target east shows what is installed"]),
+        ([failed("east")], [f"{RETRY_ADVICE}; spotladder infra status --target east shows what is installed"]),
         (
             [failed("east"), failed("west", can_go_back=True)],
-            [f"{AGAIN}, or restore the last good rollout: spotladder infra rollback --target west"],
+            [f"{RETRY_ADVICE}, or restore the last good rollout: spotladder infra rollback --target west"],
         ),
         ([failed("east", final=True)], []),
         (
             [failed("east", final=True), failed("west")],
-            [f"{AGAIN}; spotladder infra status --target west shows what is installed"],
+            [f"{RETRY_ADVICE}; spotladder infra status --target west shows what is installed"],
         ),
     ],
 )
