@@ -278,6 +278,17 @@ def test_an_unreachable_cluster_is_not_a_vanished_attempt() -> None:
     assert job.last.actions == (Launch(2, "on-demand"),)
 
 
+def test_an_attempt_that_was_never_observed_leaves_an_unreachable_cluster_with_its_cause_and_without_a_failure() -> (
+    None
+):
+    job = SteppedJob(spec(tier("spot-a", 5, 60), tier("on-demand"))).planned()
+    for _ in range(7):
+        job.see(unavailable={"spot-a": "the API server does not answer"}, after=11)
+    left = next(move for move in job.moves if move.reason is Reason.CLUSTER_UNREACHABLE)
+    assert "the API server does not answer" in left.message
+    assert (job.state.failures, job.state.tier) == (0, "on-demand")
+
+
 def test_an_unavailable_tier_is_skipped() -> None:
     job = SteppedJob()
     decision = job.see(unavailable={"spot-a": "its CapacityTier does not exist"})

@@ -250,6 +250,8 @@ def test_a_lost_live_attempt_is_followed_by_its_standby() -> None:
     job.see(attempt(1, PodSeen("head", head().role, lost("h").phase), worker("w1-0"), worker("w1-1")), boots, after=1)
     assert job.reasons[-3:] == [Reason.HEAD_LOST, Reason.RELIEVED, Reason.MIGRATED_BACK]
     assert (job.number, job.state.stage, job.state.failures) == (2, Stage.STARTING, 1)
+    assert job.state.attempt is not None
+    assert job.state.attempt.created_at == job.state.waiting_since == job.now, "it is the live attempt from now on"
     job.see(boots, after=5)
     assert TakeOver(2) in job.last.actions
     job.see(all_ready(2), after=5)
