@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from spotladder.core.ages import TICK
+from spotladder.core.model import TierRecord, TierView
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
+from tests.core.policies.test_adaptive import spells
 from tests.core.policies.views import HOUR, NAMES, view
 
 NONE_OF_SPOT = {"spot-dear": False, "spot-cheap": False}
@@ -89,3 +92,46 @@ def test_a_spot_attempt_that_starts_beside_the_live_one_needs_no_known_capacity(
 )
 def test_without_a_use_of_the_model_the_choice_is_that_of_uniform_progress(given: dict[str, Any]) -> None:
     assert Adaptive(shipped()).choose(view(**given)) == UniformProgress().choose(view(**given))
+
+
+def in_an_outage(lengths: tuple[int, ...], slack: float, longer: int = 0) -> TierView:
+    """A job on no capacity, in an outage that has lasted for so many ticks more than the last of these spells."""
+    seen = spells(*lengths)
+    began, now, work = seen[-1].until, seen[-1].until + longer * TICK, 20 * HOUR
+    seen = (*seen[:-1], replace(seen[-1], until=now))
+    return view(
+        now=now,
+        tiers=("spot-cheap", "on-demand-cheap"),
+        records=(TierRecord("spot-cheap", spells=seen), TierRecord("on-demand-cheap")),
+        capacity={"spot-cheap": False, "on-demand-cheap": True},
+        deadline=began + work + slack,
+        work=work,
+        remaining=work,
+        submitted_at=0.0,
+        capacity_lasts=True,
+    )
+
+
+@pytest.mark.parametrize("slack", [2 * HOUR, 6 * HOUR, 20 * HOUR])
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        (30, 2, 10, 3),
+        (40, 1, 40, 1, 40, 1, 40, 2),
+        (200, 1, 150, 1, 100, 2),
+        (1, 60, 1, 90, 1, 30),
+        (2, 2) * 4 + (2, 4),
+    ],
+    ids=["a few", "stable", "very stable", "seldom available", "often interrupted"],
+)
+def test_a_job_waits_at_least_as_long_as_it_announces(lengths: tuple[int, ...], slack: float) -> None:
+    """A simulation skips the ticks until then. The announcement ends at the latest when the outage is twice as old."""
+    choice = Adaptive(shipped()).choose(in_an_outage(lengths, slack))
+    assert choice.holds_until is not None
+    began = in_an_outage(lengths, slack).now
+    ticks = [tick for tick in range(1, 400) if began + tick * TICK < choice.holds_until]
+    for tick in ticks:
+        assert Adaptive(shipped()).choose(in_an_outage(lengths, slack, tick)).tier == choice.tier, tick
+    if choice.tier is None and len(ticks) < max(6, lengths[-1]) - 1:
+        later = Adaptive(shipped()).choose(in_an_outage(lengths, slack, len(ticks) + 2))
+        assert later.tier is not None, "it could have announced more"
