@@ -44,7 +44,7 @@ timeout_multiplier = 5.0
 """
 
 
-SLOW = "not S3 and not Google and not interleaving and not only_the_standard_library and not third_kind"
+SLOW = "not TestS3 and not TestGoogle and not interleaving and not only_the_standard_library and not third_kind"
 
 LOG = ("log", "entry_log", "entries", "history", "writer", "resume", "garbage", "removal")
 

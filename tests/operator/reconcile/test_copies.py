@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,7 +21,7 @@ from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.reconcile.copies import RESYNC_INTERVAL, Copies
 from spotladder.resources import CONFIG_MAPS, SECRETS, APIResource
 from spotladder.workloads import names
-from spotladder.workloads.references import Reference
+from spotladder.workloads.references import COPIED, Reference
 
 
 class CopyApi:
@@ -31,6 +32,7 @@ class CopyApi:
         self.gate = asyncio.Event()
         self.gate.set()
         self.version = "1"
+        self.listed: list[tuple[APIResource, str, str]] = []
 
     async def get(self, kind: APIResource, name: str, namespace: str) -> Object:
         return {"metadata": {"name": name, "namespace": namespace, "uid": f"u-{name}", "resourceVersion": self.version}}
@@ -49,7 +51,9 @@ class CopyApi:
         return made
 
     async def pages(self, kind: APIResource, namespace: str, labels: str = "") -> AsyncIterator[Page]:
-        yield Page([found for (of, _, _), found in self.objects.items() if of == kind], "1")
+        self.listed.append((kind, namespace, labels))
+        here = [key for key in self.objects if key[0] == kind and namespace in ("", key[1])]
+        yield Page([self.objects[key] for key in here], "1")
 
     async def delete(self, kind: APIResource, name: str, namespace: str, uid: str = "") -> None:
         del self.objects[kind, namespace, name]
@@ -209,6 +213,27 @@ async def test_a_job_that_starts_during_the_cleanup_of_copies_keeps_its_copies()
         jobs.found.pop()
         await clock.advance(RESYNC_INTERVAL)
         assert (CONFIG_MAPS, "team-a", "settings") not in far.client.objects
+    finally:
+        running.cancel()
+
+
+async def test_copies_are_looked_up_by_label_and_only_in_the_namespaces_of_the_controller() -> None:
+    far, clock = Far(), SteppedClock()
+    clusters: Any = SimpleNamespace(others=(far,), home=Far())
+    of = (SECRETS, "team-b", "bucket")
+    found = {"metadata": {"name": "bucket", "namespace": "team-b", "uid": "c", "labels": {names.COPY: "true"}}}
+    far.client.objects[of] = found
+    copies = Copies(clusters, cast("Any", CopyingJobs([])), namespaces=("team-a", "team-c"), clock=clock)
+    running = asyncio.create_task(copies.run())
+    try:
+        await clock.advance(RESYNC_INTERVAL)
+        assert far.client.objects == {of: found}, "it is in a namespace of another controller"
+        label = f"{far.selector},{names.COPY}=true"
+        assert {(namespace, labels) for _, namespace, labels in far.client.listed} == {
+            ("team-a", label),
+            ("team-c", label),
+        }
+        assert {kind for kind, _, _ in far.client.listed} == set(COPIED)
     finally:
         running.cancel()
 

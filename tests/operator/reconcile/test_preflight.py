@@ -171,6 +171,9 @@ def test_copied_references_must_exist_in_the_home_cluster_and_others_in_the_memb
 def test_the_message_names_the_cluster_and_the_namespace_of_a_missing_object() -> None:
     away = cast("WorkloadCluster", type("East", (), {"name": "east", "monitor": object()})())
     assert lacking(away, "team-a", [BUCKET]) == "cluster east, namespace team-a lacks Secret bucket: create it there"
+    queue = Reference(LOCAL_QUEUES, "team", installed=False)
+    both = lacking(away, "team-a", [queue, BUCKET])
+    assert both.endswith(", Secret bucket: create it there"), "the Secret is missing with Kueue, too"
 
 
 KUBERAY = "/apis/apps/v1/namespaces/kuberay/deployments/kuberay-operator"
