@@ -43,7 +43,7 @@ def site(tag: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eSite
     if not program("karpenter").exists():
         absent("not installed: karpenter (`cluster install karpenter`)", "e2e")
     file = tmp_path_factory.mktemp("pools") / "values.json"
-    file.write_text(json.dumps(values(FLEET, FLEET.cluster("here"))))
+    file.write_text(json.dumps(values(FLEET, FLEET.cluster("e2e"))))
     with installed("e2ek", tag, "kuberay", "karpenter") as made:
         system = Kube(made.cluster.kubeconfig, SYSTEM)
         system.helm("upgrade", "--install", "spotladder-pools", str(CHARTS / "spotladder-pools"), "--values", str(file))
@@ -173,15 +173,15 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed
 
 
 def removed(site: E2eSite, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Removes the platform, and returns what was reported. Karpenter and KubeRay are no releases of a rollout here."""
+    """Removes the platform, and returns what was reported. Karpenter and KubeRay are not releases of a rollout here."""
     kubeconfig = folder / "kubeconfig"
     shutil.copy(site.cluster.kubeconfig, kubeconfig)
     kube = Kube(kubeconfig, SYSTEM)
-    kube.run("config", "rename-context", kube.run("config", "current-context").strip(), "kind-here")
+    kube.run("config", "rename-context", kube.run("config", "current-context").strip(), "kind-e2e")
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
     monkeypatch.setenv("PATH", f"{tools() / 'bin'}{os.pathsep}{os.environ['PATH']}")
     reports: list[str] = []
-    remove(FLEET, FLEET.cluster("here"), folder, lambda *report: reports.append(" ".join(report)), nodes_timeout=180)
+    remove(FLEET, FLEET.cluster("e2e"), folder, lambda *report: reports.append(" ".join(report)), nodes_timeout=180)
     return reports
 
 
