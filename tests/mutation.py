@@ -37,14 +37,21 @@ class Part:
 source_paths = ["src"]
 only_mutate = {[f"src/spotladder/{target}.py" for target in self.targets]}
 also_copy = ["tests", "docs", "charts", "examples"]
-pytest_add_cli_args = ["-k", "{SLOW}", "-m", "not ray", "-p", "no:cacheprovider"]
+pytest_add_cli_args = ["-k", "{SLOW}", "-m", "not ray", "-p", "no:cacheprovider", "--timeout={ENDLESS:g}"]
 pytest_add_cli_args_test_selection = {list(self.tests)}
 use_git_change_detection = false
-timeout_multiplier = 5.0
+timeout_multiplier = {NEVER}
 """
 
 
 SLOW = "not TestS3 and not TestGoogle and not interleaving and not only_the_standard_library and not third_kind"
+
+ENDLESS = 120.0
+"""Seconds after which a test of a mutant fails. Such a mutant is detected."""
+
+NEVER = 1e6
+"""Multiplier of the tool's own time limit, which must not expire: the tool then sends a signal to the process id of the
+mutant, also when that process has ended and another program has its id."""
 
 LOG = ("log", "entry_log", "entries", "history", "writer", "resume", "garbage", "removal")
 

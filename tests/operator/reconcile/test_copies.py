@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from spotladder.clusters.client import Page
 from spotladder.clusters.clock import SteppedClock
@@ -234,6 +235,27 @@ async def test_copies_are_looked_up_by_label_and_only_in_the_namespaces_of_the_c
             ("team-c", label),
         }
         assert {kind for kind, _, _ in far.client.listed} == set(COPIED)
+    finally:
+        running.cancel()
+
+
+async def test_a_cluster_whose_copies_cannot_be_updated_is_logged_and_delays_no_other() -> None:
+    class Refusing(CopyApi):
+        async def pages(self, *_: Any, **__: Any) -> AsyncIterator[Page]:
+            raise NO
+            yield
+
+    refusing, far, clock = Far(Refusing(), name="west"), Far(at_work={("team-a", "here")}), SteppedClock()
+    clusters: Any = SimpleNamespace(others=(refusing, far), home=Far())
+    jobs = CopyingJobs([job("here", Reference(SECRETS, "bucket"))])
+    running = asyncio.create_task(Copies(clusters, cast("Any", jobs), namespaces=(), clock=clock).run())
+    try:
+        with capture_logs() as logs:
+            await clock.advance(RESYNC_INTERVAL)
+        assert list(far.client.objects) == [SECRET]
+        (entry,) = logs
+        assert (entry["event"], entry["cluster"], entry["log_level"]) == ("copies are not updated", "west", "warning")
+        assert "no rights" in entry["error"]
     finally:
         running.cancel()
 
