@@ -19,18 +19,19 @@ from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.clusters.transport import path_of
 from spotladder.core import codec
 from spotladder.core.model import JobState
-from spotladder.resources import NODES, PODS, TIEREDJOBS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, TIEREDJOBS
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.bench.crowd import Crowd, job_name
 
 JOBS = f"/registry/{TIEREDJOBS.group}/{TIEREDJOBS.plural}/"
-KINDS = (
-    "/registry/minions/",
-    JOBS,
-    *(f"/registry/{kind.group}/{kind.plural}/" for kind in (RAYJOBS, RAYCLUSTERS)),
-    "/registry/poddisruptionbudgets/",
-    "/registry/pods/",
-)
+KINDS = {
+    "/registry/minions/": NODES,
+    JOBS: TIEREDJOBS,
+    **{f"/registry/{kind.group}/{kind.plural}/": kind for kind in (RAYJOBS, RAYCLUSTERS)},
+    "/registry/poddisruptionbudgets/": DISRUPTION_BUDGETS,
+    "/registry/networkpolicies/": NETWORK_POLICIES,
+    "/registry/pods/": PODS,
+}
 PORTION = 100
 """Number of objects in one request to etcd, which takes at most 128."""
 
@@ -38,16 +39,19 @@ _NUMBERED = re.compile(rb"(job|crowd)-(\d{4})(?!\d)")
 _UID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def clone(here: Crowd, jobs: int, copies: int) -> None:
-    """Copy the first `jobs` jobs with their nodes and commit logs `copies` times."""
+def clone(here: Crowd, jobs: int, copies: int) -> dict[str, str]:
+    """Copy the first `jobs` jobs with their nodes and commit logs `copies` times. Returns the resource version of the
+    newest copy of each kind, by the kind's prefix."""
+    newest = {}
     for prefix in KINDS:
         for key, value in _objects(here, prefix):
-            _put(here, [_copied(key, value, number * jobs, prefix) for number in range(1, copies + 1)])
+            newest[prefix] = _put(here, [_copied(key, value, number * jobs, prefix) for number in range(1, copies + 1)])
     for number in range(1, copies + 1):
         for file in (file for name in map(job_name, range(jobs)) for file in (here.checkpoints / name).rglob("*.json")):
             copy = here.checkpoints / _moved(str(file.relative_to(here.checkpoints)).encode(), number * jobs).decode()
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(_moved(file.read_bytes(), number * jobs))
+    return newest
 
 
 def _objects(here: Crowd, prefix: str) -> list[tuple[bytes, bytes]]:
@@ -59,13 +63,16 @@ def _objects(here: Crowd, prefix: str) -> list[tuple[bytes, bytes]]:
     return [(key, value) for key, value in found if _NUMBERED.search(key)]
 
 
-def _put(here: Crowd, pairs: list[tuple[bytes, bytes]]) -> None:
+def _put(here: Crowd, pairs: list[tuple[bytes, bytes]]) -> str:
+    """Returns the revision of the last write, which is the resource version of its objects."""
+    revision = ""
     for first in range(0, len(pairs), PORTION):
         puts = [
             {"request_put": {"key": _encoded(key), "value": _encoded(value)}}
             for key, value in pairs[first : first + PORTION]
         ]
-        here.server.etcd("txn", {"success": puts})
+        revision = here.server.etcd("txn", {"success": puts})["header"]["revision"]
+    return revision
 
 
 def _copied(key: bytes, value: bytes, by: int, prefix: str) -> tuple[bytes, bytes]:
@@ -85,15 +92,15 @@ def _ordered(state: JobState) -> JobState:
     return replace(state, attempt=attempt and replace(attempt, known_pods=tuple(sorted(attempt.known_pods))))
 
 
-async def served(client: Client) -> None:
-    """Wait until the API server has received all copies. Until then it is busy with them, and answers no list from its
-    cache."""
-    for kind in (NODES, TIEREDJOBS, RAYJOBS, RAYCLUSTERS, PODS):
-        listed = await client._call("list", kind, "GET", path_of(kind), query={"limit": "1"})
-        newest = {"resourceVersion": listed["metadata"]["resourceVersion"], "resourceVersionMatch": "NotOlderThan"}
+async def served(client: Client, newest: dict[str, str]) -> None:
+    """Wait until the API server has received all copies, up to these resource versions of their kinds. Until then it is
+    busy with them, and answers no list from its cache."""
+    for prefix, version in newest.items():
+        query = {"limit": "1", "resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
+        kind = KINDS[prefix]
         while True:
             try:
-                await client._call("list", kind, "GET", path_of(kind), query={"limit": "1", **newest})
+                await client._call("list", kind, "GET", path_of(kind), query=query)
                 break
             except ClusterUnreachable:  # its cache is older
                 await asyncio.sleep(1.0)
