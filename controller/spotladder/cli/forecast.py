@@ -296,7 +296,7 @@ def _plain(result: Forecast) -> dict[str, Any]:
                 "name": tier.name,
                 "usedBy": round(tier.used, 4),
                 "hours": round(tier.hours.mean, 4),
-                "hoursPercentiles": {f"p{percent}": round(value, 4) for percent, value in tier.hours.at.items()},
+                "hoursPercentiles": _percentiles(tier.hours),
                 "costUsd": _distribution(tier.cost),
             }
             for tier in result.tiers
@@ -305,7 +305,11 @@ def _plain(result: Forecast) -> dict[str, Any]:
 
 
 def _distribution(values: Distribution) -> dict[str, float]:
-    return {"mean": round(values.mean, 4)} | {f"p{percent}": round(value, 4) for percent, value in values.at.items()}
+    return {"mean": round(values.mean, 4), **_percentiles(values)}
+
+
+def _percentiles(values: Distribution) -> dict[str, float]:
+    return {f"p{percent}": round(value, 4) for percent, value in values.at.items()}
 
 
 def _row(name: str, values: Distribution | None, form: str) -> tuple[str, ...]:

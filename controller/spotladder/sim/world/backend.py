@@ -66,7 +66,8 @@ class SimBackend:
         """Create all pods of the attempt; those with capacity get their nodes."""
         if action.attempt in self._attempts:
             return
-        zone, queued = self.tiers[action.tier], not self._has_quota(self.tiers[action.tier])
+        zone = self.tiers[action.tier]
+        queued = not self._has_quota(zone)
         attempt = SimAttempt(
             action.attempt, zone, [], self.workers, queued=queued, standby=action.standby, gated=action.gated
         )
