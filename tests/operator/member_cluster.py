@@ -34,7 +34,7 @@ class MemberCluster(KubeWorld):
         self.controllers: list[MemberClient] = []
 
     async def cut(self) -> None:
-        """Lose the connection for so long that the controller notices."""
+        """Close the connection until the controller counts the cluster as unreachable."""
         self.is_cut = True
         for client in self.controllers:
             if client.watcher is not None:

@@ -74,7 +74,11 @@ SLACK = 10 * HOUR
         pytest.param({}, SLACK - 180.0 - 60.0, id="a start on the fallback and one interval"),
         pytest.param({"current": "spot-cheap"}, SLACK - 180.0 - 60.0, id="the same while an attempt runs"),
         pytest.param({"current": "spot-cheap", "capacity_lasts": True}, math.inf, id="capacity lasts"),
-        pytest.param({"capacity_lasts": True}, SLACK - 180.0 - 60.0, id="capacity would last, but there is none"),
+        pytest.param(
+            {"capacity_lasts": True},
+            SLACK - 180.0 - 60.0,
+            id="no attempt, so capacity that lasts does not count",
+        ),
         pytest.param(
             {"current": "spot-cheap", "capacity_lasts": True, "starting": 60.0, "remaining": 20 * HOUR - 200.0},
             20.0 - 60.0,

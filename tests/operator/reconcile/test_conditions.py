@@ -142,6 +142,12 @@ def test_the_checkpointing_condition_has_the_newest_commit(
 
 
 CHANGED = "the spec's pods changed"
+PENDING_NEXT_ATTEMPT = ConditionUpdate(
+    "False",
+    "PendingNextAttempt",
+    f"{CHANGED}: the next attempt starts with the new pods (updateStrategy AtNextAttempt)",
+)
+WITH_STANDBY = JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a", standby=Attempt(2, "spot-a", START))
 
 
 def changed(strategy: UpdateStrategy = UpdateStrategy.AT_NEXT_ATTEMPT) -> JobSpec:
@@ -159,11 +165,7 @@ def changed(strategy: UpdateStrategy = UpdateStrategy.AT_NEXT_ATTEMPT) -> JobSpe
         ),
         pytest.param(
             JobState(stage=Stage.RUNNING, attempt=LIVE, tier="spot-a"),
-            ConditionUpdate(
-                "False",
-                "PendingNextAttempt",
-                f"{CHANGED}: the next attempt starts with the new pods (updateStrategy AtNextAttempt)",
-            ),
+            PENDING_NEXT_ATTEMPT,
             id="waits for the next attempt",
         ),
         pytest.param(
@@ -172,29 +174,13 @@ def changed(strategy: UpdateStrategy = UpdateStrategy.AT_NEXT_ATTEMPT) -> JobSpe
             id="the attempt ends",
         ),
         pytest.param(
-            JobState(
-                stage=Stage.RUNNING,
-                attempt=LIVE,
-                tier="spot-a",
-                standby=Attempt(2, "spot-a", START),
-                standby_reason=Reason.SPEC_UPDATED,
-            ),
+            replace(WITH_STANDBY, standby_reason=Reason.SPEC_UPDATED),
             ConditionUpdate("False", "Replacing", f"{CHANGED}: attempt 2 with the new pods starts beside attempt 1"),
             id="a standby attempt starts",
         ),
         pytest.param(
-            JobState(
-                stage=Stage.RUNNING,
-                attempt=LIVE,
-                tier="spot-a",
-                standby=Attempt(2, "spot-a", START),
-                standby_reason=Reason.POLICY,
-            ),
-            ConditionUpdate(
-                "False",
-                "PendingNextAttempt",
-                f"{CHANGED}: the next attempt starts with the new pods (updateStrategy AtNextAttempt)",
-            ),
+            replace(WITH_STANDBY, standby_reason=Reason.POLICY),
+            PENDING_NEXT_ATTEMPT,
             id="a standby attempt for another reason",
         ),
     ],
