@@ -15,7 +15,7 @@ from pathlib import Path
 
 from spotladder.operator.reconcile.status import PODS_WRITE_INTERVAL
 from tests.bench.clones import clone, served
-from tests.bench.crowd import WORKERS, Crowd, crowd, job_name, listed, main, on_api_server, say
+from tests.bench.crowd import WORKERS, Crowd, job_name, listed, main, new_crowd, on_api_server, say
 from tests.bench.rows import Row
 from tests.kube.apiserver import ApiServer
 
@@ -38,22 +38,22 @@ MEMORY = 400 / 200
 
 async def measured(server: ApiServer, folder: Path, *, jobs: int, run: int, rest: float) -> list[Row]:
     """All rows, with `jobs` jobs at the end."""
-    async with crowd(server, folder, nodes=run) as here:
-        await here.start()
-        empty = here.memory()
-        await here.submit(map(job_name, range(run)))
+    async with new_crowd(server, folder, nodes=run) as crowd:
+        await crowd.start()
+        empty = crowd.memory()
+        await crowd.submit(map(job_name, range(run)))
         # Otherwise each copy would have its commit and its pods to report.
-        await here.report_commits()
+        await crowd.report_commits()
         await asyncio.sleep(2 * PODS_WRITE_INTERVAL)
-        await here.stop()
-        await here.end_simulation()
-        await served(here.client, await asyncio.to_thread(clone, here, run, jobs // run - 1))
+        await crowd.stop()
+        await crowd.end_simulation()
+        await served(crowd.client, await asyncio.to_thread(clone, crowd, run, jobs // run - 1))
         say(f"{jobs:,} jobs exist")
         began = time.monotonic()
-        ready = await here.start()
-        found = [*_start(jobs, ready, await here.reconciled(jobs) - began)]
-        found += await _rest(here, jobs, rest)
-        return [*found, *_weight(here, jobs, empty)]
+        ready = await crowd.start()
+        found = [*_start(jobs, ready, await crowd.reconciled(jobs) - began)]
+        found += await _rest(crowd, jobs, rest)
+        return [*found, *_weight(crowd, jobs, empty)]
 
 
 def _start(jobs: int, ready: float, reconciled: float) -> list[Row]:
@@ -65,14 +65,14 @@ def _start(jobs: int, ready: float, reconciled: float) -> list[Row]:
     ]
 
 
-async def _rest(here: Crowd, jobs: int, seconds: float) -> list[Row]:
+async def _rest(crowd: Crowd, jobs: int, seconds: float) -> list[Row]:
     """The load of idle jobs."""
     await asyncio.sleep(3 * seconds)
-    before, began = (here.processor_time(), await here.calls_by_target()), time.monotonic()
+    before, began = (crowd.processor_time(), await crowd.calls_by_target()), time.monotonic()
     await asyncio.sleep(seconds)
     lasted = time.monotonic() - began
-    calls = await here.calls_by_target() - before[1]
-    busy, rate = 100 * (here.processor_time() - before[0]) / lasted, calls.total() / lasted
+    calls = await crowd.calls_by_target() - before[1]
+    busy, rate = 100 * (crowd.processor_time() - before[0]) / lasted, calls.total() / lasted
     say(f"idle: {rate:.1f} calls/s ({listed(calls)} in {lasted:.0f} s), {busy:.0f} % of a core")
     return [
         Row(f"API calls, {jobs:,} idle jobs", rate, "/s", "limit", CALLS, "< 10 /s", rate < CALLS),
@@ -80,8 +80,8 @@ async def _rest(here: Crowd, jobs: int, seconds: float) -> list[Row]:
     ]
 
 
-def _weight(here: Crowd, jobs: int, empty: float) -> list[Row]:
-    memory = here.memory()
+def _weight(crowd: Crowd, jobs: int, empty: float) -> list[Row]:
+    memory = crowd.memory()
     say(f"{memory:.0f} MB with {jobs} jobs, {empty:.0f} MB with none")
     compared_with = "SkyPilot's published 400 MB for 200 jobs"
     what = f"memory, {jobs:,} jobs with {jobs * (WORKERS + 1):,} pods"

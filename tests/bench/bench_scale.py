@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.bare import Fallbacks
-from tests.bench.crowd import Crowd, crowd, job_name, listed, main, on_api_server, say
+from tests.bench.crowd import Crowd, job_name, listed, main, new_crowd, on_api_server, say
 from tests.bench.rows import Row
 from tests.kube.apiserver import ApiServer
 
@@ -45,17 +45,17 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, evicted: int, 
     """All rows, with `jobs` jobs at the end."""
     found: list[Row] = []
     some = max(4, jobs // 10)
-    async with crowd(server, folder, nodes=jobs) as here:
-        await here.start()
-        found += await _solo(here, solo)
+    async with new_crowd(server, folder, nodes=jobs) as crowd:
+        await crowd.start()
+        found += await _solo(crowd, solo)
         running = 0
         for level in sorted({some, jobs}):
-            await here.submit(map(job_name, range(running, level)))
+            await crowd.submit(map(job_name, range(running, level)))
             running, number = level, min(evicted, level // 2)
-            found += await _storm(here, range(number), level, CALM)
-            found += await _storm(here, range(number, 2 * number), level, STORM)
-        found += await _storm(here, range(jobs - number, jobs), jobs, BUSY)
-        found += await _bare(here, range(jobs - number, jobs))
+            found += await _storm(crowd, range(number), level, CALM)
+            found += await _storm(crowd, range(number, 2 * number), level, STORM)
+        found += await _storm(crowd, range(jobs - number, jobs), jobs, BUSY)
+        found += await _bare(crowd, range(jobs - number, jobs))
     return [*found, *_beside(found, f"{jobs:,} jobs, {STORM:.0f} evictions/s")]
 
 
@@ -78,31 +78,36 @@ def _beside(found: Sequence[Row], storm: str) -> list[Row]:
     ]  # fmt: skip
 
 
-async def _solo(here: Crowd, rounds: int) -> list[Row]:
+async def _solo(crowd: Crowd, rounds: int) -> list[Row]:
     reactions, calls, reconciles = [], Counter[str](), 0.0
     for name in (f"solo-{number}" for number in range(rounds)):
-        await here.submit([name])
-        before = await here.calls_by_target(), await here.reconciles()
-        reactions += await here.evict([name])
-        await here.run([name])
-        calls += await here.calls_by_target() - before[0]
-        reconciles += await here.reconciles() - before[1]
-        await here.finish(name)
+        await crowd.submit([name])
+        before = await crowd.calls_by_target(), await crowd.reconciles()
+        reactions += await crowd.evict([name])
+        await crowd.run([name])
+        calls += await crowd.calls_by_target() - before[0]
+        reconciles += await crowd.reconciles() - before[1]
+        await crowd.finish(name)
     found = _reactions(reactions, "1 job")
     say(f"calls of {rounds} fallbacks, including the start of their pods: {listed(calls)}")
     found.append(Row("API calls for a fallback, Events included", calls.total() / rounds, "", "-"))
     return [*found, Row("reconciles for a fallback, including the start of its pods", reconciles / rounds, "", "-")]
 
 
-async def _storm(here: Crowd, numbers: range, level: int, rate: float) -> list[Row]:
+async def _storm(crowd: Crowd, numbers: range, level: int, rate: float) -> list[Row]:
     """Evict these jobs at `rate` per second while `level` jobs run."""
     names = [job_name(number) for number in numbers]
-    before = here.processor_time(), here.server.processor_time(), await here.calls_by_target(), await here.reconciles()
+    before = (
+        crowd.processor_time(),
+        crowd.server.processor_time(),
+        await crowd.calls_by_target(),
+        await crowd.reconciles(),
+    )
     began = time.monotonic()
-    reactions = await here.evict(names, every=1 / rate)
+    reactions = await crowd.evict(names, every=1 / rate)
     lasted = time.monotonic() - began
-    mine, server = here.processor_time() - before[0], here.server.processor_time() - before[1]
-    by_target, reconciles = await here.calls_by_target() - before[2], await here.reconciles() - before[3]
+    mine, server = crowd.processor_time() - before[0], crowd.server.processor_time() - before[1]
+    by_target, reconciles = await crowd.calls_by_target() - before[2], await crowd.reconciles() - before[3]
     calls = by_target.total()
     what = f"{level:,} jobs, {rate:.0f} evictions/s"
     found = _reactions(reactions, what, goal=level >= 1000)
@@ -117,19 +122,19 @@ async def _storm(here: Crowd, numbers: range, level: int, rate: float) -> list[R
         f"{calls / len(names):.1f} calls and {reconciles / len(names):.1f} reconciles for each ({listed(by_target)})"
     )
     say(f"{mine * each:.0f} ms of CPU time for each, and {server * each:.0f} ms of the API server")
-    await here.run(names)
+    await crowd.run(names)
     return found
 
 
-async def _bare(here: Crowd, numbers: range) -> list[Row]:
+async def _bare(crowd: Crowd, numbers: range) -> list[Row]:
     """The same evictions without a controller."""
     names = [job_name(number) for number in numbers]
-    await here.stop()
-    fallbacks = Fallbacks(here.client, here.namespace)
-    await fallbacks.prepare((name, here.kuberay.attempt[name]) for name in names)
-    before, began = here.server.processor_time(), time.monotonic()
-    reactions = await here.evict(names, every=1 / STORM, then=fallbacks)
-    lasted, server = time.monotonic() - began, here.server.processor_time() - before
+    await crowd.stop()
+    fallbacks = Fallbacks(crowd.client, crowd.namespace)
+    await fallbacks.prepare((name, crowd.kuberay.attempt[name]) for name in names)
+    before, began = crowd.server.processor_time(), time.monotonic()
+    reactions = await crowd.evict(names, every=1 / STORM, then=fallbacks)
+    lasted, server = time.monotonic() - began, crowd.server.processor_time() - before
     what = f"minimum calls without a controller, {STORM:.0f} evictions/s"
     found = _reactions(reactions, what, ours=False)
     found.append(Row(f"completed fallbacks, {what}", len(names) / lasted, "/s", "evictions", STORM))

@@ -39,31 +39,35 @@ _NUMBERED = re.compile(rb"(job|crowd)-(\d{4})(?!\d)")
 _UID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def clone(here: Crowd, jobs: int, copies: int) -> dict[str, str]:
+def clone(crowd: Crowd, jobs: int, copies: int) -> dict[str, str]:
     """Copy the first `jobs` jobs with their nodes and commit logs `copies` times. Returns the resource version of the
     newest copy of each kind, by the kind's prefix."""
     newest = {}
     for prefix in KINDS:
-        for key, value in _objects(here, prefix):
-            newest[prefix] = _put(here, [_copied(key, value, number * jobs, prefix) for number in range(1, copies + 1)])
+        for key, value in _objects(crowd, prefix):
+            newest[prefix] = _put(
+                crowd, [_copied(key, value, number * jobs, prefix) for number in range(1, copies + 1)]
+            )
     for number in range(1, copies + 1):
-        for file in (file for name in map(job_name, range(jobs)) for file in (here.checkpoints / name).rglob("*.json")):
-            copy = here.checkpoints / _moved(str(file.relative_to(here.checkpoints)).encode(), number * jobs).decode()
+        for file in (
+            file for name in map(job_name, range(jobs)) for file in (crowd.checkpoints / name).rglob("*.json")
+        ):
+            copy = crowd.checkpoints / _moved(str(file.relative_to(crowd.checkpoints)).encode(), number * jobs).decode()
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(_moved(file.read_bytes(), number * jobs))
     return newest
 
 
-def _objects(here: Crowd, prefix: str) -> list[tuple[bytes, bytes]]:
+def _objects(crowd: Crowd, prefix: str) -> list[tuple[bytes, bytes]]:
     """Key and value of each numbered object below this prefix."""
     begin = prefix.encode()
     body = {"key": _encoded(begin), "range_end": _encoded(begin[:-1] + bytes([begin[-1] + 1]))}
-    pairs = here.server.etcd("range", body).get("kvs", [])
+    pairs = crowd.server.etcd("range", body).get("kvs", [])
     found = [(base64.b64decode(pair["key"]), base64.b64decode(pair["value"])) for pair in pairs]
     return [(key, value) for key, value in found if _NUMBERED.search(key)]
 
 
-def _put(here: Crowd, pairs: list[tuple[bytes, bytes]]) -> str:
+def _put(crowd: Crowd, pairs: list[tuple[bytes, bytes]]) -> str:
     """Returns the revision of the last write, which is the resource version of its objects."""
     revision = ""
     for first in range(0, len(pairs), PORTION):
@@ -71,7 +75,7 @@ def _put(here: Crowd, pairs: list[tuple[bytes, bytes]]) -> str:
             {"request_put": {"key": _encoded(key), "value": _encoded(value)}}
             for key, value in pairs[first : first + PORTION]
         ]
-        revision = here.server.etcd("txn", {"success": puts})["header"]["revision"]
+        revision = crowd.server.etcd("txn", {"success": puts})["header"]["revision"]
     return revision
 
 

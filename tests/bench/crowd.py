@@ -239,37 +239,37 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowd(server: ApiServer, folder: Path, nodes: int) -> AsyncIterator[Crowd]:
+async def new_crowd(server: ApiServer, folder: Path, nodes: int) -> AsyncIterator[Crowd]:
     """Set up the namespace, the capacity, the nodes and the simulation. Objects are not deleted: the API server ends
     with the benchmark."""
     async with Client(connect(str(server.kubeconfig))) as client:
-        here = Crowd(client, server, NAMESPACE, folder)
-        await client.create(NAMESPACES, _named("v1", "Namespace", here.namespace))
+        crowd = Crowd(client, server, NAMESPACE, folder)
+        await client.create(NAMESPACES, _named("v1", "Namespace", crowd.namespace))
         for tier in TIERS:
-            capacity = _named(CAPACITYTIERS.api_version, CAPACITYTIERS.kind, f"{here.namespace}-{tier}")
+            capacity = _named(CAPACITYTIERS.api_version, CAPACITYTIERS.kind, f"{crowd.namespace}-{tier}")
             kind = "on-demand" if tier == "on-demand" else "spot"
             price = {"perNodeHour": "1", "onDemandPerNodeHour": "4"}
             await client.create(CAPACITYTIERS, {**capacity, "spec": {"capacityType": kind, "price": price}})
-        await _make_nodes(here, nodes)
-        here.kuberay = KubeRay(client, here.namespace, here.nodes, here.checkpoints)
-        here.playing = [asyncio.create_task(here.kuberay.run()), asyncio.create_task(here.jobs.run())]
+        await _make_nodes(crowd, nodes)
+        crowd.kuberay = KubeRay(client, crowd.namespace, crowd.nodes, crowd.checkpoints)
+        crowd.playing = [asyncio.create_task(crowd.kuberay.run()), asyncio.create_task(crowd.jobs.run())]
         try:
-            yield here
+            yield crowd
         finally:
-            await here.end_simulation()
-            await here.close()
+            await crowd.end_simulation()
+            await crowd.close()
 
 
-async def _make_nodes(here: Crowd, number: int) -> None:
+async def _make_nodes(crowd: Crowd, number: int) -> None:
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> None:
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         async with turn:
-            await here.client.create(NODES, {**_named("v1", "Node", name), "status": {"conditions": [ready]}})
+            await crowd.client.create(NODES, {**_named("v1", "Node", name), "status": {"conditions": [ready]}})
 
-    here.nodes = [f"{here.namespace}-{index:04d}" for index in range(number)]
-    await asyncio.gather(*map(one, here.nodes))
+    crowd.nodes = [f"{crowd.namespace}-{index:04d}" for index in range(number)]
+    await asyncio.gather(*map(one, crowd.nodes))
 
 
 def _named(version: str, kind: str, name: str) -> Object:

@@ -37,14 +37,14 @@ def draw(file: Path, scenario: CostScenario, accounting: Accounting) -> None:
 def _curve(axes: Any, scenario: CostScenario, accounting: Accounting) -> None:
     fractions = [index / _POINTS for index in range(_POINTS + 1)]
     limits = [100 * break_even(fraction, scenario.spot_discount, accounting) for fraction in fractions]
-    here = 100 * scenario.overhead_share
+    overhead_percent = 100 * scenario.overhead_share
     finite = max((limit for limit in limits if math.isfinite(limit)), default=0.0)
-    top = max(1.25 * here, min(1.05 * finite, _HIGHEST_PERCENT), 10.0)
+    top = max(1.25 * overhead_percent, min(1.05 * finite, _HIGHEST_PERCENT), 10.0)
     drawn = [min(limit, 2 * top) for limit in limits]
     axes.plot(fractions, drawn, color="#1f77b4", linewidth=2, label=f"break-even ({accounting})")
     axes.fill_between(fractions, drawn, color="#1f77b4", alpha=0.12, label="saves money")
-    own = f"this job: α = {scenario.spot_fraction:g}, {here:.0f} % longer"
-    axes.plot([scenario.spot_fraction], [here], "o", color="#d62728", label=own)
+    own = f"this job: α = {scenario.spot_fraction:g}, {overhead_percent:.0f} % longer"
+    axes.plot([scenario.spot_fraction], [overhead_percent], "o", color="#d62728", label=own)
     axes.set(
         xlim=(0, 1),
         ylim=(0, top),

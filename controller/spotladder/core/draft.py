@@ -47,13 +47,13 @@ class Draft:
         self.choice = TierChoice(None)
 
     @property
-    def here(self) -> Situation:
+    def situation(self) -> Situation:
         """The facts that follow from the current state of the draft."""
         return Situation(self.spec, self.state, self.seen, self.now)
 
     def explain(self) -> None:
         """Record in the state why the job is not training, and since when."""
-        before, now = self.state.impeded, impeded(self.here)
+        before, now = self.state.impeded, impeded(self.situation)
         if before is not None and before.impediment is Impediment.STORE and now != before:
             # The work of the outage is committed now, so stallTimeout starts again.
             self.state = replace(self.state, progress_at=self.now)
@@ -62,12 +62,12 @@ class Draft:
 
     def choose(self, *, live: bool) -> TierChoice:
         """Ask the policy for its choice."""
-        self.choice = self.policy.choose(view_of(self.here, live=live))
+        self.choice = self.policy.choose(view_of(self.situation, live=live))
         return self.choice
 
     def move(self, reason: Reason, message: str = "") -> None:
         """Change the stage according to the transition table. Raises IllegalTransition without a change."""
-        self.state, move = moved(self.here, reason, message)
+        self.state, move = moved(self.situation, reason, message)
         self.moves.append(move)
 
     # --- failures ---
@@ -79,16 +79,16 @@ class Draft:
 
     def exhaust_if_exceeded(self) -> None:
         """Mark the tier as exhausted if it has had more failures than allowed."""
-        if limits.over_tier_limit(self.here):
-            self.state = exhaust(self.state, self.here.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
+        if limits.over_tier_limit(self.situation):
+            self.state = exhaust(self.state, self.situation.attempt.tier, Reason.MAX_FAILURES_EXCEEDED)
 
     def end_if_exceeded(self) -> bool:
         """End the attempt if its tier or the job has had more failures than allowed. Returns whether it ended."""
-        if limits.over_backoff_limit(self.here):
-            self.move(Reason.BACKOFF_LIMIT_EXCEEDED, limits.all_failures(self.here))
-        elif limits.over_tier_limit(self.here):
+        if limits.over_backoff_limit(self.situation):
+            self.move(Reason.BACKOFF_LIMIT_EXCEEDED, limits.all_failures(self.situation))
+        elif limits.over_tier_limit(self.situation):
             self.exhaust_if_exceeded()
-            self.move(Reason.MAX_FAILURES_EXCEEDED, limits.tier_failures(self.here))
+            self.move(Reason.MAX_FAILURES_EXCEEDED, limits.tier_failures(self.situation))
         else:
             return False
         return True

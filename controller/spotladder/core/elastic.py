@@ -22,70 +22,70 @@ BEGIN_DELAY: Seconds = 30.0
 starts at the same time come within this time, and a program that has begun must restart to use them."""
 
 
-def staying_workers(here: Situation) -> int:
+def staying_workers(situation: Situation) -> int:
     """The number of ready workers of the live attempt whose nodes are not about to be reclaimed."""
-    seen = here.attempt_seen
+    seen = situation.attempt_seen
     pods = seen.pods if seen is not None and seen.reachable else ()
     workers = (pod for pod in pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
     return sum(1 for pod in workers if pod.ready and not pod.noticed)
 
 
-def continues_smaller(here: Situation) -> bool:
+def continues_smaller(situation: Situation) -> bool:
     """Whether an elastic attempt continues without its lost and its noticed workers: enough are left, and no limit of
     failures is exceeded."""
-    if not here.elastic or limits.over_tier_limit(here) or limits.over_backoff_limit(here):
+    if not situation.elastic or limits.over_tier_limit(situation) or limits.over_backoff_limit(situation):
         return False
-    return staying_workers(here) >= here.needed
+    return staying_workers(situation) >= situation.needed
 
 
-def learns_of_notices(here: Situation) -> bool:
+def learns_of_notices(situation: Situation) -> bool:
     """Whether the program learns of a notice by itself, and not from the controller."""
-    seen = here.attempt_seen
+    seen = situation.attempt_seen
     return seen is None or seen.surplus is None
 
 
-def fits(here: Situation) -> bool:
+def fits(situation: Situation) -> bool:
     """Whether an elastic program trains with workers that stay. It does not between a loss, or a notice, and its
     restart with fewer workers. True if the backend does not observe it."""
-    seen = here.attempt_seen
-    if not here.elastic or seen is None or seen.size is None or not seen.reachable:
+    seen = situation.attempt_seen
+    if not situation.elastic or seen is None or seen.size is None or not seen.reachable:
         return True
-    return seen.size <= staying_workers(here)
+    return seen.size <= staying_workers(situation)
 
 
-def why_smaller(here: Situation, losses: list[Loss]) -> str:
+def why_smaller(situation: Situation, losses: list[Loss]) -> str:
     """Why an elastic program restarts, and with how many workers."""
     why = ", ".join(f"{loss.pod} ({loss.cause})" for loss in losses) or "a worker is gone"
-    return f"{why}; the program continues with up to {staying_workers(here)} of {here.workers} workers"
+    return f"{why}; the program continues with up to {staying_workers(situation)} of {situation.workers} workers"
 
 
-def how_many(here: Situation) -> str:
+def how_many(situation: Situation) -> str:
     """With how many workers an elastic attempt is ready, if these are not all; "" otherwise."""
-    staying = staying_workers(here)
-    return f"{staying} of {here.workers} workers" if here.elastic and staying < here.workers else ""
+    staying = staying_workers(situation)
+    return f"{staying} of {situation.workers} workers" if situation.elastic and staying < situation.workers else ""
 
 
 # --- beginning with fewer workers ---
 
 
-def enough_since(here: Situation) -> Instant | None:
+def enough_since(situation: Situation) -> Instant | None:
     """Since when enough workers are ready for the program to begin, while it waits for the rest; None if it does not
     wait."""
-    attempt, seen = here.state.attempt, here.attempt_seen
-    if attempt is None or seen is None or not (seen.waits_for_all_workers and seen.reachable and here.elastic):
+    attempt, seen = situation.state.attempt, situation.attempt_seen
+    if attempt is None or seen is None or not (seen.waits_for_all_workers and seen.reachable and situation.elastic):
         return None
-    if here.all_pods_ready or not gang_ready(seen, here.needed):
+    if situation.all_pods_ready or not gang_ready(seen, situation.needed):
         return None
-    return here.now if attempt.enough_since is None else attempt.enough_since
+    return situation.now if attempt.enough_since is None else attempt.enough_since
 
 
-def begin_due(here: Situation) -> Instant | None:
+def begin_due(situation: Situation) -> Instant | None:
     """When the program begins without the workers that have no node: at once if the provisioner has refused them. None
     if it does not, while another worker that has a node is not ready, or while too few ready workers stay."""
-    attempt, seen = here.state.attempt, here.attempt_seen
-    if attempt is None or seen is None or attempt.enough_since is None or here.state.stage not in LIVE:
+    attempt, seen = situation.state.attempt, situation.attempt_seen
+    if attempt is None or seen is None or attempt.enough_since is None or situation.state.stage not in LIVE:
         return None
-    if staying_workers(here) < here.needed:
+    if staying_workers(situation) < situation.needed:
         return None
     workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST)
     if any(not pod.ready and (pod.scheduled or pod.phase is PodPhase.RUNNING) for pod in workers):
@@ -93,12 +93,18 @@ def begin_due(here: Situation) -> Instant | None:
     return attempt.enough_since + (0.0 if seen.refused else BEGIN_DELAY)
 
 
-def resize(here: Situation) -> Resize | None:
+def resize(situation: Situation) -> Resize | None:
     """The change of the number of requested workers that is due: fewer, so that the program begins, or all again once
     it has begun."""
-    attempt, seen = here.state.attempt, here.attempt_seen
-    if attempt is None or seen is None or not seen.reachable or seen.surplus is None or here.state.stage not in LIVE:
+    attempt, seen = situation.state.attempt, situation.attempt_seen
+    if (
+        attempt is None
+        or seen is None
+        or not seen.reachable
+        or seen.surplus is None
+        or situation.state.stage not in LIVE
+    ):
         return None
     if seen.waits_for_all_workers:
-        return Resize(attempt.number, staying_workers(here)) if here.passed(begin_due(here)) else None
-    return Resize(attempt.number, here.workers) if here.elastic and seen.surplus < 0 else None
+        return Resize(attempt.number, staying_workers(situation)) if situation.passed(begin_due(situation)) else None
+    return Resize(attempt.number, situation.workers) if situation.elastic and seen.surplus < 0 else None

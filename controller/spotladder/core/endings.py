@@ -38,14 +38,14 @@ from spotladder.core.tier_view import view_of
 
 def ended_by_itself(draft: Draft) -> bool:
     """End the attempt if its program ended, or if its head or all of its pods are gone."""
-    attempt, seen = draft.here.attempt, draft.here.attempt_seen
+    attempt, seen = draft.situation.attempt, draft.situation.attempt_seen
     before = len(draft.moves)
     if seen is None:
-        if attempt.seen and draft.here.reachable:
+        if attempt.seen and draft.situation.reachable:
             draft.end_by_loss(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
-    elif seen.exit not in (Exit.SUCCEEDED, Exit.FENCED) and (eviction := taken_back(draft.here)) is not None:
+    elif seen.exit not in (Exit.SUCCEEDED, Exit.FENCED) and (eviction := taken_back(draft.situation)) is not None:
         end_by_queue(draft, eviction)
-    elif draft.here.held_by is not None and seen.exit in (None, Exit.LOST):
+    elif draft.situation.held_by is not None and seen.exit in (None, Exit.LOST):
         return False  # The queue has removed its pods: it waits for quota.
     elif seen.exit is not None:
         _exited(draft, attempt, seen, seen.exit)
@@ -71,7 +71,7 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
     match how:
         case Exit.SUCCEEDED:
             draft.move(Reason.COMPLETED)
-        case Exit.FENCED if draft.here.foreign_owner:
+        case Exit.FENCED if draft.situation.foreign_owner:
             draft.move(Reason.FENCED, log_owner(draft))
         case Exit.FENCED:
             draft.move(Reason.INTERRUPTED, "a newer writer has fenced it")
@@ -82,7 +82,7 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
             _interrupted(draft, seen)
         case Exit.FAILED:
             draft.count(noticed_pods(attempt, seen))
-            draft.count(suspect_pods(draft.here.attempt, seen))
+            draft.count(suspect_pods(draft.situation.attempt, seen))
             _program_failed(draft, seen)
         case Exit.LOST:
             draft.end_by_loss(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), seen.message)
@@ -90,7 +90,7 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
 
 def _interrupted(draft: Draft, seen: AttemptSeen) -> None:
     """Handle exit code 75: after a notice, a loss or a deletion, or on the program's own initiative."""
-    attempt, noticed = draft.here.attempt, noticed_pods(draft.here.attempt, seen)
+    attempt, noticed = draft.situation.attempt, noticed_pods(draft.situation.attempt, seen)
     deleted = any(pod.cause is Cause.DELETED for pod in seen.pods)
     if not noticed and not deleted and not draft.state.loss_counted:
         draft.state = paced(draft.state, attempt, draft.seen.progress, draft.now)
@@ -104,7 +104,7 @@ def _program_failed(draft: Draft, seen: AttemptSeen) -> None:
     window, because of the program's own failure."""
     if draft.state.loss_counted or _had_just_recovered(draft):
         draft.end(Reason.INTERRUPTED, seen.message)
-    elif draft.here.passed(draft.here.attribution_deadline):
+    elif draft.situation.passed(draft.situation.attribution_deadline):
         failed = draft.state.application_failures + 1
         draft.state = replace(draft.state, application_failures=failed)
         over = failed > draft.spec.application_failures
@@ -114,7 +114,7 @@ def _program_failed(draft: Draft, seen: AttemptSeen) -> None:
 def _had_just_recovered(draft: Draft) -> bool:
     """Whether lost pods were replaced shortly before the program failed, so that the loss may have caused
     the failure."""
-    attempt = draft.here.attempt
+    attempt = draft.situation.attempt
     if attempt.exited_at is None or attempt.all_ready_at is None or attempt.all_ready_at == attempt.running_at:
         return False
     return attempt.exited_at - attempt.all_ready_at < draft.spec.attribution_window
@@ -125,7 +125,7 @@ def _had_just_recovered(draft: Draft) -> bool:
 
 def start_timed_out(draft: Draft) -> bool:
     """End the attempt if startTimeout has expired."""
-    if timer_of(draft.here) is not Timer.START or not draft.here.passed(draft.here.start_deadline):
+    if timer_of(draft.situation) is not Timer.START or not draft.situation.passed(draft.situation.start_deadline):
         return False
     limit = format_duration(draft.spec.start_timeout)
     _start_failed(draft, Reason.START_TIMEOUT, f"every pod was placed, but the attempt was not ready within {limit}")
@@ -146,7 +146,7 @@ def _start_failed(draft: Draft, reason: Reason, crash: str, output: str = "", po
 
 def starts_elsewhere(draft: Draft, notices: list[PodSeen]) -> bool:
     """End an attempt that has not been ready yet if nodes are drained for maintenance only."""
-    if not notices or draft.here.notice_reason is not Reason.MAINTENANCE:
+    if not notices or draft.situation.notice_reason is not Reason.MAINTENANCE:
         return False
     draft.move(*leaves(draft, notices))
     return True
@@ -154,22 +154,22 @@ def starts_elsewhere(draft: Draft, notices: list[PodSeen]) -> bool:
 
 def leaves(draft: Draft, notices: list[PodSeen]) -> tuple[Reason, str]:
     """The reason and the message with which an attempt ends that does not survive these notices."""
-    if draft.here.notice_reason is Reason.MAINTENANCE:
-        return Reason.MAINTENANCE, maintenance(draft.here)
+    if draft.situation.notice_reason is Reason.MAINTENANCE:
+        return Reason.MAINTENANCE, maintenance(draft.situation)
     return Reason.EVICTION_NOTICE, ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
 
 
 def unwanted(draft: Draft) -> bool:
     """End the attempt if a limit of the job, the user or the policy requires it."""
-    wish: tuple[Reason, str] | None = limits.reached(draft.here)
+    wish: tuple[Reason, str] | None = limits.reached(draft.situation)
     if wish is None and draft.spec.suspend:
         wish = (draft.spec.suspend_reason, "")
-    if wish is None and draft.here.tier is None:
-        wish = (Reason.TIER_REMOVED, f"{draft.here.attempt.tier} is no longer among the tiers")
-    if wish is None and draft.here.attempt.leave_by is not None and not stays(draft):
+    if wish is None and draft.situation.tier is None:
+        wish = (Reason.TIER_REMOVED, f"{draft.situation.attempt.tier} is no longer among the tiers")
+    if wish is None and draft.situation.attempt.leave_by is not None and not stays(draft):
         if waits_for_relief(draft):
             return False
-        wish = (draft.here.notice_reason, relief(draft))
+        wish = (draft.situation.notice_reason, relief(draft))
     if wish is None:
         planned = _planned_move(draft)
         if waits_for_standby(draft, planned):
@@ -182,11 +182,11 @@ def unwanted(draft: Draft) -> bool:
 
 def _planned_move(draft: Draft) -> PlannedMove | None:
     """The move that a changed spec or the policy wants; None if the live attempt is to continue."""
-    attempt = draft.here.attempt
+    attempt = draft.situation.attempt
     if _updates_now(draft):
-        return PlannedMove(attempt.tier, Reason.SPEC_UPDATED, draft.here.pending_update)
+        return PlannedMove(attempt.tier, Reason.SPEC_UPDATED, draft.situation.pending_update)
     choice = draft.choose(live=True)
-    if choice.tier is None or choice.tier not in draft.here.open or choice.tier == attempt.tier:
+    if choice.tier is None or choice.tier not in draft.situation.open or choice.tier == attempt.tier:
         return None
     return PlannedMove(choice.tier, Reason.POLICY, f"{choice.tier} is preferred ({choice.why or choice.reason})")
 
@@ -194,9 +194,9 @@ def _planned_move(draft: Draft) -> PlannedMove | None:
 def _updates_now(draft: Draft) -> bool:
     """Whether a spec with another pod template ends the live attempt at once: an attempt that never ran
     loses no work."""
-    if not (draft.here.pending_update and draft.here.reachable):
+    if not (draft.situation.pending_update and draft.situation.reachable):
         return False
-    never_ran = draft.here.attempt.running_at is None
+    never_ran = draft.situation.attempt.running_at is None
     return never_ran or draft.spec.update_strategy is UpdateStrategy.NOW
 
 
@@ -205,26 +205,26 @@ def _updates_now(draft: Draft) -> bool:
 
 def stalled(draft: Draft) -> None:
     """End the attempt if its program hangs, or if stallTimeout has expired."""
-    seen = draft.here.attempt_seen
-    if seen is not None and seen.hung and not draft.here.finished:
+    seen = draft.situation.attempt_seen
+    if seen is not None and seen.hung and not draft.situation.finished:
         draft.state = replace(draft.state, hangs=draft.state.hangs + 1)
-        draft.count([synthetic(draft.here.attempt, "stalled", Cause.STALLED)])
+        draft.count([synthetic(draft.situation.attempt, "stalled", Cause.STALLED)])
         return draft.end(Reason.STALLED, f"the program hangs: {seen.hung}")
-    if not draft.here.passed(draft.here.stall_deadline):
+    if not draft.situation.passed(draft.situation.stall_deadline):
         return None
-    draft.count([synthetic(draft.here.attempt, "stalled", Cause.STALLED)])
+    draft.count([synthetic(draft.situation.attempt, "stalled", Cause.STALLED)])
     return draft.end(Reason.STALLED, f"no commit for {draft.spec.stall_timeout:g} s")
 
 
 def recovery_timed_out(draft: Draft) -> None:
     """End the attempt if recoveryTimeout has expired, unless it waits for capacity, where provisionTimeout applies."""
     since = draft.state.recovering_since
-    if since is None or not draft.here.passed(draft.here.recovery_deadline):
+    if since is None or not draft.situation.passed(draft.situation.recovery_deadline):
         return
-    if not draft.here.reachable or draft.here.waits_for_capacity:
+    if not draft.situation.reachable or draft.situation.waits_for_capacity:
         return
     if not draft.state.loss_counted:
-        draft.count([synthetic(draft.here.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)])
+        draft.count([synthetic(draft.situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)])
     draft.end(Reason.RECOVERY_TIMEOUT, f"not all workers ready again within {draft.spec.recovery_timeout:g} s")
 
 
@@ -237,18 +237,18 @@ def provision_timed_out(draft: Draft) -> None:
     capacity of its tier: it ends earlier if no other node can take its pods, and the next attempt runs on the same tier
     and avoids none.
     """
-    tier, seen, since = draft.here.tier, draft.here.attempt_seen, draft.state.waiting_since
-    rule = rule_of(draft.here)
+    tier, seen, since = draft.situation.tier, draft.situation.attempt_seen, draft.state.waiting_since
+    rule = rule_of(draft.situation)
     if tier is None or since is None or rule is None:
         return
     if rule.timer is not Timer.PROVISION:
         _stand_still(draft, rule.timer)
         return
     refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
-    overdrawn = rule.exhausts and idle_budget_exceeded(draft.here)
-    avoids = draft.here.attempt.avoids if rule.exhausts else ()
-    expired = draft.here.passed(draft.here.avoidance_deadline if avoids else None)
-    if not refused and not overdrawn and not expired and not draft.here.passed(draft.here.provision_deadline):
+    overdrawn = rule.exhausts and idle_budget_exceeded(draft.situation)
+    avoids = draft.situation.attempt.avoids if rule.exhausts else ()
+    expired = draft.situation.passed(draft.situation.avoidance_deadline if avoids else None)
+    if not refused and not overdrawn and not expired and not draft.situation.passed(draft.situation.provision_deadline):
         return
     if seen is None and draft.seen.launched:
         return  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
@@ -269,8 +269,8 @@ def provision_timed_out(draft: Draft) -> None:
         else:
             draft.state = exhaust(draft.state, tier.name, reason)
         draft.move(reason, why)
-    elif rule.counted and draft.here.attempt.seen:
-        lost = synthetic(draft.here.attempt, "contact", Cause.NODE_LOST)
+    elif rule.counted and draft.situation.attempt.seen:
+        lost = synthetic(draft.situation.attempt, "contact", Cause.NODE_LOST)
         draft.end_by_loss(rule.reason, lost, _impediment_message(draft))
     elif _has_other_tier(draft):
         draft.move(rule.reason, _impediment_message(draft))
@@ -286,12 +286,12 @@ def _stand_still(draft: Draft, running: Timer) -> None:
 
 
 def _impediment_message(draft: Draft) -> str:
-    found = classify(draft.here)
+    found = classify(draft.situation)
     return found.message if found is not None else ""
 
 
 def _has_other_tier(draft: Draft) -> bool:
     """Whether the policy chooses another available tier for an attempt that cannot be launched on its own."""
-    view = view_of(draft.here, live=False)
+    view = view_of(draft.situation, live=False)
     choice = draft.policy.choose(view)
     return choice.tier in view.available and choice.tier != draft.state.tier

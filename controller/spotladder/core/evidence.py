@@ -20,39 +20,45 @@ MOST_OF_A_CLUSTER = 0.55
 node lifecycle controller of Kubernetes stops evicting (`--unhealthy-zone-threshold`)."""
 
 
-def program_ended(here: Situation) -> str:
+def program_ended(situation: Situation) -> str:
     """The program has failed, and the failure attribution window is open."""
-    seen = here.attempt_seen
-    if here.state.stage not in LIVE or seen is None or seen.exit is not Exit.FAILED:
+    seen = situation.attempt_seen
+    if situation.state.stage not in LIVE or seen is None or seen.exit is not Exit.FAILED:
         return ""
     message = seen.message or "it failed"
-    window = format_duration(here.spec.attribution_window) if here.spec.attribution_window else "a moment"
+    window = format_duration(situation.spec.attribution_window) if situation.spec.attribution_window else "a moment"
     return f"the program has ended ({message}); a pod that is lost within {window} may still explain it"
 
 
-def cluster_unreachable(here: Situation) -> str:
+def cluster_unreachable(situation: Situation) -> str:
     """The attempt's cluster does not answer."""
-    if here.state.stage not in LIVE or here.reachable or here.state.tier in here.seen.limited:
+    if situation.state.stage not in LIVE or situation.reachable or situation.state.tier in situation.seen.limited:
         return ""
-    return here.seen.unavailable.get(here.state.tier) or "the attempt's cluster cannot be reached"
+    return situation.seen.unavailable.get(situation.state.tier) or "the attempt's cluster cannot be reached"
 
 
-def contact_lost(here: Situation) -> str:
+def contact_lost(situation: Situation) -> str:
     """Nodes of the attempt fell silent together, or right after the watch was interrupted. This is first treated as a
     loss of contact: their pods do not count as lost for contactTimeout. A single silent node counts as lost."""
-    seen, attempt, before = here.attempt_seen, here.state.attempt, here.state.impeded
-    if here.state.stage not in LIVE or attempt is None or seen is None or not seen.reachable or seen.exit is not None:
+    seen, attempt, before = situation.attempt_seen, situation.state.attempt, situation.state.impeded
+    if (
+        situation.state.stage not in LIVE
+        or attempt is None
+        or seen is None
+        or not seen.reachable
+        or seen.exit is not None
+    ):
         return ""
     counted = set(attempt.lost_pods)
     pods = [pod for pod in seen.pods if pod.silent and pod.uid not in counted]
     if not pods:
         return ""
-    if here.passed(here.contact_deadline):
+    if situation.passed(situation.contact_deadline):
         return ""
     restored = seen.contact_restored_at
     if before is not None and before.reason is Reason.CONTACT_LOST:
         why = f"{max(1, seen.silent_nodes)} of {max(1, seen.nodes)} nodes of the job are silent"
-    elif restored is not None and here.now - restored < here.spec.contact_timeout:
+    elif restored is not None and situation.now - restored < situation.spec.contact_timeout:
         why = "the watch of the cluster was interrupted"
     elif seen.silent_nodes >= max(2, seen.nodes):
         why = f"all {seen.nodes} nodes of the job are silent"
@@ -60,125 +66,135 @@ def contact_lost(here: Situation) -> str:
         why = f"{seen.cluster_silent_nodes} of {seen.cluster_nodes} nodes of the cluster are silent"
     else:
         return ""
-    limit = format_duration(here.spec.contact_timeout)
+    limit = format_duration(situation.spec.contact_timeout)
     return f"{why}: unless contact returns within {limit}, their pods count as lost ({_names(pods)})"
 
 
-def operator_silent(here: Situation) -> str:
+def operator_silent(situation: Situation) -> str:
     """The workload's operator (KubeRay, JobSet) or the scheduler does not act."""
-    facts = here.attempt_seen or here.seen
-    return facts.operator_silent if here.state.stage in LIVE else ""
+    facts = situation.attempt_seen or situation.seen
+    return facts.operator_silent if situation.state.stage in LIVE else ""
 
 
-def access_denied(here: Situation) -> str:
+def access_denied(situation: Situation) -> str:
     """The API server or the checkpoint store refuses the credentials in use."""
-    seen, state = here.attempt_seen, here.state
+    seen, state = situation.attempt_seen, situation.state
     if state.stage is Stage.IDLE:
-        waits = state.paused_until is not None and here.now < state.paused_until
+        waits = state.paused_until is not None and situation.now < state.paused_until
         refused_last = bool(state.history) and state.history[-1].reason is Reason.ACCESS_DENIED
         message = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
         return message if waits and refused_last else ""
     refused = seen.rights_refused if seen is not None else ""
-    return refused or _blocked_by(here, Blocker.FORBIDDEN)
+    return refused or _blocked_by(situation, Blocker.FORBIDDEN)
 
 
-def waits_for_quota(here: Situation) -> str:
+def waits_for_quota(situation: Situation) -> str:
     """Kueue holds the attempt until its queue has quota."""
-    queue = here.held_by
+    queue = situation.held_by
     return "" if queue is None or queue.inadmissible else queue.message or "the attempt waits for quota"
 
 
-def inadmissible(here: Situation) -> str:
+def inadmissible(situation: Situation) -> str:
     """Kueue cannot admit the attempt before the queue or the job is changed."""
-    queue = here.held_by
+    queue = situation.held_by
     return queue.message or "the attempt cannot be admitted" if queue is not None and queue.inadmissible else ""
 
 
-def quota_exceeded(here: Situation) -> str:
+def quota_exceeded(situation: Situation) -> str:
     """A quota of the cluster refuses the pods."""
-    return _blocked_by(here, Blocker.QUOTA)
+    return _blocked_by(situation, Blocker.QUOTA)
 
 
-def limit_reached(here: Situation) -> str:
+def limit_reached(situation: Situation) -> str:
     """A limit of the CapacityTier leaves no room for this job."""
-    if here.state.stage is not Stage.STARTING or here.attempt_seen is not None:
+    if situation.state.stage is not Stage.STARTING or situation.attempt_seen is not None:
         return ""
-    return here.seen.unavailable.get(here.state.tier, "") if here.state.tier in here.seen.limited else ""
+    return (
+        situation.seen.unavailable.get(situation.state.tier, "")
+        if situation.state.tier in situation.seen.limited
+        else ""
+    )
 
 
-def image_unavailable(here: Situation) -> str:
+def image_unavailable(situation: Situation) -> str:
     """An image cannot be pulled."""
-    return _blocked_by(here, Blocker.IMAGE)
+    return _blocked_by(situation, Blocker.IMAGE)
 
 
-def template_refused(here: Situation) -> str:
+def template_refused(situation: Situation) -> str:
     """Pods or containers cannot be created from their template: a missing Secret or volume, an admission webhook."""
-    return _blocked_by(here, Blocker.TEMPLATE)
+    return _blocked_by(situation, Blocker.TEMPLATE)
 
 
-def maintenance(here: Situation) -> str:
+def maintenance(situation: Situation) -> str:
     """An administrator drains or cordons nodes of the attempt."""
-    seen = here.attempt_seen
-    if here.state.stage not in LIVE or seen is None:
+    seen = situation.attempt_seen
+    if situation.state.stage not in LIVE or seen is None:
         return ""
     going = [pod for pod in seen.pods if pod.noticed and pod.cause is Cause.MAINTENANCE]
     nodes = ", ".join(sorted({pod.node for pod in going if pod.node}))
     return f"node {nodes} is cordoned or drained: the job commits and moves off it ({_names(going)})" if going else ""
 
 
-def store_unavailable(here: Situation) -> str:
+def store_unavailable(situation: Situation) -> str:
     """The checkpoint store does not answer."""
-    seen = here.attempt_seen
-    if here.state.stage not in LIVE or seen is None or seen.store_unavailable_since is None:
+    seen = situation.attempt_seen
+    if situation.state.stage not in LIVE or seen is None or seen.store_unavailable_since is None:
         return ""
     why = f" ({seen.store_message})" if seen.store_message else ""
     return f"the checkpoint store does not answer{why}; nothing is committed until it does"
 
 
-def crash_loop(here: Situation) -> str:
+def crash_loop(situation: Situation) -> str:
     """The job waits before the next attempt, because attempts ended before they were ready, or ended on their own."""
-    state = here.state
-    waits = state.stage is Stage.IDLE and state.paused_until is not None and here.now < state.paused_until
+    state = situation.state
+    waits = state.stage is Stage.IDLE and state.paused_until is not None and situation.now < state.paused_until
     return crash_message(state) or pause_message(state) if waits else ""
 
 
-def slow_ray(here: Situation) -> str:
+def slow_ray(situation: Situation) -> str:
     """Every pod has its node and its image, but Ray, or its program, is not ready yet."""
-    return _slow_start(here) if _has_head(here) else ""
+    return _slow_start(situation) if _has_head(situation) else ""
 
 
-def slow_pods(here: Situation) -> str:
+def slow_pods(situation: Situation) -> str:
     """The same for a workload without Ray."""
-    return "" if _has_head(here) else _slow_start(here)
+    return "" if _has_head(situation) else _slow_start(situation)
 
 
-def _has_head(here: Situation) -> bool:
-    return any(pod.role is PodRole.HEAD for pod in here.attempt_seen.pods) if here.attempt_seen else False
+def _has_head(situation: Situation) -> bool:
+    return any(pod.role is PodRole.HEAD for pod in situation.attempt_seen.pods) if situation.attempt_seen else False
 
 
-def _slow_start(here: Situation) -> str:
-    if here.state.stage not in (Stage.STARTING, Stage.RECOVERING) or here.attempt_seen is None or not here.all_placed:
+def _slow_start(situation: Situation) -> str:
+    if (
+        situation.state.stage not in (Stage.STARTING, Stage.RECOVERING)
+        or situation.attempt_seen is None
+        or not situation.all_placed
+    ):
         return ""
-    if here.all_pods_ready:
-        return "every pod is ready; the program has not shown progress yet" if here.state.stage in LIVE else ""
-    if here.attempt.enough_since is not None:
+    if situation.all_pods_ready:
+        return "every pod is ready; the program has not shown progress yet" if situation.state.stage in LIVE else ""
+    if situation.attempt.enough_since is not None:
         return "enough workers are ready; the program begins without the workers that get no node"
-    missing = [pod for pod in here.attempt_seen.pods if pod.phase is not PodPhase.LOST and not pod.ready]
+    missing = [pod for pod in situation.attempt_seen.pods if pod.phase is not PodPhase.LOST and not pod.ready]
     return f"every pod has a node and its image; not ready yet: {_names(missing)}"
 
 
-def no_capacity(here: Situation) -> str:
+def no_capacity(situation: Situation) -> str:
     """Pods are missing or wait for a node."""
-    if here.state.stage is Stage.IDLE and here.state.paused_until is not None:
-        waits = here.now < here.state.paused_until and not here.state.tier
+    if situation.state.stage is Stage.IDLE and situation.state.paused_until is not None:
+        waits = situation.now < situation.state.paused_until and not situation.state.tier
         return "every tier was exhausted; the job restarts after a pause" if waits else ""
-    if here.state.stage is Stage.IDLE:
+    if situation.state.stage is Stage.IDLE:
         return (
-            "; ".join(here.seen.unavailable.values()) if here.open and not view_of(here, live=False).available else ""
+            "; ".join(situation.seen.unavailable.values())
+            if situation.open and not view_of(situation, live=False).available
+            else ""
         )
-    if here.state.stage not in (Stage.STARTING, Stage.RECOVERING):
+    if situation.state.stage not in (Stage.STARTING, Stage.RECOVERING):
         return ""
-    seen = here.attempt_seen
+    seen = situation.attempt_seen
     if seen is None:
         return "the attempt is being created"
     if seen.refused:
@@ -189,13 +205,13 @@ def no_capacity(here: Situation) -> str:
     if waiting:
         return f"waiting for a node or an image: {_names(waiting)}{suffix}"
     running = sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
-    return f"{running} of {here.workers} workers run"
+    return f"{running} of {situation.workers} workers run"
 
 
-def _blocked_by(here: Situation, blocker: Blocker) -> str:
-    if here.state.stage not in LIVE:
+def _blocked_by(situation: Situation, blocker: Blocker) -> str:
+    if situation.state.stage not in LIVE:
         return ""
-    facts = here.attempt_seen or here.seen
+    facts = situation.attempt_seen or situation.seen
     return facts.blocked if facts.blocked_by is blocker else ""
 
 

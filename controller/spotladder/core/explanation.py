@@ -48,72 +48,72 @@ class Explanation:
     then: str = ""
 
 
-def explain(here: Situation) -> Explanation | None:
+def explain(situation: Situation) -> Explanation | None:
     """Why the job waits; None if it does not wait, or if its stage is explanation enough."""
-    found = classify(here) if here.state.stage in WAITS else None
+    found = classify(situation) if situation.state.stage in WAITS else None
     if found is None:
         return None
-    impeded = here.state.impeded
-    since = impeded.since if impeded is not None and impeded.reason is found.rule.reason else here.now
-    timer, until, then = _next(here, found.rule)
-    return Explanation(found.rule.reason, _sentence(here, found) + _beside(here), since, timer, until, then)
+    impeded = situation.state.impeded
+    since = impeded.since if impeded is not None and impeded.reason is found.rule.reason else situation.now
+    timer, until, then = _next(situation, found.rule)
+    return Explanation(found.rule.reason, _sentence(situation, found) + _beside(situation), since, timer, until, then)
 
 
-def _sentence(here: Situation, found: MatchedRule) -> str:
-    seen = here.attempt_seen
+def _sentence(situation: Situation, found: MatchedRule) -> str:
+    seen = situation.attempt_seen
     if found.rule.impediment is Impediment.START:
-        if begin_due(here) is not None:
+        if begin_due(situation) is not None:
             return found.message
         return "every pod has a node and its image, but not all are ready yet"
-    if found.rule.impediment is not Impediment.CAPACITY or here.state.stage is Stage.IDLE:
+    if found.rule.impediment is not Impediment.CAPACITY or situation.state.stage is Stage.IDLE:
         return found.message
     pods = () if seen is None else seen.pods
     waiting = [pod for pod in pods if pod.phase is PodPhase.PENDING and not pod.placed and pod.waiting_message]
     words = min(waiting, key=lambda pod: pod.called).waiting_message if waiting else ""
     what = "the provisioner has no capacity" if seen is not None and seen.refused else "pods wait for nodes and images"
     if gated := sum(1 for pod in pods if pod.gated):
-        what += f" ({gated} of {here.workers} workers ask for a node after the probe)"
-    avoids = f"; the attempt avoids {', '.join(here.attempt.avoids)}" if here.attempt.avoids else ""
+        what += f" ({gated} of {situation.workers} workers ask for a node after the probe)"
+    avoids = f"; the attempt avoids {', '.join(situation.attempt.avoids)}" if situation.attempt.avoids else ""
     return (f"{what}: {words}" if words else what) + avoids
 
 
-def _beside(here: Situation) -> str:
+def _beside(situation: Situation) -> str:
     """The hedge of the live attempt, for the sentence; "" without one."""
-    hedge, reason = here.state.standby, here.state.standby_reason
-    if hedge is None or reason is not Reason.HEDGED or here.state.stage is Stage.IDLE:
+    hedge, reason = situation.state.standby, situation.state.standby_reason
+    if hedge is None or reason is not Reason.HEDGED or situation.state.stage is Stage.IDLE:
         return ""
     return f"; attempt {hedge.number} on {hedge.tier} starts beside it"
 
 
-def _next(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
+def _next(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
     """The running timer, when it expires, and its effect."""
-    state, timer = here.state, rule.timer
+    state, timer = situation.state, rule.timer
     if state.stage is Stage.IDLE:
         return ("pause", state.paused_until, "the next attempt starts") if state.paused_until is not None else _NOTHING
-    if timer is Timer.START and (due := begin_due(here)) is not None:
+    if timer is Timer.START and (due := begin_due(situation)) is not None:
         return _ends(ELASTIC_MIN, due, "the program begins with fewer workers")
-    if state.stage is Stage.RECOVERING and timer in (Timer.PROVISION, Timer.START) and not here.waits_for_capacity:
-        return _ends("recoveryTimeout", here.recovery_deadline, "a new attempt starts")
+    if state.stage is Stage.RECOVERING and timer in (Timer.PROVISION, Timer.START) and not situation.waits_for_capacity:
+        return _ends("recoveryTimeout", situation.recovery_deadline, "a new attempt starts")
     match timer:
         case Timer.PROVISION:
-            return _leaves(here, rule)
+            return _leaves(situation, rule)
         case Timer.QUEUE:
-            return _ends(timer, here.queue_deadline, "the job leaves the tier")
+            return _ends(timer, situation.queue_deadline, "the job leaves the tier")
         case Timer.CONTACT:
-            return _ends(timer, here.contact_deadline, "pods on silent nodes count as lost")
+            return _ends(timer, situation.contact_deadline, "pods on silent nodes count as lost")
         case Timer.START:
-            return _ends(timer, here.start_deadline, "the attempt ends")
+            return _ends(timer, situation.start_deadline, "the attempt ends")
         case Timer.ATTRIBUTION:
-            return _ends(timer, here.attribution_deadline, "the failure counts as the program's own")
+            return _ends(timer, situation.attribution_deadline, "the failure counts as the program's own")
     return _NOTHING
 
 
-def _leaves(here: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
+def _leaves(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | None, str]:
     """What follows first while provisionTimeout runs."""
-    budget_ends_at = idle_budget_ends_at(here) if rule.impediment is Impediment.CAPACITY else None
-    due, hedge = hedge_due(here), hedge_tier(here)
-    follows = [(here.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
-    if rule.impediment is Impediment.CAPACITY and (lifted := here.avoidance_deadline) is not None:
+    budget_ends_at = idle_budget_ends_at(situation) if rule.impediment is Impediment.CAPACITY else None
+    due, hedge = hedge_due(situation), hedge_tier(situation)
+    follows = [(situation.provision_deadline, str(Timer.PROVISION), "the job leaves the tier")]
+    if rule.impediment is Impediment.CAPACITY and (lifted := situation.avoidance_deadline) is not None:
         follows.append((lifted, AVOIDANCE, "the next attempt may use the avoided nodes"))
     if budget_ends_at is not None:
         follows.append((float(round(budget_ends_at)), IDLE_BUDGET, "the job releases its nodes and leaves the tier"))

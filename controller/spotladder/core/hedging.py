@@ -25,63 +25,68 @@ from spotladder.core.situation import Situation
 from spotladder.core.standing_by import PlannedMove, give_up, plan
 
 
-def hedge_due(here: Situation) -> Instant | None:
+def hedge_due(situation: Situation) -> Instant | None:
     """When the next tier is started beside the live attempt; None if it will not be."""
-    overlap, since = here.spec.overlap, here.state.waiting_since
-    if overlap is None or overlap.hedge_after is None or since is None or not _waits_for_capacity(here):
+    overlap, since = situation.spec.overlap, situation.state.waiting_since
+    if overlap is None or overlap.hedge_after is None or since is None or not _waits_for_capacity(situation):
         return None
-    if hedge_tier(here) is None:
+    if hedge_tier(situation) is None:
         return None
-    return max(since + overlap.hedge_after, here.state.standby_after or since)
+    return max(since + overlap.hedge_after, situation.state.standby_after or since)
 
 
-def hedge_tier(here: Situation) -> Tier | None:
+def hedge_tier(situation: Situation) -> Tier | None:
     """The tier of a hedge: the first after the job's own that can be used and whose cost is known. None if there is
     none, or the job may have no hedge."""
-    spec, state, progress = here.spec, here.state, here.seen.progress
+    spec, state, progress = situation.spec, situation.state, situation.seen.progress
     if spec.overlap is None or spec.overlap.budget is None or spec.handover is not Handover.FENCED:
         return None
-    if state.standby is not None or here.overlap_budget_used or here.finished or limits.over_backoff_limit(here):
+    if (
+        state.standby is not None
+        or situation.overlap_budget_used
+        or situation.finished
+        or limits.over_backoff_limit(situation)
+    ):
         return None
     if progress.attempt and not progress.stands_by:
         return None
     names = [tier.name for tier in spec.tiers]
     later = spec.tiers[names.index(state.tier) + 1 :] if state.tier in names else ()
-    usable = (tier for tier in later if tier.name in here.open and tier.name not in here.seen.unavailable)
+    usable = (tier for tier in later if tier.name in situation.open and tier.name not in situation.seen.unavailable)
     return next((tier for tier in usable if tier.standby and tier.price.known), None)
 
 
 def start_hedge(draft: Draft) -> None:
     """Plan the next tier's attempt beside the live one if it is due."""
-    here, overlap = draft.here, draft.spec.overlap
-    target = hedge_tier(here)
-    if target is None or overlap is None or overlap.hedge_after is None or not here.passed(hedge_due(here)):
+    situation, overlap = draft.situation, draft.spec.overlap
+    target = hedge_tier(situation)
+    if target is None or overlap is None or overlap.hedge_after is None or not situation.passed(hedge_due(situation)):
         return
-    why = f"{here.attempt.tier} has not become ready for {format_duration(overlap.hedge_after)}"
+    why = f"{situation.attempt.tier} has not become ready for {format_duration(overlap.hedge_after)}"
     plan(draft, PlannedMove(target.name, Reason.HEDGED, why))
 
 
 def hedge_takes_over(draft: Draft) -> bool:
     """End the hedge or the live attempt if the other is ready. Returns whether the live attempt ended."""
-    here, hedge = draft.here, draft.state.standby
+    situation, hedge = draft.situation, draft.state.standby
     if hedge is None or draft.state.standby_reason is not Reason.HEDGED:
         return False
-    writes = here.seen.progress.attempt >= hedge.number
-    if here.all_pods_ready and not writes:
-        give_up(draft, f"attempt {here.attempt.number} on {here.attempt.tier} is ready first")
+    writes = situation.seen.progress.attempt >= hedge.number
+    if situation.all_pods_ready and not writes:
+        give_up(draft, f"attempt {situation.attempt.number} on {situation.attempt.tier} is ready first")
         return False
-    if not writes and not here.standby_ready:
+    if not writes and not situation.standby_ready:
         return False
-    if here.waits_for_capacity:
-        draft.state = with_sightings(draft.state, {here.attempt.tier: False}, draft.now)
+    if situation.waits_for_capacity:
+        draft.state = with_sightings(draft.state, {situation.attempt.tier: False}, draft.now)
     draft.move(Reason.HEDGED, f"attempt {hedge.number} on {hedge.tier} is ready first")
     return True
 
 
-def _waits_for_capacity(here: Situation) -> bool:
+def _waits_for_capacity(situation: Situation) -> bool:
     """Whether provisionTimeout runs. An attempt that trained before, in a cluster that is unreachable now, may still
     train."""
-    rule = rule_of(here)
-    if rule is None or rule.timer is not Timer.PROVISION or here.seen.launched:
+    rule = rule_of(situation)
+    if rule is None or rule.timer is not Timer.PROVISION or situation.seen.launched:
         return False
-    return here.state.stage is Stage.STARTING or (here.state.stage is Stage.RECOVERING and rule.exhausts)
+    return situation.state.stage is Stage.STARTING or (situation.state.stage is Stage.RECOVERING and rule.exhausts)

@@ -13,19 +13,19 @@ EXACT = 1e-9
 """Tolerance for the rounding of sums of costs, in USD."""
 
 
-def idle_budget_exceeded(here: Situation) -> bool:
+def idle_budget_exceeded(situation: Situation) -> bool:
     """Whether the nodes of the incomplete gang have cost more than their tier's budget."""
-    tier, idle = here.tier, here.state.idle_usd
+    tier, idle = situation.tier, situation.state.idle_usd
     return tier is not None and tier.idle_budget is not None and idle > 0.0 and tier.idle_budget <= idle + EXACT
 
 
-def idle_budget_ends_at(here: Situation) -> Instant | None:
+def idle_budget_ends_at(situation: Situation) -> Instant | None:
     """When the budget is used up with the nodes that are held now; None: never."""
-    tier = here.tier
-    if tier is None or tier.idle_budget is None or here.state.waiting_since is None:
+    tier = situation.tier
+    if tier is None or tier.idle_budget is None or situation.state.waiting_since is None:
         return None
-    rate = here.state.nodes * tier.price.per_node_hour / HOUR if tier.price.known else 0.0
-    return here.now + max(0.0, tier.idle_budget - here.state.idle_usd) / rate if rate else None
+    rate = situation.state.nodes * tier.price.per_node_hour / HOUR if tier.price.known else 0.0
+    return situation.now + max(0.0, tier.idle_budget - situation.state.idle_usd) / rate if rate else None
 
 
 def idle_budget_message(tier: Tier, usd: float) -> str:

@@ -95,33 +95,33 @@ RULES: tuple[ImpedimentRule, ...] = (
 BY_REASON: Mapping[Reason, ImpedimentRule] = MappingProxyType({rule.reason: rule for rule in RULES})
 
 
-def classify(here: Situation) -> MatchedRule | None:
+def classify(situation: Situation) -> MatchedRule | None:
     """Why the job is not training; None if it trains or if its stage is explanation enough."""
-    if here.state.stage not in EXPLAINED:
+    if situation.state.stage not in EXPLAINED:
         return None
-    found = ((rule, rule.describe(here)) for rule in RULES)
+    found = ((rule, rule.describe(situation)) for rule in RULES)
     return next((MatchedRule(rule, message) for rule, message in found if message), None)
 
 
-def impeded(here: Situation) -> Impeded | None:
+def impeded(situation: Situation) -> Impeded | None:
     """The impediment as the state keeps it. The start time is kept while the reason stays the same."""
-    found = classify(here)
+    found = classify(situation)
     if found is None:
         return None
-    before = here.state.impeded
+    before = situation.state.impeded
     if before is not None and before.reason is found.rule.reason:
         return before
-    return Impeded(found.rule.impediment, found.rule.reason, here.now)
+    return Impeded(found.rule.impediment, found.rule.reason, situation.now)
 
 
-def rule_of(here: Situation) -> ImpedimentRule | None:
+def rule_of(situation: Situation) -> ImpedimentRule | None:
     """The rule of the impediment in the state."""
-    return None if here.state.impeded is None else BY_REASON[here.state.impeded.reason]
+    return None if situation.state.impeded is None else BY_REASON[situation.state.impeded.reason]
 
 
-def timer_of(here: Situation) -> Timer | None:
+def timer_of(situation: Situation) -> Timer | None:
     """The timer of the impediment in the state; None without an impediment."""
-    rule = rule_of(here)
+    rule = rule_of(situation)
     return None if rule is None else rule.timer
 
 

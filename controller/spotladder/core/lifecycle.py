@@ -108,10 +108,10 @@ def decide(spec: JobSpec, state: JobState, seen: Observation, now: Instant, poli
     moves, losses = tuple(draft.moves), tuple(draft.losses)
     if moves or draft.replanned:
         return Decision(draft.state, (), draft.state.reason, now, moves, losses, tuple(draft.standby_changes))
-    here = draft.here
-    todo = actions(here)
-    wake = wake_at(here, acted=bool(todo), review_at=draft.choice.review_at)
-    return Decision(draft.state, todo, steady_reason(here), wake, losses=losses)
+    situation = draft.situation
+    todo = actions(situation)
+    wake = wake_at(situation, acted=bool(todo), review_at=draft.choice.review_at)
+    return Decision(draft.state, todo, steady_reason(situation), wake, losses=losses)
 
 
 def _step(draft: Draft) -> bool:
@@ -127,28 +127,28 @@ def _step(draft: Draft) -> bool:
 
 
 def _idle(draft: Draft) -> None:
-    if (limit := limits.reached(draft.here)) is not None:
+    if (limit := limits.reached(draft.situation)) is not None:
         return draft.move(*limit)
     if draft.spec.suspend:
         return draft.move(draft.spec.suspend_reason)
     if corrected(draft.state, draft.spec):
         draft.state = forgotten(replace(draft.state, paused_until=None))
     if draft.state.standby is not None:
-        draft.state, reason, message = adopted(draft.here)
+        draft.state, reason, message = adopted(draft.situation)
         return draft.move(reason, message)
     if draft.state.paused_until is not None and draft.now < draft.state.paused_until:
         return None
-    if not draft.here.open:
+    if not draft.situation.open:
         return _all_exhausted(draft)
     choice = draft.choose(live=False)
-    if choice.tier is not None and choice.tier in draft.here.open:
-        draft.state, reason, message = planned(draft.here, choice.tier)
+    if choice.tier is not None and choice.tier in draft.situation.open:
+        draft.state, reason, message = planned(draft.situation, choice.tier)
         draft.move(reason, f"{message}: {choice.why}" if choice.why else message)
     return None
 
 
 def _all_exhausted(draft: Draft) -> None:
-    message = "every tier is exhausted: " + draft.here.exhausted_tiers
+    message = "every tier is exhausted: " + draft.situation.exhausted_tiers
     if draft.spec.exhausted is Exhausted.FAIL:
         return draft.move(Reason.TIERS_EXHAUSTED, message)
     until, reason = None, Reason.BEGIN_AGAIN
@@ -162,10 +162,10 @@ def _all_exhausted(draft: Draft) -> None:
 
 
 def _starting(draft: Draft) -> None:
-    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here) or hedge_takes_over(draft):
+    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.situation) or hedge_takes_over(draft):
         return None
-    if draft.here.all_pods_ready:
-        return draft.move(Reason.ALL_READY, how_many(draft.here))
+    if draft.situation.all_pods_ready:
+        return draft.move(Reason.ALL_READY, how_many(draft.situation))
     if starts_elsewhere(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
         return None
     provision_timed_out(draft)
@@ -173,52 +173,52 @@ def _starting(draft: Draft) -> None:
 
 
 def _running(draft: Draft) -> None:
-    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
+    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.situation):
         return None
     notices = _notices(draft)
     if notices:
         draft.count(failing(notices))
-        if draft.here.attempt.leave_by is None and started(draft, notices):
+        if draft.situation.attempt.leave_by is None and started(draft, notices):
             return draft.move(Reason.REPLACING, leaves(draft, notices)[1])
         draft.exhaust_if_exceeded()
         if continues_without(draft, notices):
-            return draft.move(Reason.REPLACING, why_smaller(draft.here, draft.losses))
-        if not (learns_of_notices(draft.here) and continues_smaller(draft.here)):
+            return draft.move(Reason.REPLACING, why_smaller(draft.situation, draft.losses))
+        if not (learns_of_notices(draft.situation) and continues_smaller(draft.situation)):
             return None if trains_until_relieved(draft, notices) else draft.move(*leaves(draft, notices))
-    if not draft.here.all_pods_ready:
+    if not draft.situation.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
-    if not fits(draft.here):
-        return draft.move(Reason.RECOVERING, why_smaller(draft.here, draft.losses))
+    if not fits(draft.situation):
+        return draft.move(Reason.RECOVERING, why_smaller(draft.situation, draft.losses))
     return stalled(draft)
 
 
 def _replacing(draft: Draft) -> None:
-    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here):
+    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.situation):
         return None
     notices = _notices(draft)
     if notices:
         draft.count(failing(notices))
-        if draft.here.attempt.handing_over_since is not None or not started(draft, notices):
+        if draft.situation.attempt.handing_over_since is not None or not started(draft, notices):
             draft.exhaust_if_exceeded()
             if not continues_without(draft, notices):
                 return draft.move(*leaves(draft, notices))
-    if not draft.here.all_pods_ready:
+    if not draft.situation.all_pods_ready:
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     advance(draft)
     return stalled(draft) if draft.state.stage is Stage.REPLACING else None
 
 
 def _recovering(draft: Draft) -> None:
-    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.here) or hedge_takes_over(draft):
+    if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.situation) or hedge_takes_over(draft):
         return None
     notices = _notices(draft)
     if notices:
         draft.count(failing(notices))
         continues = continues_without(draft, notices)
-        if not continues and not (learns_of_notices(draft.here) and continues_smaller(draft.here)):
+        if not continues and not (learns_of_notices(draft.situation) and continues_smaller(draft.situation)):
             return draft.end(*leaves(draft, notices))
-    if draft.here.all_pods_ready and fits(draft.here) and draft.here.moves_again:
-        return draft.move(Reason.ALL_READY, how_many(draft.here))
+    if draft.situation.all_pods_ready and fits(draft.situation) and draft.situation.moves_again:
+        return draft.move(Reason.ALL_READY, how_many(draft.situation))
     if queue_timed_out(draft):
         return None
     provision_timed_out(draft)
@@ -228,16 +228,16 @@ def _recovering(draft: Draft) -> None:
 
 
 def _draining(draft: Draft) -> None:
-    attempt, seen = draft.here.attempt, draft.here.attempt_seen
+    attempt, seen = draft.situation.attempt, draft.situation.attempt_seen
     if attempt.end_reason is Reason.EVICTION_NOTICE:
         if seen is not None and seen.exit is None:
             draft.count(noticed_pods(attempt, seen))  # a second node may be reclaimed during the drain
         draft.exhaust_if_exceeded()
     if seen is not None and seen.exit is Exit.SUCCEEDED:
         return draft.move(Reason.COMPLETED)
-    if seen is not None and seen.exit is Exit.FENCED and draft.here.foreign_owner:
+    if seen is not None and seen.exit is Exit.FENCED and draft.situation.foreign_owner:
         return draft.move(Reason.FENCED, log_owner(draft))
-    if (seen is not None and seen.exit is not None) or not draft.here.can_commit:
+    if (seen is not None and seen.exit is not None) or not draft.situation.can_commit:
         return draft.move(Reason.DRAINED)
     if attempt.drain_by is None or draft.now >= attempt.drain_by:
         return draft.move(Reason.GRACE_EXCEEDED, _grace_given(attempt))
@@ -245,15 +245,15 @@ def _draining(draft: Draft) -> None:
 
 
 def _ending(draft: Draft) -> None:
-    seen = draft.here.attempt_seen
+    seen = draft.situation.attempt_seen
     if seen is not None and seen.exit is Exit.SUCCEEDED:
         return draft.move(Reason.COMPLETED)
-    if seen is None and draft.here.reachable:
+    if seen is None and draft.situation.reachable:
         return draft.move(Reason.GONE)
     if draft.state.standby is not None:
         return draft.move(Reason.RELIEVED)
-    deadline = draft.here.handover_deadline
-    if deadline is not None and (not draft.here.reachable or draft.now >= deadline):
+    deadline = draft.situation.handover_deadline
+    if deadline is not None and (not draft.situation.reachable or draft.now >= deadline):
         return draft.move(Reason.LEFT_BEHIND, "not confirmed gone; its commits are fenced")
     return None
 
@@ -281,7 +281,7 @@ _STAGES: Mapping[Stage, Callable[[Draft], None]] = MappingProxyType(
 def _notices(draft: Draft) -> list[PodSeen]:
     """Pods of the live attempt whose nodes are about to be reclaimed, or are drained, without those that it leaves
     already: pods that are being replaced and, while the next attempt boots, drained nodes."""
-    attempt, seen = draft.here.attempt, draft.here.attempt_seen
+    attempt, seen = draft.situation.attempt, draft.situation.attempt_seen
     fresh = [pod for pod in noticed_pods(attempt, seen) if pod.uid not in attempt.leaving] if seen else []
     return fresh if attempt.leave_by is None else failing(fresh)
 
@@ -289,7 +289,7 @@ def _notices(draft: Draft) -> list[PodSeen]:
 def _what_is_missing(draft: Draft) -> str:
     if draft.losses:
         return ", ".join(f"{loss.pod} ({loss.cause})" for loss in draft.losses)
-    return "not every pod is ready" if draft.here.reachable else "its cluster cannot be reached"
+    return "not every pod is ready" if draft.situation.reachable else "its cluster cannot be reached"
 
 
 def _grace_given(attempt: Attempt) -> str:

@@ -9,27 +9,27 @@ from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 
 
-def over_tier_limit(here: Situation) -> bool:
+def over_tier_limit(situation: Situation) -> bool:
     """Whether the job's tier has had more failures than allowed."""
-    tier = here.tier
-    return tier is not None and exceeded(here.state.record(tier.name), tier.max_failures)
+    tier = situation.tier
+    return tier is not None and exceeded(situation.state.record(tier.name), tier.max_failures)
 
 
-def over_backoff_limit(here: Situation) -> bool:
+def over_backoff_limit(situation: Situation) -> bool:
     """Whether the job has had more failures than allowed over all tiers."""
-    return here.spec.backoff_limit is not None and here.state.failures > here.spec.backoff_limit
+    return situation.spec.backoff_limit is not None and situation.state.failures > situation.spec.backoff_limit
 
 
-def tier_failures(here: Situation) -> str:
+def tier_failures(situation: Situation) -> str:
     """The number of failures of the job's tier, for a message."""
-    name = here.state.tier
-    allowed = here.tier.max_failures if here.tier else 0
-    return f"{_times(here.state.record(name).failures)} on {name}, {allowed} tolerated"
+    name = situation.state.tier
+    allowed = situation.tier.max_failures if situation.tier else 0
+    return f"{_times(situation.state.record(name).failures)} on {name}, {allowed} tolerated"
 
 
-def all_failures(here: Situation) -> str:
+def all_failures(situation: Situation) -> str:
     """The number of failures of the job, for a message."""
-    return f"{_times(here.state.failures)} over all tiers, {here.spec.backoff_limit} tolerated"
+    return f"{_times(situation.state.failures)} over all tiers, {situation.spec.backoff_limit} tolerated"
 
 
 def deadline(spec: JobSpec) -> Instant | None:
@@ -40,13 +40,13 @@ def deadline(spec: JobSpec) -> Instant | None:
     return min(ends, default=None)
 
 
-def reached(here: Situation) -> tuple[Reason, str] | None:
+def reached(situation: Situation) -> tuple[Reason, str] | None:
     """The reached limit of the whole job, as a reason with its message."""
-    spec, state, progress = here.spec, here.state, here.seen.progress
-    if state.stage is Stage.IDLE and over_backoff_limit(here):
-        return Reason.BACKOFF_LIMIT_EXCEEDED, all_failures(here)
+    spec, state, progress = situation.spec, situation.state, situation.seen.progress
+    if state.stage is Stage.IDLE and over_backoff_limit(situation):
+        return Reason.BACKOFF_LIMIT_EXCEEDED, all_failures(situation)
     end = deadline(spec)
-    if end is not None and here.now >= end:
+    if end is not None and situation.now >= end:
         steps = f"{progress.step} of {progress.total} steps" if progress.total else f"{progress.step} steps"
         return Reason.DEADLINE_EXCEEDED, f"{_deadline_field(spec)} has passed: {steps} are committed"
     if spec.budget is not None and state.spent_usd >= spec.budget:

@@ -18,14 +18,14 @@ HISTORY = 20
 _WITH_ATTEMPT = LIVE | {Stage.DRAINING, Stage.ENDING}
 
 
-def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState, Move]:
+def moved(situation: Situation, reason: Reason, message: str = "") -> tuple[JobState, Move]:
     """The state in the next stage. Raises IllegalTransition without a change."""
-    state, now, attempt = here.state, here.now, here.state.attempt
+    state, now, attempt = situation.state, situation.now, situation.state.attempt
     source, following = state.stage, target(state.stage, reason)
     number, tier = (attempt.number, attempt.tier) if attempt else (state.last_number, state.tier)
     if attempt is not None:
         if following is Stage.ENDING and attempt.running_at is None:
-            state = ended_unready(state, attempt, here.spec, reason, now)
+            state = ended_unready(state, attempt, situation.spec, reason, now)
         if following is Stage.RUNNING:
             state = forgotten(state)
             attempt = replace(attempt, running_at=attempt.running_at or now, all_ready_at=now)
@@ -33,14 +33,14 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
         elif following is Stage.RECOVERING:
             state = replace(state, waiting_since=now, recovering_since=now)
         elif following is Stage.DRAINING:
-            attempt = replace(attempt, end_reason=reason, drain_since=now, drain_by=_drain_by(here))
+            attempt = replace(attempt, end_reason=reason, drain_since=now, drain_by=_drain_by(situation))
         elif following is Stage.ENDING:
             attempt = replace(attempt, end_reason=attempt.end_reason or reason, ending_since=now)
             if state.waiting_since is None:
                 state = replace(state, waiting_since=now)
     state = replace(state, stage=following, attempt=attempt, reason=reason, message=message)
     if attempt is not None and following not in _WITH_ATTEMPT:
-        state = _closed(state, attempt, here)
+        state = _closed(state, attempt, situation)
     if following in TERMINAL or following is Stage.SUSPENDED:
         state = replace(state, standby=None, standby_nodes=0)
     if following in TERMINAL:
@@ -48,11 +48,11 @@ def moved(here: Situation, reason: Reason, message: str = "") -> tuple[JobState,
     return state, Move(source, following, reason, number, tier, message)
 
 
-def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
+def planned(situation: Situation, tier: str) -> tuple[JobState, Reason, str]:
     """The state with a new attempt planned on this tier, the reason of the launch and its message."""
-    state, now = with_fleet(here.state, here.spec), here.now
-    number = next_number(here)
-    reason = launch_reason(here.spec, state.tier, tier)
+    state, now = with_fleet(situation.state, situation.spec), situation.now
+    number = next_number(situation)
+    reason = launch_reason(situation.spec, state.tier, tier)
     message = f"attempt {number} on {tier}"
     changed = state.tier != tier
     updated = bool(state.history) and state.history[-1].reason is Reason.SPEC_UPDATED
@@ -61,7 +61,7 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     if state.tier and changed:
         exhausted_by = state.record(state.tier).exhausted_by
         message += f", from {state.tier}" + (f" ({exhausted_by})" if exhausted_by else "")
-    avoids = avoided_nodes(state, tier, here.seen.suspects)
+    avoids = avoided_nodes(state, tier, situation.seen.suspects)
     if avoids:
         message += f"; avoids {named(avoids, state)}"
     record = state.record(tier)
@@ -69,13 +69,13 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
         number,
         tier,
         now,
-        start_step=here.seen.progress.step,
+        start_step=situation.seen.progress.step,
         node_seconds_before=state.node_seconds,
         avoids=avoids,
     )
     state = replace(
         with_record(state, replace(record, attempts=record.attempts + 1)),
-        attempt=launched_with(attempt, here.spec),
+        attempt=launched_with(attempt, situation.spec),
         last_number=number,
         tier=tier,
         waiting_since=now if waits_again else state.waiting_since,
@@ -87,9 +87,9 @@ def planned(here: Situation, tier: str) -> tuple[JobState, Reason, str]:
     return state, reason, message
 
 
-def next_number(here: Situation) -> int:
+def next_number(situation: Situation) -> int:
     """A number that no attempt of the job has."""
-    seen, last = here.seen, here.state.last_number
+    seen, last = situation.seen, situation.state.last_number
     return 1 + max(last, seen.progress.attempt, *(attempt.number for attempt in seen.attempts), 0)
 
 
@@ -109,7 +109,7 @@ def launch_reason(spec: JobSpec, before: str, tier: str) -> Reason:
     return Reason.MIGRATED_BACK if back else Reason.FELL_BACK
 
 
-def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
+def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState:
     """Move the attempt to the history."""
     reason = attempt.end_reason or state.reason
     record = AttemptRecord(
@@ -117,18 +117,18 @@ def _closed(state: JobState, attempt: Attempt, here: Situation) -> JobState:
         attempt.tier,
         attempt.created_at,
         attempt.running_at,
-        here.now,
+        situation.now,
         reason,
         attempt.failures,
         attempt.start_step,
-        max(attempt.start_step, here.seen.progress.step),
+        max(attempt.start_step, situation.seen.progress.step),
         attempt.steps,
     )
     state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
     return replace(state, attempt=None, history=(*state.history, record)[-HISTORY:], recovering_since=None, nodes=0)
 
 
-def _drain_by(here: Situation) -> Instant:
+def _drain_by(situation: Situation) -> Instant:
     """The end of the grace period, or of the shortest notice if that is earlier."""
-    noticed = [pod for pod in here.attempt_seen.pods if pod.noticed] if here.attempt_seen else []
-    return min([here.now + here.spec.grace, *(max(here.now, here.gone_at(pod)) for pod in noticed)])
+    noticed = [pod for pod in situation.attempt_seen.pods if pod.noticed] if situation.attempt_seen else []
+    return min([situation.now + situation.spec.grace, *(max(situation.now, situation.gone_at(pod)) for pod in noticed)])

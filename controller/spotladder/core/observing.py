@@ -29,7 +29,7 @@ def take_in(draft: Draft) -> None:
     replace_suspects(draft)
     forget_finished(draft)
     take_in_standby(draft)
-    draft.state = with_sightings(draft.state, sightings(draft.here), draft.now, draft.last)
+    draft.state = with_sightings(draft.state, sightings(draft.situation), draft.now, draft.last)
 
 
 def _take_in_attempt(draft: Draft) -> None:
@@ -37,10 +37,10 @@ def _take_in_attempt(draft: Draft) -> None:
     if attempt is None:
         draft.state = replace(draft.state, nodes=0)
         return
-    if contact_lost(draft.here):
+    if contact_lost(draft.situation):
         draft.seen = with_contact(draft.seen, attempt, ready=draft.state.stage in READY)
     seen = draft.seen.attempt(attempt.number)
-    absent = seen is None and not draft.seen.launched and draft.here.reachable
+    absent = seen is None and not draft.seen.launched and draft.situation.reachable
     attempt = _planned_with_spec(draft, attempt, launched=attempt.seen or not absent)
     draft.state = replace(draft.state, attempt=attempt, nodes=held_nodes(seen))
     if seen is None:
@@ -48,14 +48,14 @@ def _take_in_attempt(draft: Draft) -> None:
     counts = _counts_losses(draft, attempt)
     if counts:
         draft.count(lost_pods(attempt, seen))
-        attempt = draft.here.attempt
+        attempt = draft.situation.attempt
     if seen.reachable:
         attempt = replace(attempt, seen=True, steps=_steps(attempt, seen.step, draft.now))
         if counts:
             attempt = remember_alive(attempt, seen)
     if seen.exit is Exit.FAILED and attempt.exited_at is None:
         attempt = replace(attempt, exited_at=draft.now)
-    if (since := enough_since(draft.here)) != attempt.enough_since:
+    if (since := enough_since(draft.situation)) != attempt.enough_since:
         attempt = replace(attempt, enough_since=since)
     draft.state = replace(draft.state, attempt=attempt)
 
@@ -102,7 +102,7 @@ def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Att
 def _counts_losses(draft: Draft, attempt: Attempt) -> bool:
     """Whether lost pods are failures. They are not while the controller removes the attempt, except during an
     eviction, and not when an admission queue removes the pods, which is one eviction of the attempt."""
-    seen = draft.here.attempt_seen
+    seen = draft.situation.attempt_seen
     queue = seen.queue if seen is not None else None
     if queue is not None and (queue.held or queue.eviction is not None):
         return False

@@ -21,16 +21,16 @@ def gated(attempt: Attempt, spec: JobSpec) -> bool:
     return tier is not None and 0 < tier.probe < launched_workers(attempt, spec)
 
 
-def ungating(here: Situation) -> tuple[Ungate, ...]:
+def ungating(situation: Situation) -> tuple[Ungate, ...]:
     """The workers of the live and of the standby attempt that may ask for a node now. A standby attempt still boots
     while the live one is being ended."""
-    own = (here.state.attempt if here.state.stage in LIVE else None, here.state.standby)
-    found = (_ungating(here, attempt) for attempt in own if attempt is not None)
+    own = (situation.state.attempt if situation.state.stage in LIVE else None, situation.state.standby)
+    found = (_ungating(situation, attempt) for attempt in own if attempt is not None)
     return tuple(action for action in found if action is not None)
 
 
-def _ungating(here: Situation, attempt: Attempt) -> Ungate | None:
-    seen, tier = here.seen.attempt(attempt.number), here.spec.tier(attempt.tier)
+def _ungating(situation: Situation, attempt: Attempt) -> Ungate | None:
+    seen, tier = situation.seen.attempt(attempt.number), situation.spec.tier(attempt.tier)
     if seen is None or not seen.reachable or tier is None:
         return None
     workers = [pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST]

@@ -24,9 +24,9 @@ _UNCOUNTED = {
 """Evictions that are not failures of the tier: no capacity was lost, or an administrator requested them."""
 
 
-def taken_back(here: Situation) -> QueueEviction | None:
+def taken_back(situation: Situation) -> QueueEviction | None:
     """Why the live attempt lost its quota; None while it has quota or waits for its first quota."""
-    attempt, seen = here.attempt, here.attempt_seen
+    attempt, seen = situation.attempt, situation.attempt_seen
     queue = seen.queue if seen is not None and seen.reachable else None
     if queue is None:
         return None
@@ -44,7 +44,7 @@ def taken_back(here: Situation) -> QueueEviction | None:
 def end_by_queue(draft: Draft, eviction: QueueEviction) -> None:
     """End the attempt because its quota is gone. A preemption counts as one failure of the tier for all
     pods together."""
-    attempt, seen = draft.here.attempt, draft.here.attempt_seen
+    attempt, seen = draft.situation.attempt, draft.situation.attempt_seen
     message = seen.queue.message if seen is not None and seen.queue is not None else ""
     if eviction is QueueEviction.PREEMPTED:
         draft.end_by_loss(Reason.PREEMPTED, synthetic(attempt, "preempted", Cause.PREEMPTED), message)
@@ -56,12 +56,12 @@ def end_by_queue(draft: Draft, eviction: QueueEviction) -> None:
 
 def queue_timed_out(draft: Draft) -> bool:
     """End the attempt, and exhaust its tier, if queueTimeout has expired."""
-    here, tier = draft.here, draft.here.tier
-    if tier is None or tier.queue_timeout is None or timer_of(here) is not Timer.QUEUE:
+    situation, tier = draft.situation, draft.situation.tier
+    if tier is None or tier.queue_timeout is None or timer_of(situation) is not Timer.QUEUE:
         return False
-    if not here.passed(here.queue_deadline):
+    if not situation.passed(situation.queue_deadline):
         return False
-    why = inadmissible(here) or waits_for_quota(here)
+    why = inadmissible(situation) or waits_for_quota(situation)
     if not draft.choice.keeps_open:
         draft.state = exhaust(draft.state, tier.name, Reason.QUEUE_TIMEOUT)
     draft.move(Reason.QUEUE_TIMEOUT, f"no quota for {format_duration(tier.queue_timeout)}: {why}")

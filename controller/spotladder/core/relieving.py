@@ -25,12 +25,12 @@ from spotladder.core.standing_by import PlannedMove, plan
 def trains_until_relieved(draft: Draft, notices: list[PodSeen]) -> bool:
     """Begin to wait for the next attempt after these notices, whose failures are counted, if that is possible. Returns
     whether the live attempt continues for now."""
-    here, by = draft.here, commit_due(draft.here, notices)
-    if by <= here.now or not here.overlaps or limits.over_backoff_limit(here):
+    situation, by = draft.situation, commit_due(draft.situation, notices)
+    if by <= situation.now or not situation.overlaps or limits.over_backoff_limit(situation):
         return False
     if draft.state.standby is None and not _planned(draft, notices):
         return False
-    attempt = draft.here.attempt
+    attempt = draft.situation.attempt
     if attempt.leave_by is None or by < attempt.leave_by:
         draft.state = replace(draft.state, attempt=replace(attempt, leave_by=by))
         draft.replanned = True
@@ -39,18 +39,18 @@ def trains_until_relieved(draft: Draft, notices: list[PodSeen]) -> bool:
 
 def waits_for_relief(draft: Draft) -> bool:
     """Whether the live attempt, which has a notice, continues for now because the next one boots."""
-    here = draft.here
-    if here.state.standby is None or here.standby_ready:
+    situation = draft.situation
+    if situation.state.standby is None or situation.standby_ready:
         return False
-    return here.state.stage in READY and not here.passed(here.attempt.leave_by)
+    return situation.state.stage in READY and not situation.passed(situation.attempt.leave_by)
 
 
 def stays(draft: Draft) -> bool:
     """Forget that the live attempt is to be relieved, if its nodes were only drained for maintenance and are usable
     again. Returns whether it stays."""
-    if draft.state.loss_counted or not draft.here.notices_withdrawn:
+    if draft.state.loss_counted or not draft.situation.notices_withdrawn:
         return False
-    draft.state = replace(draft.state, attempt=replace(draft.here.attempt, leave_by=None))
+    draft.state = replace(draft.state, attempt=replace(draft.situation.attempt, leave_by=None))
     draft.replanned = True
     return True
 
@@ -58,10 +58,10 @@ def stays(draft: Draft) -> bool:
 def relief(draft: Draft) -> str:
     """The message when the live attempt is drained after it has waited for the next one."""
     standby = draft.state.standby
-    what = "drained" if draft.here.notice_reason is Reason.MAINTENANCE else "being reclaimed"
+    what = "drained" if draft.situation.notice_reason is Reason.MAINTENANCE else "being reclaimed"
     if standby is None:
         return f"its nodes are {what}, and no attempt stands by"
-    ready = "stands by" if draft.here.standby_ready else "is not ready yet"
+    ready = "stands by" if draft.situation.standby_ready else "is not ready yet"
     return f"its nodes are {what}; attempt {standby.number} on {standby.tier} {ready}"
 
 
@@ -70,8 +70,8 @@ def _planned(draft: Draft, notices: list[PodSeen]) -> bool:
     beside the live one."""
     name = draft.choose(live=False).tier
     tier = draft.spec.tier(name) if name is not None else None
-    if tier is None or tier.name not in draft.here.open or tier.name in draft.seen.unavailable or not tier.standby:
+    if tier is None or tier.name not in draft.situation.open or tier.name in draft.seen.unavailable or not tier.standby:
         return False
     why = ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
-    plan(draft, PlannedMove(tier.name, draft.here.notice_reason, why))
+    plan(draft, PlannedMove(tier.name, draft.situation.notice_reason, why))
     return True

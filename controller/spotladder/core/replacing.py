@@ -41,11 +41,11 @@ COMMIT_RESERVE: Seconds = 10.0
 
 def started(draft: Draft, notices: list[PodSeen]) -> bool:
     """Begin to replace these pods, whose failures are counted, if that is possible. Returns whether it is."""
-    by = _possible_until(draft.here, notices)
+    by = _possible_until(draft.situation, notices)
     if by is None:
         return False
     draft.count(notices)  # During maintenance they are not failures, and their removal must not count as one.
-    attempt = draft.here.attempt
+    attempt = draft.situation.attempt
     known = (*attempt.leaving, *(pod.uid for pod in notices if pod.uid not in attempt.leaving))
     if attempt.replace_by is not None and draft.state.stage is Stage.REPLACING:
         by = min(by, attempt.replace_by)
@@ -58,11 +58,11 @@ def started(draft: Draft, notices: list[PodSeen]) -> bool:
 def continues_without(draft: Draft, notices: list[PodSeen]) -> bool:
     """Ask an elastic program to continue without these pods now, if enough workers are left and it can. Returns
     whether it is asked."""
-    here = draft.here
-    if not continues_smaller(here) or not _can_hand_over(here, notices):
+    situation = draft.situation
+    if not continues_smaller(situation) or not _can_hand_over(situation, notices):
         return False
     draft.count(notices)
-    attempt = draft.here.attempt
+    attempt = draft.situation.attempt
     fresh = (pod.uid for pod in notices if pod.uid not in attempt.leaving)
     attempt = replace(attempt, leaving=(*attempt.leaving, *fresh))
     draft.state = replace(draft.state, attempt=attempt)
@@ -73,19 +73,19 @@ def continues_without(draft: Draft, notices: list[PodSeen]) -> bool:
 def replace_suspects(draft: Draft) -> None:
     """Count the workers on silent nodes as lost and start to replace them, if that is possible. Otherwise they are lost
     when their cluster marks the nodes."""
-    attempt, seen = draft.state.attempt, draft.here.attempt_seen
+    attempt, seen = draft.state.attempt, draft.situation.attempt_seen
     if attempt is None or seen is None or not any(pod.suspect for pod in seen.pods):
         return
     if not seen.reachable or draft.state.stage not in READY | {Stage.RECOVERING}:
         return
     fresh = suspect_pods(attempt, seen)
-    if fresh and seen.exit is None and _possible(draft.here, fresh):
+    if fresh and seen.exit is None and _possible(draft.situation, fresh):
         draft.count(fresh)
         going = (*attempt.leaving, *(pod.uid for pod in fresh))
-        attempt = replace(draft.here.attempt, leaving=going, handing_over_since=None)
+        attempt = replace(draft.situation.attempt, leaving=going, handing_over_since=None)
         draft.state = replace(draft.state, attempt=attempt)
         draft.replanned = True
-    draft.seen = _without_suspects(draft.seen, draft.here.attempt)
+    draft.seen = _without_suspects(draft.seen, draft.situation.attempt)
 
 
 def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
@@ -103,37 +103,37 @@ def _without_suspects(seen: Observation, attempt: Attempt) -> Observation:
 
 def advance(draft: Draft) -> None:
     """Perform the next step of a replacement in progress, if one is due."""
-    here = draft.here
-    attempt = here.attempt
-    if not here.leaving:
-        ready = how_many(here) or f"{here.workers} workers"
+    situation = draft.situation
+    attempt = situation.attempt
+    if not situation.leaving:
+        ready = how_many(situation) or f"{situation.workers} workers"
         draft.move(Reason.HANDED_OVER, f"{ready} are ready without {_count(attempt.leaving)}")
     elif attempt.handing_over_since is not None:
-        if here.passed(here.handing_over_deadline):
-            draft.move(here.notice_reason, "the program did not continue without the noticed pods")
-    elif here.replacements_ready or (here.passed(attempt.replace_by) and _continues_before(here)):
+        if situation.passed(situation.handing_over_deadline):
+            draft.move(situation.notice_reason, "the program did not continue without the noticed pods")
+    elif situation.replacements_ready or (situation.passed(attempt.replace_by) and _continues_before(situation)):
         hand_over(draft)
-    elif here.passed(attempt.replace_by) and here.notices_withdrawn:
+    elif situation.passed(attempt.replace_by) and situation.notices_withdrawn:
         draft.state = replace(draft.state, attempt=replace(attempt, replace_by=draft.now + MAINTENANCE_LIMIT))
         draft.replanned = True
-    elif here.passed(attempt.replace_by):
-        draft.move(here.notice_reason, "no capacity for a replacement in time")
+    elif situation.passed(attempt.replace_by):
+        draft.move(situation.notice_reason, "no capacity for a replacement in time")
 
 
-def _continues_before(here: Situation) -> bool:
+def _continues_before(situation: Situation) -> bool:
     """Whether the program continues although the replacements are not ready."""
-    return here.replacements_placed or continues_smaller(here)
+    return situation.replacements_placed or continues_smaller(situation)
 
 
 def hand_over(draft: Draft) -> None:
     """Ask the program to continue without the leaving pods."""
-    draft.state = replace(draft.state, attempt=replace(draft.here.attempt, handing_over_since=draft.now))
+    draft.state = replace(draft.state, attempt=replace(draft.situation.attempt, handing_over_since=draft.now))
     draft.replanned = True
 
 
 def forget_finished(draft: Draft) -> None:
     """Forget a replacement once its pods are gone and no worker is left over."""
-    attempt, seen = draft.state.attempt, draft.here.attempt_seen
+    attempt, seen = draft.state.attempt, draft.situation.attempt_seen
     if attempt is None or not attempt.leaving or seen is None or not seen.reachable:
         return
     present = any(pod.uid in attempt.leaving for pod in seen.pods)
@@ -142,35 +142,35 @@ def forget_finished(draft: Draft) -> None:
         draft.state = replace(draft.state, attempt=attempt)
 
 
-def _possible_until(here: Situation, notices: list[PodSeen]) -> Instant | None:
+def _possible_until(situation: Situation, notices: list[PodSeen]) -> Instant | None:
     """The time by which replacements for these pods must be ready; None if the pods cannot be replaced."""
-    if not _possible(here, notices):
+    if not _possible(situation, notices):
         return None
-    by = commit_due(here, notices)
-    return by if by > here.now else None
+    by = commit_due(situation, notices)
+    return by if by > situation.now else None
 
 
-def commit_due(here: Situation, notices: list[PodSeen]) -> Instant:
+def commit_due(situation: Situation, notices: list[PodSeen]) -> Instant:
     """The latest time at which to ask the program to commit, before the first of these pods is gone."""
-    return min(here.gone_at(pod) for pod in notices) - max(COMMIT_RESERVE, here.state.commit_seconds)
+    return min(situation.gone_at(pod) for pod in notices) - max(COMMIT_RESERVE, situation.state.commit_seconds)
 
 
-def _possible(here: Situation, pods: list[PodSeen]) -> bool:
+def _possible(situation: Situation, pods: list[PodSeen]) -> bool:
     """Whether these pods can be replaced inside the attempt."""
-    if here.tier is None or not here.tier.surge or not _can_hand_over(here, pods):
+    if situation.tier is None or not situation.tier.surge or not _can_hand_over(situation, pods):
         return False
-    if limits.over_tier_limit(here) or limits.over_backoff_limit(here):
+    if limits.over_tier_limit(situation) or limits.over_backoff_limit(situation):
         return False
-    going = {pod.uid for pod in (*here.leaving, *pods)}
-    return here.seen.surge_room is None or len(going) <= here.seen.surge_room
+    going = {pod.uid for pod in (*situation.leaving, *pods)}
+    return situation.seen.surge_room is None or len(going) <= situation.seen.surge_room
 
 
-def _can_hand_over(here: Situation, pods: list[PodSeen]) -> bool:
+def _can_hand_over(situation: Situation, pods: list[PodSeen]) -> bool:
     """Whether the program can continue inside the attempt without these pods."""
-    seen, progress = here.attempt_seen, here.seen.progress
-    if seen is None or seen.surplus is None or here.finished or here.spec.handover is not Handover.FENCED:
+    seen, progress = situation.attempt_seen, situation.seen.progress
+    if seen is None or seen.surplus is None or situation.finished or situation.spec.handover is not Handover.FENCED:
         return False
-    if not progress.hands_over or progress.attempt != here.attempt.number:
+    if not progress.hands_over or progress.attempt != situation.attempt.number:
         return False
     return all(pod.role is PodRole.WORKER for pod in pods)
 

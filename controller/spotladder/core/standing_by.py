@@ -54,18 +54,18 @@ class PlannedMove:
 def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
     """Whether the live attempt continues for now because a standby attempt boots, or may not boot yet, for this move.
     Plans and gives up standby attempts."""
-    here, standby = draft.here, draft.state.standby
+    situation, standby = draft.situation, draft.state.standby
     if standby is not None and draft.state.standby_reason is Reason.HEDGED:
         if move is not None and move.tier != standby.tier:
             give_up(draft, f"{move.tier} is wanted instead")
         return False  # The live attempt does not train.
     if standby is not None:
         if move is not None and move.tier == standby.tier:
-            return not here.standby_ready
-        if move is None and not here.reachable:
+            return not situation.standby_ready
+        if move is None and not situation.reachable:
             return True  # Whether the move is still wanted is known when the live attempt is observed again.
         give_up(draft, "the move is no longer needed" if move is None else f"{move.tier} is wanted instead")
-    if move is None or not _possible(draft.here, move):
+    if move is None or not _possible(draft.situation, move):
         return False
     after = draft.state.standby_after
     if after is not None and draft.now < after:
@@ -79,12 +79,12 @@ def take_in_standby(draft: Draft) -> None:
     standby = draft.state.standby
     if standby is None:
         return
-    seen = draft.here.standby_seen
+    seen = draft.situation.standby_seen
     standby = replace(standby, seen=standby.seen or (seen is not None and seen.reachable))
     draft.state = replace(draft.state, standby=standby, standby_nodes=held_nodes(seen))
-    if why := _unwanted(draft.here, standby):
+    if why := _unwanted(draft.situation, standby):
         give_up(draft, why)
-    elif why := _failed(draft.here, standby, seen) or _expired(draft.here, seen):
+    elif why := _failed(draft.situation, standby, seen) or _expired(draft.situation, seen):
         if _lacks_capacity(seen) and standby.tier != draft.state.tier:
             draft.state = with_sightings(draft.state, {standby.tier: False}, draft.now)
         draft.state = replace(draft.state, standby_after=draft.now + STANDBY_RETRY_INTERVAL)
@@ -102,20 +102,20 @@ def give_up(draft: Draft, why: str) -> None:
     draft.replanned = True
 
 
-def adopted(here: Situation) -> tuple[JobState, Reason, str]:
+def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
     """The state with the standby attempt as the live one, the reason of the transition and its message."""
-    state, standby, seen = here.state, here.state.standby, here.standby_seen
+    state, standby, seen = situation.state, situation.state.standby, situation.standby_seen
     if standby is None:
         raise AssertionError("no standby attempt to adopt")
     lost = [pod.uid for pod in seen.pods if pod.phase is PodPhase.LOST] if seen is not None else []
     attempt = replace(
         standby,
-        created_at=here.now,
-        start_step=here.seen.progress.step,
+        created_at=situation.now,
+        start_step=situation.seen.progress.step,
         lost_pods=tuple(lost),
         node_seconds_before=state.node_seconds,
     )
-    reason = launch_reason(here.spec, state.tier, standby.tier)
+    reason = launch_reason(situation.spec, state.tier, standby.tier)
     message = f"attempt {standby.number} on {standby.tier} takes over; it was standing by"
     record = state.record(standby.tier)
     adopting = replace(
@@ -123,7 +123,7 @@ def adopted(here: Situation) -> tuple[JobState, Reason, str]:
         attempt=attempt,
         nodes=state.standby_nodes,
         tier=standby.tier,
-        waiting_since=here.now,
+        waiting_since=situation.now,
         idle_usd=0.0,
         paused_until=None,
         loss_counted=False,
@@ -135,51 +135,53 @@ def adopted(here: Situation) -> tuple[JobState, Reason, str]:
 
 def plan(draft: Draft, move: PlannedMove) -> None:
     """Plan the next attempt of this move as a standby."""
-    state, here = draft.state, draft.here
-    number = next_number(here)
+    state, situation = draft.state, draft.situation
+    number = next_number(situation)
     avoids = avoided_nodes(state, move.tier, draft.seen.suspects)
-    attempt = Attempt(number, move.tier, draft.now, start_step=here.seen.progress.step, standby=True, avoids=avoids)
+    attempt = Attempt(
+        number, move.tier, draft.now, start_step=situation.seen.progress.step, standby=True, avoids=avoids
+    )
     draft.state = replace(
         state,
         standby=launched_with(attempt, draft.spec),
         standby_reason=move.reason,
         last_number=number,
     )
-    message = f"attempt {number} on {move.tier} starts beside attempt {here.attempt.number}: {move.message}"
+    message = f"attempt {number} on {move.tier} starts beside attempt {situation.attempt.number}: {move.message}"
     draft.standby_changes.append(StandbyChange(number, move.tier, Reason.STANDBY_STARTED, message))
     draft.replanned = True
 
 
-def _possible(here: Situation, move: PlannedMove) -> bool:
+def _possible(situation: Situation, move: PlannedMove) -> bool:
     """Whether the next attempt of this move may run beside the live one."""
-    target = here.spec.tier(move.tier)
-    if target is None or move.tier in here.seen.unavailable:
+    target = situation.spec.tier(move.tier)
+    if target is None or move.tier in situation.seen.unavailable:
         return False
     if move.reason is Reason.SPEC_UPDATED:
-        return target.standby and here.overlaps
-    return here.returns_beside(target)
+        return target.standby and situation.overlaps
+    return situation.returns_beside(target)
 
 
-def _unwanted(here: Situation, standby: Attempt) -> str:
+def _unwanted(situation: Situation, standby: Attempt) -> str:
     """Why the job needs no standby attempt, or not this one; "" if it does."""
-    tier = here.spec.tier(standby.tier)
-    if here.spec.suspend or limits.reached(here) is not None or limits.over_backoff_limit(here):
+    tier = situation.spec.tier(standby.tier)
+    if situation.spec.suspend or limits.reached(situation) is not None or limits.over_backoff_limit(situation):
         return "the job stops"
-    if here.spec.overlap is None:
+    if situation.spec.overlap is None:
         return "spec.overlap was removed"
-    if here.spec.overlap.hedge_after is None and here.state.standby_reason is Reason.HEDGED:
+    if situation.spec.overlap.hedge_after is None and situation.state.standby_reason is Reason.HEDGED:
         return "spec.overlap.hedgeAfter was removed"
-    if tier is None or standby.tier not in here.open:
+    if tier is None or standby.tier not in situation.open:
         return f"{standby.tier} can no longer be used"
-    if standby != launched_with(standby, here.spec):
+    if standby != launched_with(standby, situation.spec):
         return "the spec's pods changed again"
     return ""
 
 
-def _failed(here: Situation, standby: Attempt, seen: AttemptSeen | None) -> str:
+def _failed(situation: Situation, standby: Attempt, seen: AttemptSeen | None) -> str:
     """Why the standby attempt can never take over; "" while it can."""
     if seen is None:
-        gone = standby.seen and standby.tier not in here.seen.unavailable
+        gone = standby.seen and standby.tier not in situation.seen.unavailable
         return "its objects are gone" if gone else ""
     if not seen.reachable:
         return ""
@@ -189,7 +191,7 @@ def _failed(here: Situation, standby: Attempt, seen: AttemptSeen | None) -> str:
         return f"{crashed[0].called}: {crash_of(crashed[0])}"
     if head_lost(seen):
         return "its head is lost"
-    tier = here.spec.tier(standby.tier)
+    tier = situation.spec.tier(standby.tier)
     refused = tier is not None and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK and seen.refused
     return "the provisioner has no capacity" if refused else ""
 
@@ -198,18 +200,18 @@ def _lacks_capacity(seen: AttemptSeen | None) -> bool:
     return seen is not None and (seen.refused or any(pod.unschedulable for pod in seen.pods))
 
 
-def _expired(here: Situation, seen: AttemptSeen | None) -> str:
+def _expired(situation: Situation, seen: AttemptSeen | None) -> str:
     """Which bound the standby attempt has reached; "" for none. None applies once the live attempt is being ended."""
-    overlap = here.spec.overlap
-    if here.state.stage not in LIVE or overlap is None:
+    overlap = situation.spec.overlap
+    if situation.state.stage not in LIVE or overlap is None:
         return ""
-    if here.overlap_budget_used:
+    if situation.overlap_budget_used:
         return f"spec.overlap.budget of {overlap.budget:g} USD is spent"
-    if overlap.max_duration is not None and here.passed(here.overlap_deadline):
+    if overlap.max_duration is not None and situation.passed(situation.overlap_deadline):
         return f"spec.overlap.maxDuration of {format_duration(overlap.max_duration)} has passed"
-    if here.standby_ready or not here.passed(here.standby_deadline):
+    if situation.standby_ready or not situation.passed(situation.standby_deadline):
         return ""
-    if here.standby_placed:
-        return f"every pod was placed, but it was not ready within {format_duration(here.spec.start_timeout)}"
+    if situation.standby_placed:
+        return f"every pod was placed, but it was not ready within {format_duration(situation.spec.start_timeout)}"
     waits = [pod.waiting_message for pod in seen.pods if pod.waiting_message] if seen is not None else []
     return ": ".join(["it found no capacity within provisionTimeout", *waits[:1]])

@@ -9,45 +9,47 @@ from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
 
 
-def sightings(here: Situation) -> dict[str, bool]:
+def sightings(situation: Situation) -> dict[str, bool]:
     """For each tier whose availability is known now: whether it has capacity for the whole job."""
-    found = dict.fromkeys(here.seen.offered, True)
-    found.update(dict.fromkeys(here.seen.unavailable, False))
-    attempt = here.attempt_seen
-    if here.state.stage in LIVE and attempt is not None and attempt.reachable:
-        if here.all_pods_ready:
-            found[here.state.tier] = True
+    found = dict.fromkeys(situation.seen.offered, True)
+    found.update(dict.fromkeys(situation.seen.unavailable, False))
+    attempt = situation.attempt_seen
+    if situation.state.stage in LIVE and attempt is not None and attempt.reachable:
+        if situation.all_pods_ready:
+            found[situation.state.tier] = True
         elif attempt.refused:
-            found[here.state.tier] = False
-    return {tier.name: found[tier.name] for tier in here.spec.tiers if tier.name in found}
+            found[situation.state.tier] = False
+    return {tier.name: found[tier.name] for tier in situation.spec.tiers if tier.name in found}
 
 
-def _waiting_since(here: Situation) -> Instant | None:
+def _waiting_since(situation: Situation) -> Instant | None:
     """When the live attempt began to wait for workers, if that was before now."""
-    since = here.state.waiting_since
-    return since if since is not None and since < here.now else None
+    since = situation.state.waiting_since
+    return since if since is not None and since < situation.now else None
 
 
-def _starting(here: Situation) -> Seconds:
+def _starting(situation: Situation) -> Seconds:
     """The rest of the overhead of the live attempt: all of it until all workers are ready."""
-    attempt = here.state.attempt
-    runs = here.state.stage is Stage.RUNNING and here.all_pods_ready
+    attempt = situation.state.attempt
+    runs = situation.state.stage is Stage.RUNNING and situation.all_pods_ready
     ready_at = attempt.all_ready_at if attempt is not None and runs else None
-    return here.spec.overhead if ready_at is None else max(0.0, here.spec.overhead - (here.now - ready_at))
+    return (
+        situation.spec.overhead if ready_at is None else max(0.0, situation.spec.overhead - (situation.now - ready_at))
+    )
 
 
-def view_of(here: Situation, *, live: bool) -> TierView:
+def view_of(situation: Situation, *, live: bool) -> TierView:
     """The input of the policy."""
-    spec, state, seen = here.spec, with_fleet(here.state, here.spec), here.seen
+    spec, state, seen = situation.spec, with_fleet(situation.state, situation.spec), situation.seen
     work, remaining = work_left(spec, state, seen.progress)
-    available = sightings(here)
+    available = sightings(situation)
     return TierView(
-        now=here.now,
+        now=situation.now,
         current=state.tier,
         tiers=spec.tiers,
         records=tuple(state.record(tier.name) for tier in spec.tiers),
-        open=here.open,
-        available=here.open - seen.unavailable.keys(),
+        open=situation.open,
+        available=situation.open - seen.unavailable.keys(),
         live=live,
         progress=seen.progress,
         deadline=limits.deadline(spec),
@@ -57,7 +59,7 @@ def view_of(here: Situation, *, live: bool) -> TierView:
                 tier.name,
                 available.get(tier.name),
                 start_overhead(spec, state, tier),
-                overlaps=live and here.returns_beside(tier),
+                overlaps=live and situation.returns_beside(tier),
             )
             for tier in spec.tiers
         ),
@@ -66,7 +68,7 @@ def view_of(here: Situation, *, live: bool) -> TierView:
         submitted_at=spec.submitted_at,
         interval=spec.decision_interval,
         grace=spec.grace,
-        waiting_since=_waiting_since(here) if live and available.get(state.tier) is False else None,
+        waiting_since=_waiting_since(situation) if live and available.get(state.tier) is False else None,
         capacity_lasts=spec.capacity_lasts,
-        starting=_starting(here) if live else 0.0,
+        starting=_starting(situation) if live else 0.0,
     )

@@ -164,12 +164,12 @@ def _tiers(snapshot: ViewSnapshot, width: int) -> RenderableType:
     dearest = max((record.cost for record in state.tiers), default=0.0)
     for tier in snapshot.spec.tiers:
         record = state.record(tier.name)
-        here = tier.name == state.tier
+        current = tier.name == state.tier
         tone, text = tier_state(snapshot, tier)
-        row: list[RenderableType] = [Text(f"{'▸' if here else ' '} {tier.name}", style="bold" if here else "")]
+        row: list[RenderableType] = [Text(f"{'▸' if current else ' '} {tier.name}", style="bold" if current else "")]
         if width >= 70:
             row.append(Text(tier.capacity_type, style="" if tier.capacity_type is CapacityType.SPOT else "magenta"))
-        row += [Text(text, style=STYLE[tone] if here or tone is not Tone.QUIET else "dim")]
+        row += [Text(text, style=STYLE[tone] if current or tone is not Tone.QUIET else "dim")]
         row += [Text(_failures(state, tier, width))]
         if width >= 86:
             row.append(Text(str(record.attempts)))
@@ -218,11 +218,14 @@ def _blocked(snapshot: ViewSnapshot) -> str:
 
 def _standby_state(snapshot: ViewSnapshot, standby: Attempt) -> tuple[Tone, str]:
     """The state of the standby attempt, which boots beside the live one."""
-    here = Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now)
-    if here.standby_ready:
+    situation = Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now)
+    if situation.standby_ready:
         return Tone.GOOD, f"attempt {standby.number} stands by"
-    up = len(_up(here.standby_seen))
-    return Tone.CAUTION, f"attempt {standby.number} starts as standby, {up}/{launched_workers(standby, here.spec)} up"
+    up = len(_up(situation.standby_seen))
+    return (
+        Tone.CAUTION,
+        f"attempt {standby.number} starts as standby, {up}/{launched_workers(standby, situation.spec)} up",
+    )
 
 
 def _current_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:

@@ -181,10 +181,10 @@ def _bills(attempts: Sequence[AttemptRecord], state: JobState, workers: int) -> 
     paid = on_demand = 0.0
     for attempt in attempts:
         tier = state.record(attempt.tier)
-        here = [other for other in attempts if other.tier == attempt.tier]
-        total = sum(ran[other.number] for other in here)
+        on_tier = [other for other in attempts if other.tier == attempt.tier]
+        total = sum(ran[other.number] for other in on_tier)
         # Other attempts ran on this tier, for which only the node-seconds are known.
-        if tier.attempts > len(here) and workers:
+        if tier.attempts > len(on_tier) and workers:
             total = max(total, tier.node_seconds / workers)
         share = ran[attempt.number] / total if total else 0.0
         yield Billed(attempt.ended_at - ran[attempt.number], paid, on_demand, workers)

@@ -136,10 +136,10 @@ def check_same(run: RunIdentity, now: RunIdentity) -> None:
             "restore the address, or start over with --fresh",
             path="spec.checkpoints.uri",
         )
-    for what, then, here in (("Python", run.python, now.python), ("Ray", run.ray, now.ray)):
-        if then != here:
+    for what, then, found in (("Python", run.python, now.python), ("Ray", run.ray, now.ray)):
+        if then != found:
             raise EnvironmentFailure(
-                f"the run was started with {what} {then}, this is {what} {here}: "
+                f"the run was started with {what} {then}, this is {what} {found}: "
                 f"resume with {what} {then}, or start over with --fresh"
             )
 

@@ -290,14 +290,18 @@ def end_interrupted_attempt(
     A standby attempt ended with it. The attempt ended at `alive_until`, when the runner was last known to be alive: the
     cost of its nodes is counted until then. No failure is counted, and the next attempt starts on the same tier.
     """
-    here = Situation(spec, account(state, spec, alive_until), Observation(state.revision, (), progress), alive_until)
-    here = replace(here, state=replace(here.state, standby=None, standby_nodes=0))
+    situation = Situation(
+        spec, account(state, spec, alive_until), Observation(state.revision, (), progress), alive_until
+    )
+    situation = replace(situation, state=replace(situation.state, standby=None, standby_nodes=0))
     moves: list[Move] = []
-    while here.state.attempt is not None:
-        reason = {Stage.DRAINING: Reason.DRAINED, Stage.ENDING: Reason.GONE}.get(here.state.stage, Reason.INTERRUPTED)
+    while situation.state.attempt is not None:
+        reason = {Stage.DRAINING: Reason.DRAINED, Stage.ENDING: Reason.GONE}.get(
+            situation.state.stage, Reason.INTERRUPTED
+        )
         message = "it ended with its runner" if reason is Reason.INTERRUPTED else ""
-        state, move = moved(here, reason, message)
-        here = replace(here, state=state)
+        state, move = moved(situation, reason, message)
+        situation = replace(situation, state=state)
         moves.append(move)
-    forgotten = replace(here.state, waiting_since=None, recovering_since=None)
+    forgotten = replace(situation.state, waiting_since=None, recovering_since=None)
     return replace(forgotten, paused_until=None, unready=state.unready), moves

@@ -39,21 +39,21 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
         raise InvalidSpec(
             f"{', '.join(sorted(taken))}: set by the attempt: remove it from ray_run_config", where="ray_run_config"
         )
-    here = environment.read()
+    env = environment.read()
     exit_with_what_happened()
-    wait_for_store(here)
+    wait_for_store(env)
     name = f"ray-{secrets.token_hex(4)}"  # Ray would resume a run of the same name from its own snapshot.
-    below = f"attempts/{here.attempt:04d}"
-    path, filesystem = storage_of(here, below)
+    below = f"attempts/{env.attempt:04d}"
+    path, filesystem = storage_of(env, below)
     runtime_env = dict(fields.pop("worker_runtime_env", None) or {})
-    runtime_env["env_vars"] = {**here.exported(), **runtime_env.get("env_vars", {})}
+    runtime_env["env_vars"] = {**env.exported(), **runtime_env.get("env_vars", {})}
     config = copy(fields.pop("checkpoint_config", None) or CheckpointConfig())
     # SPOTLADDER_KEEP sets how many to keep: Ray must not delete commits that the log still counts.
     config.num_to_keep = None
     _explain_v1_trainers()
     clean_nothing()
-    if here.sizes:
-        _allowed_sizes(here)
+    if env.sizes:
+        _allowed_sizes(env)
     return RunConfig(
         name=name,
         storage_path=path,
@@ -62,7 +62,7 @@ def ray_run_config(*, total: int = 0, **fields: Any) -> Any:
         checkpoint_config=config,
         worker_runtime_env=runtime_env,
         callbacks=[
-            Routing(f"{below}/{name}", total, elastic=bool(here.sizes)),
+            Routing(f"{below}/{name}", total, elastic=bool(env.sizes)),
             *(fields.pop("callbacks", None) or []),
         ],
         **fields,
@@ -116,12 +116,12 @@ def ray_scaling_config(num_workers: int = 1, **fields: Any) -> Any:
     return ScalingConfig(num_workers=(sizes[0], sizes[-1]) if sizes else num_workers, **fields)
 
 
-def _allowed_sizes(here: environment.Environment) -> None:
+def _allowed_sizes(env: environment.Environment) -> None:
     """Let the trainers of an elastic job choose among its allowed sizes."""
     from spotladder.train.rayelastic import AllowedSizes
     from spotladder.train.rayinternals import set_scaling_policy
 
-    sizes, grow_after = here.sizes, here.grow_after
+    sizes, grow_after = env.sizes, env.grow_after
 
     def policy(scaling: Any) -> AllowedSizes:
         if (scaling.min_workers, scaling.max_workers) != (sizes[0], sizes[-1]) or not scaling.elasticity_enabled:
@@ -136,7 +136,7 @@ def _allowed_sizes(here: environment.Environment) -> None:
         raise InvalidSpec("is not supported with this version of Ray: remove elastic", where="spec.elastic")
 
 
-def wait_for_store(here: environment.Environment) -> None:
+def wait_for_store(env: environment.Environment) -> None:
     """Wait until the commit log can be read: Ray writes to the store at its start and fails at once if it is
     unavailable.
 
@@ -147,21 +147,21 @@ def wait_for_store(here: environment.Environment) -> None:
     from spotladder.train.heartbeat import Heartbeat
     from spotladder.train.store_retry import StoreRetry
 
-    log = CommitLog(open_store(here.uri), here.job, namespace=here.namespace, uid=here.uid)
-    retry = StoreRetry(log.store, on_change=Heartbeat(here.heartbeat_file).report_outage)
+    log = CommitLog(open_store(env.uri), env.job, namespace=env.namespace, uid=env.uid)
+    retry = StoreRetry(log.store, on_change=Heartbeat(env.heartbeat_file).report_outage)
     retry.until_answered(log.read, starting=True)
 
 
-def storage_of(here: environment.Environment, below: str) -> tuple[str, Any]:
+def storage_of(env: environment.Environment, below: str) -> tuple[str, Any]:
     """A folder of the job for Ray: its path and its filesystem (None for the local one)."""
     from pathlib import Path
 
     from spotladder.checkpoints.open_store import open_store
 
-    uri = open_store(here.uri).uri
+    uri = open_store(env.uri).uri
     scheme, _, rest = uri.partition("://")
     if scheme == "file":
-        return str(Path(rest) / here.job / below), None
+        return str(Path(rest) / env.job / below), None
     from spotladder.train.rayfiles import filesystem
 
-    return f"{rest.rstrip('/')}/{here.job}/{below}", filesystem(scheme)
+    return f"{rest.rstrip('/')}/{env.job}/{below}", filesystem(scheme)

@@ -312,15 +312,15 @@ def current() -> Job:
                 )
             world = ranks.discover()
             exit_with_what_happened()
-            here = environment.read()
-            if here.sizes and world.launcher != "ray":
+            env = environment.read()
+            if env.sizes and world.launcher != "ray":
                 raise InvalidSpec(
                     "needs a trainer of Ray Train, but this process is not a worker of one: call train.current() in "
                     "the training function of the trainer, or remove elastic",
                     where="spec.elastic",
                 )
             leave = None if world.launcher == "ray" else leave_at_once
-            _current = Job(join(here, world, leave=leave, holds_later=True))
+            _current = Job(join(env, world, leave=leave, holds_later=True))
             _at_exit(_end)
         return _current
 

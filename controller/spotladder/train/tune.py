@@ -51,12 +51,12 @@ def tune_restore(
 
     from spotladder.train import raytune
 
-    here = environment.read()
+    env = environment.read()
     exit_with_what_happened()
-    member = join(here, ProcessRank(), leave=leave_at_once)
+    member = join(env, ProcessRank(), leave=leave_at_once)
     name = f"tune-{secrets.token_hex(4)}"
-    below = f"attempts/{here.attempt:04d}"
-    path, filesystem = storage_of(here, below)
+    below = f"attempts/{env.attempt:04d}"
+    path, filesystem = storage_of(env, below)
     os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", STATE_PERIOD)
     os.environ.setdefault("TUNE_WARN_SLOW_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", SLOW_STATE)
     raytune.watch(member, f"{below}/{name}")

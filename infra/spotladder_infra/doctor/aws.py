@@ -66,9 +66,9 @@ class Account:
             yield CheckResult("aws", "all other checks", Status.SKIPPED, "no credentials")
             return
         for region in dict.fromkeys(cluster.region or "" for _, cluster in clusters):
-            here = [cluster for _, cluster in clusters if cluster.region == region]
-            yield from self._checked(f"aws {region}", "vCPU quotas", partial(self._vcpus, region, here))
-            yield from self._checked(f"aws {region}", "network quotas", partial(self._network, region, here))
+            in_region = [cluster for _, cluster in clusters if cluster.region == region]
+            yield from self._checked(f"aws {region}", "vCPU quotas", partial(self._vcpus, region, in_region))
+            yield from self._checked(f"aws {region}", "network quotas", partial(self._network, region, in_region))
         for index, cluster in clusters:
             scope = cluster.name
             yield from self._checked(scope, "account", partial(self._account, cluster, identity))

@@ -46,8 +46,8 @@ class Project:
             yield CheckResult("gcp", "all other checks", Status.SKIPPED, "no credentials")
             return
         for name in dict.fromkeys(cluster.project or "" for _, cluster in clusters):
-            here = [entry for entry in clusters if entry[1].project == name]
-            yield from self._of_project(cloud, name, here, fleet)
+            in_project = [entry for entry in clusters if entry[1].project == name]
+            yield from self._of_project(cloud, name, in_project, fleet)
 
     def state_bucket(self, bucket: str) -> Iterator[CheckResult]:
         """Whether the bucket for Terraform's state exists."""
@@ -86,8 +86,8 @@ class Project:
         of_project = _limits(project)
         yield from _checked(scope, "quotas", partial(_project_quotas, cloud, scope, of_project, clusters))
         for region in dict.fromkeys(cluster.region or "" for _, cluster in clusters):
-            here = [cluster for _, cluster in clusters if cluster.region == region]
-            yield from _checked(f"{scope} {region}", "quotas", partial(_region_quotas, cloud, name, region, here))
+            in_region = [cluster for _, cluster in clusters if cluster.region == region]
+            yield from _checked(f"{scope} {region}", "quotas", partial(_region_quotas, cloud, name, region, in_region))
         for index, cluster in clusters:
             yield from _checked(cluster.name, "zones, versions and machines", partial(_offers, cloud, index, cluster))
             yield from _checked(cluster.name, "names", partial(_names, cloud, fleet, cluster))

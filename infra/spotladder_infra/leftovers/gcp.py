@@ -92,8 +92,8 @@ def _is_of(cluster: Cluster, place: str, entry: dict[str, Any]) -> bool:
     if labels.get("spotladder-cluster") == cluster.name:
         return True
     region = cluster.region or ""
-    here = place == region or place.startswith(f"{region}-")
-    return here and labels.get("goog-k8s-cluster-name") == cluster.name
+    in_place = place == region or place.startswith(f"{region}-")
+    return in_place and labels.get("goog-k8s-cluster-name") == cluster.name
 
 
 def _uses(entry: dict[str, Any], network: str) -> bool:

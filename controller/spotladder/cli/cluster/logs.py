@@ -65,10 +65,10 @@ def logs(
       spotladder logs digits --context-for east=prod-us-east-1
     """
     target, contexts = ClusterTarget(namespace, context, kubeconfig), contexts_given(context_for)
-    if here := run_of(name, target, state_dir):
+    if local_run := run_of(name, target, state_dir):
         if every_pod:
             raise Refused("a run on this machine has no pods: remove --all-pods")
-        return print_logs(here, attempt, follow=follow, tail=tail)
+        return print_logs(local_run, attempt, follow=follow, tail=tail)
 
     async def run(cluster: ConnectedCluster) -> None:
         job = await cluster.job(name)

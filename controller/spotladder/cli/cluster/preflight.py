@@ -113,19 +113,19 @@ async def _without_kueue(
     from spotladder.clusters.registry import HOME
     from spotladder.workloads.kueue import LOCAL_QUEUES
 
-    here = [
+    queued = [
         index
         for index, tier in enumerate(job.spec.tiers)
         if tier.queue and (known := capacity.get(tier.capacity_tier)) is not None and known.spec.cluster == HOME
     ]
-    if not here or await cluster.client.exists(LOCAL_QUEUES):
+    if not queued or await cluster.client.exists(LOCAL_QUEUES):
         return []
     message = (
         f"needs Kueue, and the cluster has no LocalQueues of {LOCAL_QUEUES.api_version}: install Kueue, or remove it"
     )
     return [
         Problem(entry.document.where(("spec", "tiers", index, "queue")), f"spec.tiers[{index}].queue", message)
-        for index in here
+        for index in queued
     ]
 
 

@@ -69,8 +69,8 @@ def report(
     from spotladder.custom_resources.stored_state import state_of, status_of
 
     target = ClusterTarget(namespace, context, kubeconfig)
-    if here := run_of(name, target, state_dir):
-        return print_report_of(here, to, output, plan)
+    if local_run := run_of(name, target, state_dir):
+        return print_report_of(local_run, to, output, plan)
     read = None if plan is None else read_plan(plan)
 
     async def find(cluster: ConnectedCluster) -> tuple[Object, JobSnapshot | None]:

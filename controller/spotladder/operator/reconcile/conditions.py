@@ -82,9 +82,9 @@ def of_decision(
 ) -> ConditionUpdates:
     """The updates that follow from the stage of the job. Conditions without an update stay unchanged."""
     state = decision.state
-    here = Situation(spec, state, seen, state.clock)
+    situation = Situation(spec, state, seen, state.clock)
     # Not the decision's reason: it changes with the next decision, and a write only for that is not worthwhile.
-    waits_for = steady_reason(here)
+    waits_for = steady_reason(situation)
     why = state.reason if waits_for is Reason.STEADY else waits_for
     running = state.stage in (Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING)
     updates = {
@@ -95,8 +95,8 @@ def of_decision(
             "True" if running else "False", _asked(state.reason, deleting), state.message
         ),
     }
-    if ended := program_ended(here):
-        until = here.attribution_deadline or state.clock
+    if ended := program_ended(situation):
+        until = situation.attribution_deadline or state.clock
         text = f"{ended} (until {datetime.fromtimestamp(int(until), UTC):%H:%M:%S} UTC)"
         updates[ConditionType.RUNNING] = ConditionUpdate("False", Reason.PROGRAM_ENDED, text)
     if state.stage in TERMINAL:
@@ -116,7 +116,7 @@ def of_decision(
             "True" if away else "False", exhausted_by or ("AfterFirstTier" if away else "OnFirstTier"), state.tier
         )
     if state.attempt is not None:
-        updates[ConditionType.UPDATED] = _updated(here)
+        updates[ConditionType.UPDATED] = _updated(situation)
     if state.stage not in TERMINAL:
         updates[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
     return updates
@@ -138,16 +138,16 @@ def _provisioned(spec: JobSpec, state: JobState, seen: Observation) -> str:
     return f"{waits.message} (since {utc_timestamp(waits.since)}; {waits.timer} {ends}: {waits.then})"
 
 
-def _updated(here: Situation) -> ConditionUpdate:
-    if not (pending := here.pending_update):
+def _updated(situation: Situation) -> ConditionUpdate:
+    if not (pending := situation.pending_update):
         return ConditionUpdate("True", "UpToDate")
-    if here.attempt.end_reason is not None:
+    if situation.attempt.end_reason is not None:
         return ConditionUpdate("False", "Replacing", f"{pending}: the next attempt starts with the new pods")
-    standby = here.state.standby
-    if standby is not None and here.state.standby_reason is Reason.SPEC_UPDATED:
-        effect = f"attempt {standby.number} with the new pods starts beside attempt {here.attempt.number}"
+    standby = situation.state.standby
+    if standby is not None and situation.state.standby_reason is Reason.SPEC_UPDATED:
+        effect = f"attempt {standby.number} with the new pods starts beside attempt {situation.attempt.number}"
         return ConditionUpdate("False", "Replacing", f"{pending}: {effect}")
-    effect = f"the next attempt starts with the new pods (updateStrategy {here.spec.update_strategy})"
+    effect = f"the next attempt starts with the new pods (updateStrategy {situation.spec.update_strategy})"
     return ConditionUpdate("False", "PendingNextAttempt", f"{pending}: {effect}")
 
 

@@ -29,7 +29,7 @@ def time_until_log_read(loaded: Loaded, logs: Logs, now: Instant) -> Seconds:
     noticed = any(pod.noticed for pod in seen.pods)
     if seen.surplus is not None and noticed:
         return logs.time_until_read(key, (seen.number, Stage.REPLACING))
-    here = Situation(loaded.spec, loaded.state, loaded.seen, now)
-    if loaded.spec.overlap is not None and (here.pending_update or noticed):
+    situation = Situation(loaded.spec, loaded.state, loaded.seen, now)
+    if loaded.spec.overlap is not None and (situation.pending_update or noticed):
         return logs.time_until_read(key, (seen.number, Reason.SPEC_UPDATED))
     return 0.0

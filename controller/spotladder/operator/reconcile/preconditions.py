@@ -143,8 +143,8 @@ class Preconditions:
         if first.uid == record.uid:
             return None
         # Users of this namespace must not learn the names of jobs in other namespaces.
-        here = first.namespace == record.namespace
-        owner = f"TieredJob {first.name}" if here else "a TieredJob of another namespace"
+        same_namespace = first.namespace == record.namespace
+        owner = f"TieredJob {first.name}" if same_namespace else "a TieredJob of another namespace"
         return Diagnosis(
             ConditionReason.CHECKPOINTS_IN_USE,
             f"spec.checkpoints.uri: {record.folder} is used by {owner}: use another uri or another name",

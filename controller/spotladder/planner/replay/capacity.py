@@ -87,17 +87,17 @@ def recorded_capacity(
     waits = [min(one.ready) - one.began for one in attempts if one.ready]
     found = []
     for tier in spec.tiers:
-        here = [one for one in attempts if one.tier == tier.name]
-        own = [min(one.ready) - one.began for one in here if one.ready]
+        on_tier = [one for one in attempts if one.tier == tier.name]
+        own = [min(one.ready) - one.began for one in on_tier if one.ready]
         ready_after = min(own, default=min(waits, default=READY_AFTER))
         reports = _reports(records, tier.name, began)
-        changes = _used(here, spec.workers, ready_after)
-        changes |= _between(here, reports, state.record(tier.name).spells, spec.workers, began)
+        changes = _used(on_tier, spec.workers, ready_after)
+        changes |= _between(on_tier, reports, state.record(tier.name).spells, spec.workers, began)
         changes = {at: 0 if nodes is None and _dry(reports, at) else nodes for at, nodes in changes.items()}
         if tier.capacity_type is not CapacityType.SPOT:
             known = {at: spec.workers if nodes is None else nodes for at, nodes in changes.items()}
             changes = {0.0: spec.workers, **known}
-        noticed = [noticed for one in here for _at, noticed in one.losses]
+        noticed = [noticed for one in on_tier for _at, noticed in one.losses]
         notice = tier.notice if 2 * sum(noticed) >= len(noticed) else 0.0
         found.append(TierCapacity(tier.name, tuple(sorted(changes.items(), key=_time)), ready_after, notice))
     return tuple(found)
