@@ -259,3 +259,18 @@ def test_a_kept_tier_stays_until_its_capacity_is_lost_or_the_fallback_is_forced(
     choice = SafetyNet(view(capacity=CERTAIN, **given)).kept(tier, "why")
     assert (choice.tier, choice.why, choice.regardless_of_spot) == (tier, "why", True)
     assert choice.holds_until == pytest.approx(holds_until)
+
+
+@pytest.mark.parametrize(
+    ("current", "lacking", "until_lost"),
+    [
+        pytest.param("spot-cheap", "spot-cheap", True, id="the attempt waits for capacity"),
+        pytest.param("spot-cheap", "spot-dear", False, id="the attempt has capacity"),
+        pytest.param("", "spot-dear", False, id="the attempt starts"),
+    ],
+)
+def test_a_kept_tier_without_capacity_is_kept_until_its_next_capacity_is_lost(
+    current: str, lacking: str, until_lost: bool
+) -> None:
+    net = SafetyNet(view(current, capacity={**CERTAIN, lacking: False}, capacity_lasts=True))
+    assert net.kept("spot-cheap", "why").until_lost is until_lost

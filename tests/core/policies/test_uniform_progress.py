@@ -106,6 +106,23 @@ def test_a_job_that_waits_is_reviewed_when_it_falls_behind() -> None:
     assert late.holds_until < START + 4 * HOUR, "the fallback is forced before the job falls behind"
 
 
+@pytest.mark.parametrize(
+    ("current", "given", "until_lost"),
+    [
+        pytest.param("spot-cheap", {}, True, id="the attempt that waits"),
+        pytest.param("", {}, False, id="no attempt waits"),
+        pytest.param("spot-cheap", {"capacity_lasts": False}, False, id="a decision may come late"),
+        pytest.param("spot-cheap", {"starting": 9 * HOUR}, False, id="a long start forces the fallback first"),
+    ],
+)
+def test_an_attempt_that_waits_announces_that_it_stays_on_the_capacity_that_comes(
+    current: str, given: dict[str, Any], until_lost: bool
+) -> None:
+    facts = {"capacity_lasts": True, "starting": 180.0, **AHEAD, **given}
+    choice = UniformProgress().choose(view(current, capacity={**ALL, **NONE_OF_SPOT}, **facts))
+    assert (choice.tier, choice.until_lost) == (current or None, until_lost)
+
+
 def test_a_job_whose_work_is_unknown_waits_for_spot_capacity_without_a_limit() -> None:
     choice = UniformProgress().choose(view(capacity={**ALL, **NONE_OF_SPOT}, remaining=None))
     assert (choice.tier, choice.holds_until, choice.review_at) == (None, None, None)
@@ -136,6 +153,10 @@ def test_on_demand_is_left_once_the_job_is_two_starts_ahead() -> None:
     fast: dict[str, Any] = {"work": 5 * HOUR, "remaining": 4.75 * HOUR, "now": START + 2 * HOUR}
     behind = UniformProgress().choose(view("on-demand-cheap", capacity=ALL, **fast))
     assert behind.holds_until == pytest.approx(START + 2 * HOUR + (HOUR + 2 * 180.0) / 3), "it adds three of lead"
+    begun = UniformProgress().choose(view("on-demand-cheap", capacity=ALL, starting=180.0, **BEHIND))
+    assert begun.holds_until == pytest.approx(START + 2 * HOUR + HOUR + 4 * 180.0), "a start makes no progress"
+    moving = UniformProgress().choose(view("spot-cheap", capacity={**ALL, **NONE_OF_SPOT}, **BEHIND))
+    assert (moving.tier, moving.holds_until) == ("on-demand-cheap", begun.holds_until), "the start is still to come"
     for lead, tier in ((2 * 180.0, "spot-cheap"), (2 * 180.0 - 1.0, "on-demand-cheap")):
         given: dict[str, Any] = {"now": START + 2 * HOUR, "remaining": 9 * HOUR - lead / 2}
         assert UniformProgress().choose(view("on-demand-cheap", capacity=ALL, **given)).tier == tier

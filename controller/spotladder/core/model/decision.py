@@ -241,7 +241,9 @@ class TierChoice:
 
     `holds_until`: until then the policy makes this choice, before and after the attempt has moved to `tier`, while the
     capacity of every tier and the prices stay the same; None: unknown. `regardless_of_spot`: only the capacity of
-    `tier` must stay the same."""
+    `tier` must stay the same. `until_lost`: if `tier`, which has no capacity now, has capacity before `holds_until` and
+    the capacity of the other tiers stays the same until then, the policy makes this choice until that capacity is lost,
+    whatever happens to the other tiers meanwhile."""
 
     tier: str | None
     reason: Reason = Reason.POLICY
@@ -250,6 +252,7 @@ class TierChoice:
     keeps_open: bool = False
     holds_until: Instant | None = None
     regardless_of_spot: bool = False
+    until_lost: bool = False
 
     def reviewed_by(self, at: Instant | None) -> TierChoice:
         """This choice, to be reviewed by `at`."""

@@ -35,17 +35,25 @@ class SafetyNet:
     fallback. `slack` is the time until the deadline that is needed neither for the remaining work nor for the live
     attempt to stop; None without a deadline or a known remaining work. `latest` is the time by which the job must
     move to the fallback, unless it starts on another tier; None if `slack` is, infinity if only a loss requires it.
+    `has_capacity`: the live attempt runs, or its tier is not known to be without capacity. `on_fallback`: the live
+    attempt is on the fallback.
     """
 
-    __slots__ = ("fallback", "latest", "overhead", "slack", "spot", "view")
+    __slots__ = ("fallback", "has_capacity", "latest", "on_fallback", "overhead", "slack", "spot", "view")
 
     def __init__(self, view: TierView) -> None:
         self.view = view
-        tiers = [tier for tier in view.tiers if tier.name in view.open]
-        self.fallback = self._fallback(tiers)
-        spot = [tier for tier in tiers if tier is not self.fallback and tier.capacity_type is CapacityType.SPOT]
+        spot: list[Tier] = []
+        steady: list[Tier] = []
+        for tier in view.tiers:
+            if tier.name in view.open:
+                (spot if tier.capacity_type is CapacityType.SPOT else steady).append(tier)
+        self.fallback = self._fallback(steady) if steady else spot.pop() if spot else None
         self.spot = tuple(sorted(spot, key=price_of) if len(spot) > 1 else spot)
-        self.overhead: Seconds = view.outlook(self.fallback.name).overhead if self.fallback else 0.0
+        fallback, live = self.fallback, view.live and view.current in view.open
+        self.overhead: Seconds = view.outlook(fallback.name).overhead if fallback else 0.0
+        self.on_fallback = live and fallback is not None and view.current == fallback.name
+        self.has_capacity = live and view.outlook(view.current).capacity is not False
         self.slack: Seconds | None = None
         self.latest: Instant | None = None
         if view.deadline is not None and view.remaining is not None:
@@ -59,11 +67,8 @@ class SafetyNet:
         # Once the attempt has started, each interval adds as much work as it takes time.
         return math.inf if spare >= view.starting - EXACT else view.now + spare - min(view.interval, view.starting)
 
-    def _fallback(self, tiers: Sequence[Tier]) -> Tier | None:
-        steady = [tier for tier in tiers if tier.capacity_type is not CapacityType.SPOT]
-        if len(steady) > 1:
-            return min(steady, key=self._preference)
-        return next(iter(steady or tiers[-1:]), None)
+    def _fallback(self, steady: Sequence[Tier]) -> Tier:
+        return steady[0] if len(steady) == 1 else min(steady, key=self._preference)
 
     def _preference(self, tier: Tier) -> tuple[bool, bool, float]:
         """The least is the fallback: a move from one tier to another like it costs a start and saves little."""
@@ -106,20 +111,14 @@ class SafetyNet:
         spells = self.view.spells(tier.name)
         return spells[-1].until + RETRY_INTERVAL if spells and not spells[-1].available else None
 
-    @property
-    def has_capacity(self) -> bool:
-        """Whether the live attempt runs, or its tier is not known to be without capacity."""
-        view = self.view
-        return view.live and view.current in view.open and view.outlook(view.current).capacity is not False
-
-    @property
-    def on_fallback(self) -> bool:
-        """Whether the live attempt is on the fallback."""
-        fallback = self.fallback
-        return self.view.live and fallback is not None and self.view.current == fallback.name
-
     def choice(
-        self, tier: str | None, why: str, holds_until: Instant | None = None, *, regardless_of_spot: bool = False
+        self,
+        tier: str | None,
+        why: str,
+        holds_until: Instant | None = None,
+        *,
+        regardless_of_spot: bool = False,
+        until_lost: bool = False,
     ) -> TierChoice:
         """The choice of this tier, to be reviewed when only the fallback is left, or when a tier whose capacity is
         unknown may be tried again. It never exhausts its tier: these policies return to a tier that had no capacity.
@@ -135,7 +134,7 @@ class SafetyNet:
             ends = [self.start_until(tier) for tier in self.spot]
             reviews += [at + JUST_AFTER for at in ends if at is not None and at + JUST_AFTER > self.view.now]
         review_at = min(reviews, default=None)
-        return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot)
+        return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot, until_lost)
 
     def kept(self, tier: str, why: str) -> TierChoice:
         """The choice of this tier, which is kept until its capacity is lost or the fallback is forced. The fallback is
@@ -144,7 +143,15 @@ class SafetyNet:
         starts = not (view.live and tier == view.current)
         if (self.fallback is not None and tier == self.fallback.name) or (view.capacity_lasts and starts):
             holds_until = math.inf
-        return self.choice(tier, why, holds_until, regardless_of_spot=True)
+        until_lost = not starts and not self.has_capacity and self.may_run_from(holds_until)
+        return self.choice(tier, why, holds_until, regardless_of_spot=True, until_lost=until_lost)
+
+    def may_run_from(self, until: Instant | None) -> bool:
+        """Whether the live attempt, which waits for capacity, may stay if it gets capacity by this moment."""
+        view = self.view
+        if until is None or self.slack is None or not view.capacity_lasts:
+            return False
+        return until <= view.now + self.slack - self.overhead - view.starting
 
     @property
     def forced_at(self) -> Instant | None:

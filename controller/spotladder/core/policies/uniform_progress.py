@@ -41,17 +41,18 @@ class UniformProgress:
         lead = ahead(view)
         if lead < -EXACT:
             why = "the job is behind uniform progress and no spot capacity is available"
-            return net.choice(fallback.name, why, _leaves_at(net, lead), regardless_of_spot=True)
+            return net.choice(fallback.name, why, _leaves_at(net, lead, net.overhead), regardless_of_spot=True)
         waiting = view.current if view.live and view.current in view.open else None
         falls_behind = view.now + lead
         holds_until = None if net.forced_at is None else min(falls_behind, net.forced_at)
-        choice = net.choice(waiting, "waits for spot capacity: the job is ahead of uniform progress", holds_until)
-        return choice.reviewed_by(falls_behind + JUST_AFTER)
+        why = "waits for spot capacity: the job is ahead of uniform progress"
+        until_lost = waiting is not None and net.may_run_from(holds_until)
+        return net.choice(waiting, why, holds_until, until_lost=until_lost).reviewed_by(falls_behind + JUST_AFTER)
 
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead. If the
         job trains until the spot attempt is ready, the capacity need not be known."""
-        view, leaves_at = net.view, _leaves_at(net, ahead(net.view))
+        view, leaves_at = net.view, _leaves_at(net, ahead(net.view), net.view.starting)
         known = spot is not None and (view.outlook(spot.name).overlaps or view.outlook(spot.name).capacity is True)
         if leaves_at is not None:
             reason = "the job is not far enough ahead of uniform progress to leave on-demand"
@@ -71,11 +72,12 @@ def ahead(view: TierView) -> Seconds:
     return (view.work - view.remaining) * length / view.work - (view.now - view.submitted_at)
 
 
-def _leaves_at(net: SafetyNet, lead: Seconds) -> Instant | None:
-    """When a job on the fallback is two overheads ahead at the earliest; None if it is now."""
+def _leaves_at(net: SafetyNet, lead: Seconds, starting: Seconds) -> Instant | None:
+    """When a job on the fallback, which makes no progress while it is `starting`, is two overheads ahead at the
+    earliest; None if it is now."""
     view, missing = net.view, 2.0 * net.overhead - lead
     if missing <= EXACT:
         return None
     length = (view.deadline or 0.0) - view.submitted_at
     gain = max(EXACT, length / (view.work or length) - 1.0)  # the lead that one second of work adds
-    return view.now + missing / gain
+    return view.now + starting + (missing + starting) / gain

@@ -2,8 +2,9 @@
 
 In the tick world an attempt starts, stops and is lost within a tick, nothing fails to start and no tier is exhausted.
 `decide` then only asks the policy until the policy keeps its choice. `run` does the same, and skips in one step all
-ticks in which the availability of no tier changes and which `TierChoice.holds_until` covers. A property test shows that
-its result is that of `drive.run`, and that both show the policy the same views at the ticks that `run` does not skip.
+ticks in which the availability of no tier changes and which `TierChoice.holds_until` covers, and those of a wait and of
+the capacity that ends it which `TierChoice.until_lost` covers. A property test shows that its result is that of
+`drive.run`, and that both show the policy the same views at the ticks that `run` does not skip.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from spotladder.core.accounting import charged
 from spotladder.core.availability import SPELLS, work_after
 from spotladder.core.model import (
     FOR_EVER,
+    NO_OUTCOMES,
     CapacityType,
     Instant,
     JobSpec,
+    Outcomes,
     Price,
     Progress,
     Seconds,
@@ -38,6 +41,9 @@ from spotladder.core.reasons import Reason
 from spotladder.sim.oscillation import PolicyOscillates
 from spotladder.sim.ticks.drive import DECISIONS_PER_TICK
 from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier, cost_of
+
+NO_TICK = sys.maxsize
+"""Later than every tick."""
 
 
 def supports(job: TickJob) -> bool:
@@ -55,33 +61,81 @@ def run(job: TickJob, policy: Policy) -> TickResult:
     return _Run(job, policy).run()
 
 
-class _TierState:
-    """The state that a run keeps of one tier: the values that its `TierRecord` and `TierOutlook` show."""
+class _Capacity:
+    """The capacity of one tier over time: whether it has any in the first tick, in which ticks that changes, and the
+    spells between the changes."""
 
-    def __init__(self, entry: TickTier, overhead: Seconds) -> None:
+    __slots__ = ("_closed", "changes", "first", "spells")
+
+    def __init__(self, available: tuple[bool, ...], length: int) -> None:
+        flags = bytes(map(bool, available))
+        self.first = flags[0] == 1
+        has, since = self.first, START
+        changes: list[int] = []
+        spells: list[Spell] = []
+        while (change := flags.find(not has, changes[-1] if changes else 0)) >= 0:
+            at = START + change * length
+            spells.append(Spell(has, since, at))
+            changes.append(change)
+            has, since = not has, at
+        self.changes, self.spells = (*changes, NO_TICK), tuple(spells)
+        self._closed: dict[int, tuple[Spell, ...]] = {}
+
+    def closed(self, count: int) -> tuple[Spell, ...]:
+        """The newest of the spells before this number of changes, without the one that has not ended. One object for
+        all runs, which a policy compares by identity."""
+        found = self._closed.get(count)
+        if found is None:
+            found = self._closed[count] = self.spells[max(0, count + 1 - SPELLS) : count]
+        return found
+
+
+_capacity = lru_cache(maxsize=64)(_Capacity)
+"""Several runs in succession use the same traces."""
+
+ALWAYS = _Capacity((True,), 1)
+"""The capacity of a tier without a trace."""
+
+
+class _TierState:
+    """The state that a run keeps of one tier: the values that its `TierRecord` and `TierOutlook` show. `seen` is the
+    number of changes of its capacity so far, `change` the tick of the next one."""
+
+    __slots__ = (
+        "attempts",
+        "capacity",
+        "change",
+        "cost",
+        "entry",
+        "failures",
+        "has",
+        "last",
+        "name",
+        "node_seconds",
+        "on_demand",
+        "outlooks",
+        "seen",
+        "since",
+    )
+
+    def __init__(self, entry: TickTier, overhead: Seconds, length: int) -> None:
         self.entry, self.name = entry, entry.tier.name
-        self.flags = None if entry.available is None else bytes(map(bool, entry.available))
-        self.has = self.flags is None or self.flags[0] == 1
+        self.capacity = ALWAYS if entry.available is None else _capacity(tuple(entry.available), length)
+        self.has, self.seen, self.since = self.capacity.first, 0, START
+        self.change = self.capacity.changes[0]
         self.failures = self.attempts = 0
         self.node_seconds = self.cost = self.on_demand = 0.0
         self.last: Reason | None = None
-        self.ended: tuple[Spell, ...] = ()
-        self.since = START
-        self.outlooks = tuple([TierOutlook(self.name, has, overhead) for has in (False, True)])
-        self.change = self._change(0)
+        self.outlooks = (TierOutlook(self.name, False, overhead), TierOutlook(self.name, True, overhead))
 
     def see(self, tick: int, length: int) -> None:
         """Record all changes of availability until this tick of `length` seconds."""
-        while self.change <= tick:
-            at = START + self.change * length
-            self.ended = (*self.ended, _ended(self.has, self.since, at))[1 - SPELLS :]
-            self.has, self.since = not self.has, at
-            self.change = self._change(self.change)
-
-    def _change(self, tick: int) -> int:
-        """The first tick after this one at which the availability changes; NO_TICK if it never does."""
-        found = -1 if self.flags is None else self.flags.find(not self.has, tick + 1)
-        return NO_TICK if found < 0 else found
+        changes, seen = self.capacity.changes, self.seen
+        while changes[seen] <= tick:
+            seen += 1
+        if seen > self.seen:
+            self.has, self.since = self.capacity.first is (seen % 2 == 0), START + changes[seen - 1] * length
+            self.seen, self.change = seen, changes[seen]
 
     def charge(self, seconds: float, price: Price) -> None:
         """Add node-seconds at this price."""
@@ -89,6 +143,10 @@ class _TierState:
         self.node_seconds += seconds
         self.cost += cost
         self.on_demand += on_demand
+
+    def spells(self, now: Instant) -> tuple[Spell, ...]:
+        """The newest spells, oldest first."""
+        return (*self.capacity.closed(self.seen), Spell(self.has, self.since, now))
 
     def record(self, now: Instant) -> TierRecord:
         """The record in the format of the job's state."""
@@ -100,34 +158,41 @@ class _TierState:
             self.cost,
             self.on_demand,
             last_reason=self.last,
-            spells=(*self.ended, Spell(self.has, self.since, now)),
+            spells=self.spells(now),
             fleet=self.entry.tier.fleet,
         )
 
 
-@lru_cache(maxsize=4096)
-def _ended(available: bool, since: Instant, until: Instant) -> Spell:
-    """A spell that has ended: one object for all runs on the same trace, so that a policy compares it by identity."""
-    return Spell(available, since, until)
-
-
 class _View(TierView):
-    """A view whose `progress` and `records` are built when a policy reads them, which it may do only while it
-    chooses."""
+    """A view whose `progress`, `records` and `spent_usd` are computed when a policy reads them, which it may do only
+    while it chooses."""
 
     __slots__ = ("run",)
 
     run: _Run
 
     def __getattr__(self, name: str) -> object:
+        value: object
         if name == "progress":
-            value: object = self.run.progress()
+            value = self.run.progress()
         elif name == "records":
             value = tuple([state.record(self.now) for state in self.run.states])
+        elif name == "spent_usd":
+            value = sum([state.cost for state in self.run.states])
         else:
             raise AttributeError(name)
         object.__setattr__(self, name, value)
         return value
+
+    def spells(self, name: str) -> tuple[Spell, ...]:
+        """The same as those of `records`."""
+        state = self.run.tiers.get(name)
+        return () if state is None else state.spells(self.now)
+
+    def fleet(self, name: str) -> Outcomes:
+        """The same as that of `records`."""
+        state = self.run.tiers.get(name)
+        return NO_OUTCOMES if state is None else state.entry.tier.fleet
 
 
 class _Run:
@@ -137,7 +202,7 @@ class _Run:
     def __init__(self, job: TickJob, policy: Policy) -> None:
         self.job, self.policy = job, policy
         self._use(job.spec())
-        self.tiers = {entry.tier.name: _TierState(entry, self.spec.overhead) for entry in job.tiers}
+        self.tiers = {entry.tier.name: _TierState(entry, self.spec.overhead, job.tick) for entry in job.tiers}
         self.states = tuple(self.tiers.values())
         self.names = frozenset(self.tiers)
         self.current: _TierState | None = None
@@ -148,20 +213,28 @@ class _Run:
         self.billed: Counter[float] = Counter()
         self.now = START
         self.change = -1
+        self.known: dict[tuple[bool, ...], tuple[frozenset[str], tuple[TierOutlook, ...]]] = {}
 
     def run(self) -> TickResult:
         job, length = self.job, self.job.tick
         ticks, tick, finished, varying = -(-job.deadline // length), 0, False, job.varying
+        stays = False
         while tick < ticks and not finished:
             self.now = START + tick * length
             if varying:
                 self._use(job.spec(tick))
             self._begin(tick)
-            choice = self._decide()
-            if not self.running:
-                self._waits()
-            following = tick + 1 if varying else min(ticks, self._next(tick, choice))
-            if not self.running or self.current is None:
+            current = self.current
+            if stays and current is not None:
+                stays, following = False, min(ticks, current.change)
+            else:
+                choice = self._decide()
+                current = self.current
+                if not self.running:
+                    self._waits()
+                following = tick + 1 if varying else min(ticks, self._next(tick, choice))
+                stays = not varying and self._stays_from(following, choice)
+            if not self.running or current is None:
                 tick = following
                 continue
             room = (following - tick) * length
@@ -173,7 +246,7 @@ class _Run:
             self.done += progress
             self.overhead += starting
             self.held = job.workers * billed
-            self.billed[self.current.entry.price(tick)] += self.held
+            self.billed[current.entry.price(tick)] += self.held
             tick += -(-billed // length)
             if finished:
                 self.now += billed
@@ -203,6 +276,13 @@ class _Run:
             return min(following, max(tick + 1, math.ceil((holds_until - START - EXACT) / self.job.tick)))
         return following
 
+    def _stays_from(self, tick: int, choice: TierChoice) -> bool:
+        """Whether the attempt waits for capacity, gets it in this tick and then stays until it is lost."""
+        current = self.current
+        if not choice.until_lost or self.running or current is None or current.change != tick:
+            return False
+        return choice.holds_until is not None and choice.holds_until > START + tick * self.job.tick + EXACT
+
     def _begin(self, tick: int) -> None:
         """Charge the nodes since the last decision and update the availability."""
         current = self.current
@@ -222,11 +302,17 @@ class _Run:
 
     def _see(self, tick: int) -> None:
         """Update the availability, and note which tiers have capacity and when the next change is."""
-        for state in self.states:
-            state.see(tick, self.job.tick)
-        self.change = min([state.change for state in self.states])
-        self.available = frozenset([state.name for state in self.states if state.has])
-        self.outlooks = tuple([state.outlooks[state.has] for state in self.states])
+        states = self.states
+        for state in states:
+            if state.change <= tick:
+                state.see(tick, self.job.tick)
+        self.change = min([state.change for state in states])
+        has = tuple([state.has for state in states])
+        known = self.known.get(has)
+        if known is None:
+            available = frozenset([state.name for state in states if state.has])
+            known = self.known[has] = available, tuple([state.outlooks[state.has] for state in states])
+        self.available, self.outlooks = known
 
     def _start(self) -> None:
         self.running, self.left, self.waiting_since = True, self.job.overhead, None
@@ -293,7 +379,6 @@ class _Run:
             self.available,
             self.live,
             spec.deadline,
-            sum([state.cost for state in self.states]),
             self.outlooks,
             spec.work,
             work_after(self.job.work, self.done, self.job.work),
@@ -309,16 +394,13 @@ class _Run:
         return view
 
 
+_LAZY = frozenset({"progress", "records", "spent_usd"})
+"""Fields of a `_View` that are computed when they are read."""
+
 _STORES: tuple[Callable[[TierView, object], None], ...] = tuple(
-    [
-        getattr(_View, name).__set__
-        for name in (*(one.name for one in fields(TierView) if one.name not in {"progress", "records"}), "run")
-    ]
+    [getattr(_View, name).__set__ for name in (*(one.name for one in fields(TierView) if one.name not in _LAZY), "run")]
 )
 """Sets each other field of a `_View`; several times faster than the constructor."""
-
-NO_TICK = sys.maxsize
-"""Later than every tick."""
 
 FAR: Instant = START + 1e12
 """A `holds_until` beyond this moment counts as infinite."""
