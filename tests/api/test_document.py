@@ -98,7 +98,7 @@ def refused_file(path: str | Path) -> str:
 
 def test_the_error_for_a_missing_file_names_it(tmp_path: Path) -> None:
     file = tmp_path / "no.yaml"
-    assert refused_file(file) == f"{file}: cannot be read: No such file or directory; give the path of a YAML file"
+    assert refused_file(file) == f"{file}: cannot be read: No such file or directory; specify the path of a YAML file"
 
 
 def test_a_folder_is_rejected(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_folder_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
-    said = "is not a YAML text file (binary data or not UTF-8 at byte 0); give a YAML file in UTF-8"
+    said = "is not a YAML text file (binary data or not UTF-8 at byte 0); specify a YAML file in UTF-8"
     assert said in refused_file(written(tmp_path, "job.yaml", bytes(range(128, 256))))
     assert "at byte 1)" in refused_file(written(tmp_path, "job.yaml", b"a\0b"))
     assert "not UTF-8" in refused_file(written(tmp_path, "job.yaml", "a: ü".encode("utf-16")))
@@ -117,7 +117,7 @@ def test_a_file_above_the_size_limit_is_rejected_without_reading_it(tmp_path: Pa
     started = time.monotonic()
     assert (
         refused_file(file)
-        == f"{file}: must be at most 1 MiB: give a YAML file with TieredJobs, CapacityTiers or a world"
+        == f"{file}: must be at most 1 MiB: specify a YAML file with TieredJobs, CapacityTiers or a world"
     )
     assert time.monotonic() - started < 2
 

@@ -149,23 +149,21 @@ def refused_job(folder: Path, text: str) -> str:
 
 
 def test_a_job_file_with_two_documents_is_rejected(tmp_path: Path) -> None:
-    said = (
-        "job.yaml:32:1: the file must have one document, but a second one begins here; give a TieredJob in its own file"
-    )
-    assert refused_job(tmp_path, f"{JOB}---\n{JOB}") == said
+    said = "the file must have one document, but a second one begins here; specify a TieredJob in its own file"
+    assert refused_job(tmp_path, f"{JOB}---\n{JOB}") == f"job.yaml:32:1: {said}"
 
 
 def test_an_empty_file_is_rejected(tmp_path: Path) -> None:
-    assert refused_job(tmp_path, "") == "job.yaml: is empty; give a TieredJob"
+    assert refused_job(tmp_path, "") == "job.yaml: is empty; specify a TieredJob"
 
 
 def test_a_world_is_rejected_as_a_job(tmp_path: Path) -> None:
-    said = "is a world file, not a TieredJob; give the file of the job, and a world file with --world"
+    said = "is a world file, not a TieredJob; specify the file of the job, and a world file with --world"
     assert refused_job(tmp_path, WORLD) == f"job.yaml:1:1: {said}"
 
 
 def test_a_job_is_rejected_as_a_world(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSpec, match="is a TieredJob, not a world file; give a file that begins with pools"):
+    with pytest.raises(InvalidSpec, match="is a TieredJob, not a world file; specify a file that begins with pools"):
         read_world(written(tmp_path, "job.yaml", JOB))
 
 

@@ -118,7 +118,7 @@ def test_the_same_file_given_twice_is_valid(tmp_path: Path) -> None:
 def test_problems_of_all_files_are_reported(tmp_path: Path) -> None:
     lines = said(tmp_path, "a: [", "", changed(JOB, ("grace: 90s", "grace: 90")), "kind: Pod")
     assert [line.split(":")[0] for line in lines] == ["0.yaml", "1.yaml", "2.yaml", "3.yaml"]
-    assert lines[1] == "1.yaml: is empty; give a TieredJob, CapacityTier or world file"
+    assert lines[1] == "1.yaml: is empty; specify a TieredJob, CapacityTier or world file"
 
 
 DEADLINE = changed(JOB, ("  grace: 90s", "  deadline: 2026-12-01T00:00:00Z"))
@@ -172,7 +172,7 @@ def test_a_named_pipe_is_rejected_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "job.yaml")
     (problem,) = review([tmp_path / "job.yaml"]).problems
     assert problem.message == (
-        "cannot be read: it is a named pipe, not a file; use - to read standard input; give the path of a YAML file"
+        "cannot be read: it is a named pipe, not a file; use - to read standard input; specify the path of a YAML file"
     )
     os.mkfifo(tmp_path / "trace.json")
     assert ["trace.json cannot be read: it is a named pipe" in line for line in said(tmp_path, TRACED)] == [True]

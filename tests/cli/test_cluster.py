@@ -118,7 +118,7 @@ def test_an_invalid_namespace_of_a_context_can_be_replaced(capsys: Capture, tmp_
     answer = call(capsys, "get", "digits", "--kubeconfig", file)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("error: context east: invalid namespace: '..' is not a valid Kubernetes name: ")
-    assert answer.err.endswith("; give another with --namespace\n")
+    assert answer.err.endswith("; specify another with --namespace\n")
     assert call(capsys, "get", "digits", "--kubeconfig", file, "-n", "team-a").code == 5
 
 

@@ -261,7 +261,7 @@ def test_what_if_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
     assert (answer.code, answer.out) == (2, "")
     assert "--what-if: needs simulated runs: omit --runs" in answer.err
     answer = planned(capsys, tmp_path, "--what-if", "spot-a.maxFailures=1")
-    assert "--what-if: needs simulated runs: give --evictions-per-node-hour" in answer.err
+    assert "--what-if: needs simulated runs: specify --evictions-per-node-hour" in answer.err
 
 
 def test_a_duration_without_unit_is_refused_without_simulated_runs_too(capsys: Capture, tmp_path: Path) -> None:

@@ -74,13 +74,13 @@ def test_a_dash_reads_standard_input() -> None:
 def test_empty_standard_input_is_rejected() -> None:
     answer = start("validate", "-")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "error: <stdin>: is empty; give a TieredJob, CapacityTier or world file\n"
+    assert answer.err == "error: <stdin>: is empty; specify a TieredJob, CapacityTier or world file\n"
 
 
 def test_a_missing_file_is_rejected(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "validate", tmp_path / "no.yaml")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.endswith("no.yaml: cannot be read: No such file or directory; give the path of a YAML file\n")
+    assert answer.err.endswith("no.yaml: cannot be read: No such file or directory; specify the path of a YAML file\n")
 
 
 def test_cluster_checks(capsys: Capture, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ async def test_a_cluster_that_is_up_again_requeues_all_jobs_and_those_whose_obje
 @pytest.mark.parametrize(
     ("error", "level", "event", "cause"),
     [
-        (ClusterUnreachable("no answer"), "warning", "a pass failed", "no answer"),
+        (ClusterUnreachable("no answer"), "warning", "a reconcile failed", "no answer"),
         (Defect("no such field"), "error", "a reconcile failed with an unexpected error", None),
     ],
 )

@@ -225,7 +225,7 @@ def test_on_demand_has_capacity_unless_an_attempt_waited_for_it() -> None:
     ("records", "said"),
     [
         ((), "has no recorded run"),
-        ((Began(0, "digits", "default", SPEC),), "has not reported how many steps it has: give --hours"),
+        ((Began(0, "digits", "default", SPEC),), "has not reported how many steps it has: specify --hours"),
     ],
 )
 def test_incomplete_records_are_rejected(records: tuple[Record, ...], said: str) -> None:

@@ -95,7 +95,7 @@ def test_events_of_the_newer_api_are_read(tmp_path: Path) -> None:
 def test_unordered_node_counts_are_read_only_with_sort(tmp_path: Path) -> None:
     file = written(tmp_path, "a.txt", "2021-12-11, 11:11:30, 55\n2021-12-11, 11:13:30, 50\n2021-12-11, 11:12:30, 54\n")
     assert steps(read_trace(file, sort=True)) == [(0, 55), (60, 54), (120, 50)]
-    with pytest.raises(InvalidSpec, match=r"a\.txt: line 3: is not in order of time .* sort it or give --sort"):
+    with pytest.raises(InvalidSpec, match=r"a\.txt: line 3: is not in order of time .* sort it or specify --sort"):
         read_trace(file)
 
 
@@ -155,7 +155,7 @@ def test_the_spot_price_history_of_aws_is_read(tmp_path: Path) -> None:
 def test_a_price_history_of_two_zones_is_rejected(tmp_path: Path) -> None:
     first, second = (json.loads(prices(NOON, AvailabilityZone=zone)) for zone in ("us-east-1a", "us-east-1b"))
     text = json.dumps({"SpotPriceHistory": [*first["SpotPriceHistory"], *second["SpotPriceHistory"]]})
-    with pytest.raises(InvalidSpec, match="expected one AvailabilityZone, got us-east-1a, us-east-1b: give --avail"):
+    with pytest.raises(InvalidSpec, match="expected one AvailabilityZone, got us-east-1a, us-east-1b: specify --avail"):
         read_trace(written(tmp_path, "t.json", text.replace("12:00", "13:00", 1)))
 
 

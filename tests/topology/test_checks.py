@@ -99,7 +99,7 @@ REFUSED = {
         ("      limits: {nodes: 16}", "      disruption: {terminationGracePeriod: 60s}"),
         "1m is shorter than the 115s that pods have to end",
     ),
-    "no instances": (("families: [m7i]", "diskGiB: 100"), "names no instances: give instanceTypes or families"),
+    "no instances": (("families: [m7i]", "diskGiB: 100"), "names no instances: specify instanceTypes or families"),
     "families and types": (
         ("families: [m7i]", "families: [m7i.large]"),
         "is an instance type: write it under instanceTypes",

@@ -138,7 +138,7 @@ def test_an_error_of_aws_is_reported(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--images", "--apply"], "--images changes nothing"),
-        (["--online"], "give --images, too"),
+        (["--online"], "specify --images, too"),
     ],
 )
 def test_options_that_do_not_belong_together(

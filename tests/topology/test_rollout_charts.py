@@ -115,7 +115,7 @@ def test_bad_charts_are_named(tmp_path: Path, chart: Chart, error: type[Exceptio
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ('echo "Error: no such host" >&2; exit 1', r"cannot be downloaded \(Error: no such host\): give a folder"),
+        ('echo "Error: no such host" >&2; exit 1', r"cannot be downloaded \(Error: no such host\): specify a folder"),
         ("exit 0", r"cannot be downloaded \(no file\)"),
     ],
 )  # fmt: skip

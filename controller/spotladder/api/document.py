@@ -108,10 +108,10 @@ def _text(path: str | File, name: str) -> str:
                 raw = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InvalidSpec(f"cannot be read: {reason}; give the path of a YAML file", where=name) from None
+        raise InvalidSpec(f"cannot be read: {reason}; specify the path of a YAML file", where=name) from None
     if len(raw) > LARGEST_FILE:
         raise InvalidSpec(
-            "must be at most 1 MiB: give a YAML file with TieredJobs, CapacityTiers or a world", where=name
+            "must be at most 1 MiB: specify a YAML file with TieredJobs, CapacityTiers or a world", where=name
         )
     try:
         text = raw.decode("utf-8-sig")
@@ -123,7 +123,7 @@ def _text(path: str | File, name: str) -> str:
 
 
 def _not_text(offset: int) -> str:
-    return f"is not a YAML text file (binary data or not UTF-8 at byte {offset}); give a YAML file in UTF-8"
+    return f"is not a YAML text file (binary data or not UTF-8 at byte {offset}); specify a YAML file in UTF-8"
 
 
 # --- events to nodes -------------------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ __all__ = ["located", "model_of", "read_documents", "read_job", "read_job_and_wo
 KINDS: dict[str, type[TieredJob | CapacityTier]] = {"TieredJob": TieredJob, "CapacityTier": CapacityTier}
 
 GIVE: dict[type[Record], str] = {
-    TieredJob: "give the file of the job, and a world file with --world",
-    World: "give a file that begins with pools",
+    TieredJob: "specify the file of the job, and a world file with --world",
+    World: "specify a file that begins with pools",
 }
 """What to do instead of giving a file of another kind."""
 
@@ -93,12 +93,12 @@ def kind_of(document: Document) -> type[TieredJob | CapacityTier | World]:
 def _only(path: str | File, model: type[M], wanted: str) -> tuple[Document, M]:
     documents = read_documents(path)
     if not documents:
-        raise InvalidSpec(f"is empty; give {wanted}", where=file_name(path))
+        raise InvalidSpec(f"is empty; specify {wanted}", where=file_name(path))
     if len(documents) > 1:
         raise _refused(
             documents[1],
             (),
-            f"the file must have one document, but a second one begins here; give {wanted} in its own file",
+            f"the file must have one document, but a second one begins here; specify {wanted} in its own file",
         )
     kind = kind_of(documents[0])
     if kind is not model:

@@ -49,9 +49,7 @@ def capacity_of(world: World) -> dict[str, Capacity]:
     for name, pool in world.pools.items():
         price = Price()
         if pool.price:
-            on_demand = pool.price.on_demand_per_node_hour
-            per_node_hour = pool.price.per_node_hour
-            price = Price(per_node_hour, per_node_hour if on_demand is None else on_demand)
+            price = Price.listed(pool.price.per_node_hour, pool.price.on_demand_per_node_hour)
         capacity[name] = Capacity(pool.capacity_type, price, pool.notice)
     return capacity
 

@@ -66,7 +66,7 @@ def review(files: Sequence[Path | str], *, more_capacity: bool = False, now: Ins
             problems += problems_of(error)
             continue
         if not documents:
-            problems.append(Problem(file_name(file), "", "is empty; give a TieredJob, CapacityTier or world file"))
+            problems.append(Problem(file_name(file), "", "is empty; specify a TieredJob, CapacityTier or world file"))
         for document in documents:
             kind, model = None, None
             try:

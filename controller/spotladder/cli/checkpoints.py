@@ -189,7 +189,7 @@ def _open(uri: str) -> CommitLog:
             f"{uri}: contains the logs of {len(jobs)} jobs: name one: {', '.join(f'{base}/{j}' for j in jobs)}"
         )
     raise InvalidSpec(
-        f"{uri}: no commit log found here or one folder below: give the job's checkpoints.uri, a slash and its name"
+        f"{uri}: no commit log found here or one folder below: specify the job's checkpoints.uri, a slash and its name"
     )
 
 

@@ -84,7 +84,7 @@ def controller(  # noqa: PLR0917 – typer reads the options from the parameters
     settings = read_settings(config, flags)
     port = settings.listen.rpartition(":")[2]
     if port.isdecimal() and int(port) > LAST_PORT:
-        message = f"the port must be at most {LAST_PORT}, got {port}: give HOST:PORT, such as 127.0.0.1:8080"
+        message = f"the port must be at most {LAST_PORT}, got {port}: specify HOST:PORT, such as 127.0.0.1:8080"
         raise InvalidSpec(message, path="--listen")
 
     async def run() -> None:

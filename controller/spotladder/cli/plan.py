@@ -86,7 +86,7 @@ def plan(
 
     source = _only_file(file, filename)
     if write is not None and (write.exists() or str(source) == "-"):
-        raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: give a job file")
+        raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: specify a job file")
     first_step_after = seconds("--restart", restart)
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
@@ -136,7 +136,7 @@ def _remedy(runs: int) -> str:
     """The remedy if simulated runs are not possible."""
     if not _installed():
         return "install 'spotladder[sim]'"
-    return "give --evictions-per-node-hour" if runs else "omit --runs"
+    return "specify --evictions-per-node-hour" if runs else "omit --runs"
 
 
 def _only_file(*given: Path | None) -> Path:

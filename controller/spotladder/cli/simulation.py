@@ -154,7 +154,9 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     interval = options.commit_interval or job.spec.checkpoints.interval
     if interval.endswith(("step", "steps")):
         raise InvalidSpec(
-            f"is in steps (got {interval}): give --commit-interval", path="spec.checkpoints.interval", where=str(file)
+            f"is in steps (got {interval}): specify --commit-interval",
+            path="spec.checkpoints.interval",
+            where=str(file),
         )
     program, elastic = _program(options, seconds("--commit-interval", interval)), job.spec.elastic
     program = replace(program, stands_by=job.spec.overlap is not None)
@@ -173,7 +175,7 @@ def _relative(spec: JobSpec, file: Path, options: SimulationOptions) -> JobSpec:
         problem = f"leaves {left / HOUR:.4g} h" if left > 0 else "is in the past"
         raise InvalidSpec(
             f"{problem} (expected at least the work, {options.hours:g} h, from now on or from --start): set a later "
-            "deadline, or give --start or --deadline",
+            "deadline, or specify --start or --deadline",
             path="spec.deadline",
             where=str(file),
         )
@@ -209,8 +211,8 @@ def _scenario(
             )
     elif limit is not None and limit < program.work:
         raise InvalidSpec(
-            f"leaves {limit / HOUR:.4g} h (expected at least the work, {options.hours:g} h): set a longer one, or give "
-            "fewer --hours",
+            f"leaves {limit / HOUR:.4g} h (expected at least the work, {options.hours:g} h): set a longer one, or "
+            "specify fewer --hours",
             path="spec.maxDuration",
         )
     check_budget(spec, options.hours, map(_least_price, zones))
@@ -290,7 +292,7 @@ def recorded(traces: Traces) -> list[tuple[str, tuple[Trace, ...]]]:
     """The zones with recorded traces. Raises InvalidSpec without one: there is nothing to compare with."""
     found = [(name, source.traces) for name, source in traces.items() if source.traces]
     if not found:
-        raise InvalidSpec("needs a recorded trace: give --trace FILE or --trace synthetic:FILE", path="--survival")
+        raise InvalidSpec("needs a recorded trace: specify --trace FILE or --trace synthetic:FILE", path="--survival")
     return found
 
 

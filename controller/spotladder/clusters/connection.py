@@ -86,7 +86,7 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = 
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise EnvironmentFailure(
-            "KUBERNETES_SERVICE_HOST is not set: spotladder does not run in a pod; give --kubeconfig"
+            "KUBERNETES_SERVICE_HOST is not set: spotladder does not run in a pod; specify --kubeconfig"
         )
     namespace = folder / "namespace"
     return Connection(
@@ -127,7 +127,7 @@ def from_kubeconfig(config: Mapping[str, Any], context: str | None = None, *, wh
         raise EnvironmentFailure(f"{where}: has no clusters; it should be a kubeconfig")
     chosen = context or config.get("current-context") or ""
     if not chosen:
-        raise EnvironmentFailure(f"{where}: no current-context is set; give one with --context")
+        raise EnvironmentFailure(f"{where}: no current-context is set; specify one with --context")
     entry = _named(config, "contexts", chosen, "context", where)
     cluster = _named(config, "clusters", str(entry.get("cluster", "")), "cluster", where)
     user = _named(config, "users", str(entry["user"]), "user", where) if entry.get("user") else {}

@@ -83,7 +83,7 @@ class LeaderRuntime:
         self._metrics = metrics
         self._clock = clock
         self._log = structlog.get_logger("spotladder")
-        self._ends = False
+        self._term_over = False
         self.queue: Queue[JobKey] = Queue(clock)
         metrics.watch_queue(lambda: self.queue.depth)
         self.jobs: Scoped[JobRecord] = Scoped(
@@ -178,15 +178,17 @@ class LeaderRuntime:
         async with self.ready(), asyncio.TaskGroup() as tasks:
             self._enqueue_all()
             for work in (self.queue.run(), self._resync(), *(self._work() for _ in range(self._settings.workers))):
-                tasks.create_task(self._ending(work))
-            await self._ending(asyncio.get_running_loop().create_future())  # until cancelled, or until a task fails
+                tasks.create_task(self._ending_the_term(work))
+            await self._ending_the_term(
+                asyncio.get_running_loop().create_future()
+            )  # until cancelled, or until a task fails
 
-    async def _ending(self, work: Awaitable[None]) -> None:
-        """The end of any of these works ends the term."""
+    async def _ending_the_term(self, work: Awaitable[None]) -> None:
+        """Do the work; its end, for whatever reason, ends the term."""
         try:
             await work
         finally:
-            self._ends = True
+            self._term_over = True
 
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
@@ -245,9 +247,9 @@ class LeaderRuntime:
 
     async def _work(self) -> None:
         """Reconcile jobs until the term ends. A call that fails at the moment in which it is cancelled may hide the
-        cancellation: without `_ends` the worker would then wait for a job, and the term with its lease would never
+        cancellation: without `_term_over`, the worker would wait for a job, and the term with its lease would never
         end."""
-        while not self._ends:
+        while not self._term_over:
             key = await self.queue.get()
             failed = True
             after = None
@@ -278,7 +280,7 @@ class LeaderRuntime:
         if defect:
             log.error("a reconcile failed with an unexpected error", exc_info=error)
         else:
-            log.warning("a pass failed", error=str(error))
+            log.warning("a reconcile failed", error=str(error))
 
     async def _resync(self) -> None:
         while True:

@@ -185,7 +185,7 @@ def time_limit(spec: JobSpec, hours: float) -> Seconds | None:
         if limit < hours * HOUR:
             problem = "is in the past" if limit <= 0 else f"leaves {limit / HOUR:.4g} h"
             more = "later" if path == "spec.deadline" else "longer"
-            remedy = f"set a {more} one, or give fewer --hours"
+            remedy = f"set a {more} one, or specify fewer --hours"
             raise InvalidSpec(f"{problem} (expected at least the work, {hours:g} h): {remedy}", path=path)
     return min(limits.values(), default=None)
 

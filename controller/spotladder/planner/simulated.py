@@ -194,7 +194,7 @@ def _check_losses(question: Question, horizon: Seconds) -> None:
         if facts.spot and losses > MOST_LOSSES:
             raise InvalidSpec(
                 f"{losses:.0f} losses would be simulated (expected at most {MOST_LOSSES}): check that the eviction "
-                "rate is per hour, or give --runs 0",
+                "rate is per hour, or specify --runs 0",
                 path=f"spec.tiers[{index}]",
             )
 

@@ -50,7 +50,7 @@ class State:
                 )
             if not isinstance(part, tf.__internal__.tracking.Trackable):
                 raise InvalidSpec(
-                    f"tf.train.Checkpoint cannot track {type(part).__name__}: give a Keras or TensorFlow object",
+                    f"tf.train.Checkpoint cannot track {type(part).__name__}: pass a Keras or TensorFlow object",
                     path=name,
                 )
         own = {name: part for name, part in parts.items() if isinstance(part, tf.data.Iterator)}

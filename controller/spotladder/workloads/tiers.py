@@ -90,5 +90,4 @@ def price_of(capacity: CapacityTier) -> Price:
     given = capacity.spec.price
     if given is None or given.per_node_hour is None:
         return Price(on_demand=(given.on_demand_per_node_hour or 0.0) if given else 0.0, known=False)
-    on_demand = given.on_demand_per_node_hour
-    return Price(given.per_node_hour, given.per_node_hour if on_demand is None else on_demand)
+    return Price.listed(given.per_node_hour, given.on_demand_per_node_hour)

@@ -77,7 +77,7 @@ def own_folder() -> Path:
 def _own(chart: Chart) -> Path:
     path = own_folder() / chart.name
     if not (path / "Chart.yaml").is_file():
-        raise EnvironmentFailure(f"chart {chart.name} is not part of this installation: give a folder with --charts")
+        raise EnvironmentFailure(f"chart {chart.name} is not part of this installation: specify a folder with --charts")
     return path
 
 
@@ -114,7 +114,7 @@ def _pulled(chart: Chart, cache: Path) -> Path:
         if failure or not found:
             raise EnvironmentFailure(
                 f"chart {chart.name} {chart.version} of {chart.source} cannot be downloaded ({failure or 'no file'}): "
-                "give a folder with the charts (--charts, or spec.platform.charts)"
+                "specify a folder with the charts (--charts, or spec.platform.charts)"
             )
         _published(chart, digest_of(found[0]), chart.source)
         found[0].replace(kept)

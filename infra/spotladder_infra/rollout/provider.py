@@ -55,7 +55,7 @@ def _context() -> Context:
 
 def _chart(context: Context, name: str) -> str:
     if name not in context.charts:
-        raise EnvironmentFailure(f"chart {name} is not on this machine: give a folder with --charts")
+        raise EnvironmentFailure(f"chart {name} is not on this machine: specify a folder with --charts")
     return context.charts[name]
 
 

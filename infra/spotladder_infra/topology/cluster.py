@@ -185,13 +185,13 @@ def _pool_findings(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, 
 def _of_new_nodes(cluster: Cluster, pool: Pool) -> list[tuple[tuple[str | int, ...], str]]:
     found: list[tuple[tuple[str | int, ...], str]] = []
     if not (pool.instance_types or pool.families):
-        found.append(((), "names no instances: give instanceTypes or families"))
+        found.append(((), "names no instances: specify instanceTypes or families"))
     if pool.selectors:
         found.append((("selectors",), "selects existing nodes: use labels for nodes that Karpenter creates"))
     if pool.node_class is not None:
         found.append((("nodeClass",), "belongs to existing and kind: here the node class is made from the pool"))
     if pool.capacity_type is CapacityType.RESERVED and pool.reservation is None:
-        found.append(((), "is reserved but names no capacity: give reservation"))
+        found.append(((), "is reserved but names no capacity: specify reservation"))
     gcp_karpenter = cluster.cloud is Cloud.GCP and cluster.autoscaler is Autoscaler.KARPENTER
     if gcp_karpenter and pool.capacity_type is CapacityType.RESERVED:
         found.append((("capacityType",), "reserved needs autoscaler compute-class: Karpenter on gcp has none"))

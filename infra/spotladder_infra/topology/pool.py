@@ -96,7 +96,7 @@ class Reservation(Record):
     @model_validator(mode="after")
     def _names_one(self) -> Reservation:
         if not (self.ids or self.capacity_blocks or self.tags):
-            raise refused("names no reservation: give ids, capacityBlocks or tags")
+            raise refused("names no reservation: specify ids, capacityBlocks or tags")
         return self
 
 

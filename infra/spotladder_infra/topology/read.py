@@ -32,7 +32,7 @@ def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetF
     """
     documents = read_documents(path)
     if not documents:
-        raise InvalidSpec("is empty; give a Fleet", where=file_name(path))
+        raise InvalidSpec("is empty; specify a Fleet", where=file_name(path))
     document = documents[0]
     if len(documents) > 1:
         raise _refused(documents[1], (), "a second document begins here; write the Fleet in a file of its own")

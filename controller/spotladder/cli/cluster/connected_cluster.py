@@ -114,7 +114,7 @@ def _namespace_of(connection: Connection) -> str:
         return kubernetes_names.namespace(connection.namespace)
     except typer.BadParameter as error:
         wrong = f"context {connection.context}: invalid namespace: {error.message}"
-        raise Refused(f"{wrong}; give another with --namespace") from None
+        raise Refused(f"{wrong}; specify another with --namespace") from None
 
 
 def _not_installed(context: str) -> EnvironmentFailure:

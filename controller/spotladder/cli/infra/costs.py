@@ -64,7 +64,7 @@ def plan(
     from spotladder_infra.terraform.stack import TerraformInterrupted
 
     if offline and online:
-        raise InvalidSpec("--offline and --online contradict each other: give one of them")
+        raise InvalidSpec("--offline and --online contradict each other: specify one of them")
     found = read(fleet, warn=output is Format.TABLE).fleet
     clusters = chosen(found, cluster, cloud)
     failure: EnvironmentFailure | None = None

@@ -93,7 +93,7 @@ def _refuse_options(*, apply: bool, images: bool, online: bool) -> None:
             "--images changes nothing: set image on the pools in the fleet file, then run upgrade with --apply alone"
         )
     if online and not images:
-        raise InvalidSpec("--online asks for the newest node image: give --images, too")
+        raise InvalidSpec("--online asks for the newest node image: specify --images, too")
 
 
 def _print_images(place: RolloutSite, names: list[str], output: Format, *, online: bool) -> None:

@@ -67,6 +67,11 @@ class Price:
     on_demand: float = 0.0
     known: bool = True
 
+    @classmethod
+    def listed(cls, per_node_hour: float, on_demand: float | None) -> Price:
+        """A known price. Without an on-demand price, the node is compared with itself: nothing is saved."""
+        return cls(per_node_hour, per_node_hour if on_demand is None else on_demand)
+
 
 @dataclass(frozen=True, slots=True)
 class Tier:

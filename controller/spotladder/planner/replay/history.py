@@ -148,9 +148,9 @@ def _work(state: JobState, pace: Seconds | None, hours: float | None) -> Seconds
     if hours is not None:
         return hours * HOUR
     if not state.progress.total:
-        raise InvalidSpec("the program has not reported how many steps it has: give --hours")
+        raise InvalidSpec("the program has not reported how many steps it has: specify --hours")
     if pace is None:
-        raise InvalidSpec("no attempt has made two commits, so the duration of a step is unknown: give --hours")
+        raise InvalidSpec("no attempt has made two commits, so the duration of a step is unknown: specify --hours")
     return state.progress.total * pace
 
 

@@ -82,10 +82,10 @@ def read(file: Path) -> Incident:
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror or error}; check its path", where=str(file)) from None
     except ValueError as error:
-        raise InvalidSpec(f"is not JSON ({error}): give a file of --to", where=str(file)) from None
+        raise InvalidSpec(f"is not JSON ({error}): specify a file of --to", where=str(file)) from None
     found = document.get("format") if isinstance(document, dict) else None
     if found != FORMAT:
-        raise InvalidSpec(f"expected {FORMAT}, got {found!r}: give a file of --to", path="format", where=str(file))
+        raise InvalidSpec(f"expected {FORMAT}, got {found!r}: specify a file of --to", path="format", where=str(file))
     try:
         return _incident(document)
     except DAMAGE as error:

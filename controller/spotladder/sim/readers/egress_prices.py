@@ -27,5 +27,7 @@ def read(path: Path) -> Egress:
             raise refused(path, line, f"the price from {source} to {target} is given twice: remove one of them")
         found[source, target] = number(path, line, HEADER[2], price, least=0)
     if not found:
-        raise InvalidSpec(f"has no prices (expected lines of {','.join(HEADER)}): give another file", where=str(path))
+        raise InvalidSpec(
+            f"has no prices (expected lines of {','.join(HEADER)}): specify another file", where=str(path)
+        )
     return found

@@ -28,7 +28,7 @@ def read(path: Path, *, sort: bool = False) -> Trace:
             raise refused(
                 path,
                 line,
-                f"is not in order of time ({fields[0]} {fields[1]} after a later one): sort it or give --sort",
+                f"is not in order of time ({fields[0]} {fields[1]} after a later one): sort it or specify --sort",
             )
         before = max(before, time)
         counts[time] = count(path, line, "count", fields[2])

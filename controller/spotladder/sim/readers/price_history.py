@@ -56,7 +56,7 @@ def _zone(document: Any, path: Path) -> str:
     for field, option in ONE_OF_EACH.items():
         found = sorted({str(entry.get(field) or "") for entry in document[LIST]})
         if len(found) > 1:
-            raise InvalidSpec(f"expected one {field}, got {', '.join(found)}: give {option} to aws", where=str(path))
+            raise InvalidSpec(f"expected one {field}, got {', '.join(found)}: specify {option} to aws", where=str(path))
     return str(document[LIST][0].get("AvailabilityZone") or path.stem)
 
 

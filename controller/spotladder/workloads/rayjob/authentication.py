@@ -1,4 +1,5 @@
-"""Token authentication of an attempt's Ray cluster: without it, whoever reaches the dashboard runs programs there.
+"""Token authentication of an attempt's Ray cluster. Without it, anyone who can reach the dashboard can run programs in
+the cluster.
 
 1. `authOptions` of the template decides: `{mode: disabled}` switches it off, `{mode: token, secretName: mine}` uses
    another Secret.
