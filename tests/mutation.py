@@ -37,7 +37,7 @@ class Part:
 source_paths = ["src"]
 only_mutate = {[f"src/spotladder/{target}.py" for target in self.targets]}
 also_copy = ["tests", "docs", "charts", "examples"]
-pytest_add_cli_args = ["-k", "{SLOW}", "-m", "not ray", "-p", "no:cacheprovider", "--timeout={ENDLESS:g}"]
+pytest_add_cli_args = {["-k", SLOW, "-m", "not ray", "-p", "no:cacheprovider", *ENDLESS]}
 pytest_add_cli_args_test_selection = {list(self.tests)}
 use_git_change_detection = false
 timeout_multiplier = {NEVER}
@@ -46,8 +46,9 @@ timeout_multiplier = {NEVER}
 
 SLOW = "not TestS3 and not TestGoogle and not interleaving and not only_the_standard_library and not third_kind"
 
-ENDLESS = 120.0
-"""Seconds after which a test of a mutant fails. Such a mutant is detected."""
+ENDLESS = ("--timeout=120", "--timeout-method=thread")
+"""Such a test detects the mutant. The thread ends the mutant's process, whereas an exception in the test would wait for
+tasks that the mutant keeps alive."""
 
 NEVER = 1e6
 """Multiplier of the tool's own time limit, which must not expire: the tool then sends a signal to the process id of the
