@@ -32,7 +32,7 @@ from spotladder.core.policies.adaptive_tables import (
     least_slack,
     survivals,
 )
-from spotladder.core.policies.adaptive_zones import _Closed, _memoryless, explains, weights
+from spotladder.core.policies.adaptive_zones import Belief, Evidence, _memoryless, evidence
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
 from spotladder.sim.ticks import drive, fast
@@ -51,6 +51,10 @@ def spells(*lengths: int, available: bool = True) -> tuple[Spell, ...]:
         found.append(Spell(available, start, start + (ticks - 1) * TICK))
         start, available = start + ticks * TICK, not available
     return tuple(found)
+
+
+def belief(model: Model, *seen: Spell) -> Belief:
+    return evidence(model, seen).belief(seen[-1] if seen else None)
 
 
 def zone(name: str, price: float) -> Tier:
@@ -97,9 +101,9 @@ def test_leaving_on_demand_needs_less_slack_when_the_spot_capacity_has_lasted() 
 
 def test_zones_are_weighted_by_the_spells_that_the_job_observed() -> None:
     model = shipped()
-    assert weights(model, ()) == EVEN
+    assert belief(model).weights == EVEN
     for seen, low, high in ((spells(200, 1, 150, 1, 100), 0.9, 1.0), (spells(1, 60, 1, 90, 1, 80), 0.0, 0.4)):
-        found = weights(model, seen)
+        found = belief(model, *seen).weights
         assert sum(found) == pytest.approx(1.0)
         assert low < model.shares[found.index(max(found))] < high
 
@@ -111,9 +115,9 @@ def misfit() -> Model:
 
 def test_the_model_is_not_trusted_when_no_zone_explains_the_observed_spells() -> None:
     often = spells(3, 5, 20, 40, 1, 2, 9, 4, 1, 30)
-    assert explains(shipped(), ())
-    assert explains(shipped(), often)
-    assert not explains(misfit(), often)
+    assert belief(shipped()).trusted
+    assert belief(shipped(), *often).trusted
+    assert not belief(misfit(), *often).trusted
 
 
 def test_the_expected_life_of_capacity_grows_with_its_age() -> None:
@@ -186,7 +190,7 @@ def test_a_try_to_return_needs_slack_for_its_failure(spare: float, chosen: str) 
     on-demand."""
     now, work, failed = 13 * HOUR, 20 * HOUR, 180.0 + 240.0 + 600.0
     seen = (Spell(False, 0.0, HOUR),)
-    leave = least_slack(shipped(), weights(shipped(), seen), (240.0, 3.0), 0.0, work).leave
+    leave = least_slack(shipped(), belief(shipped(), *seen).weights, (240.0, 3.0), 0.0, work).leave
     view = TierView(
         now=now,
         current=ON_DEMAND,
@@ -299,7 +303,7 @@ def test_the_adaptive_policy_returns_to_spot_while_there_is_slack() -> None:
 
 def test_constant_hazard_rates_explain_spells_by_their_number_and_length() -> None:
     """Two spells with capacity ended after 8 ticks in total, one without after 3; the newest has lasted for 4."""
-    closed = _Closed((0.0,), (0,), (1, 2), (3, 8))
+    closed = Evidence(misfit(), (0,), (1, 2), (3, 8))
     up, down = (2 + 0.5) / (8 + 4 + 1.0), (1 + 0.5) / (3 + 1.0)
     expected = 2 * math.log(up) + 10 * math.log(1 - up) + math.log(down) + 2 * math.log(1 - down)
     assert _memoryless(closed, True, 4) == pytest.approx(expected)
@@ -310,5 +314,5 @@ def test_constant_hazard_rates_explain_spells_by_their_number_and_length() -> No
 
 def test_a_rate_is_at_most_99_percent() -> None:
     """Spells of one tick each would have a rate above 1."""
-    ends = _Closed((0.0,), (0,), (0, 9), (0, 4))
+    ends = Evidence(misfit(), (0,), (0, 9), (0, 4))
     assert _memoryless(ends, True, 0) == pytest.approx(9 * math.log(9.5 / 5.0))

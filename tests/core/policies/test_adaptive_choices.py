@@ -135,3 +135,56 @@ def test_a_job_waits_at_least_as_long_as_it_announces(lengths: tuple[int, ...], 
     if choice.tier is None and len(ticks) < max(6, lengths[-1]) - 1:
         later = Adaptive(shipped()).choose(in_an_outage(lengths, slack, len(ticks) + 2))
         assert later.tier is not None, "it could have announced more"
+
+
+def beside_capacity(lengths: tuple[int, ...], slack: float, starting: float, longer: int = 0) -> TierView:
+    """A job on on-demand whose spot tier has had capacity for so many ticks more than the last of these spells. It
+    works once it has been `starting`."""
+    seen = spells(*lengths)
+    began, work = seen[-1].until, 20 * HOUR
+    now = began + longer * TICK
+    seen = (*seen[:-1], replace(seen[-1], until=now))
+    return view(
+        "on-demand-cheap",
+        now=now,
+        tiers=("spot-cheap", "on-demand-cheap"),
+        records=(TierRecord("spot-cheap", spells=seen), TierRecord("on-demand-cheap")),
+        capacity={"spot-cheap": True, "on-demand-cheap": True},
+        deadline=began + work + slack,
+        work=work,
+        remaining=work - max(0.0, longer * TICK - starting),
+        submitted_at=0.0,
+        capacity_lasts=True,
+        starting=max(0.0, starting - longer * TICK),
+    )
+
+
+@pytest.mark.parametrize("starting", [0.0, 720.0])
+@pytest.mark.parametrize("slack", [800.0, 1200.0])
+@pytest.mark.parametrize(
+    "lengths",
+    [(30, 2, 10, 3, 1), (40, 1, 40, 1, 40, 1, 2), (1, 60, 1, 90, 1, 30, 1), (2, 2) * 4 + (1,), (2, 2) * 4 + (8,)],
+    ids=["a few", "stable", "seldom available", "often interrupted", "often interrupted and lasting now"],
+)
+def test_a_job_stays_on_demand_at_least_as_long_as_it_announces(
+    lengths: tuple[int, ...], slack: float, starting: float
+) -> None:
+    choice = Adaptive(shipped()).choose(beside_capacity(lengths, slack, starting))
+    assert choice.tier == "on-demand-cheap"
+    assert choice.holds_until is not None
+    began = beside_capacity(lengths, slack, starting).now
+    ticks = [tick for tick in range(1, 400) if began + tick * TICK < choice.holds_until]
+    for tick in ticks:
+        later = Adaptive(shipped()).choose(beside_capacity(lengths, slack, starting, tick))
+        assert later.tier == choice.tier, tick
+    if len(ticks) < max(6, lengths[-1]) - 1:
+        later = Adaptive(shipped()).choose(beside_capacity(lengths, slack, starting, len(ticks) + 2))
+        assert later.tier == "spot-cheap", "it could have announced more"
+
+
+def test_an_attempt_that_waits_announces_that_it_stays_on_the_capacity_that_comes() -> None:
+    waiting = replace(in_an_outage((30, 2, 10, 3), 6 * HOUR), current="spot-cheap", live=True, starting=180.0)
+    choice = Adaptive(shipped()).choose(waiting)
+    assert (choice.tier, choice.until_lost) == ("spot-cheap", True)
+    assert not Adaptive(shipped()).choose(replace(waiting, starting=6 * HOUR)).until_lost
+    assert not Adaptive(shipped()).choose(in_an_outage((30, 2, 10, 3), 6 * HOUR)).until_lost, "no attempt waits"

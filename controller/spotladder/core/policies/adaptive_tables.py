@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import mul
 from typing import NamedTuple
 
 from spotladder.core.ages import AGES, TICK, age_class, ticks_between
@@ -64,12 +65,6 @@ def _survival(hazards: Sequence[float], ticks: int) -> float:
 
 
 @lru_cache(maxsize=65536)
-def reaching(model: Model, available: bool, ticks: int) -> tuple[float, ...]:
-    """For each zone, the probability that a spell reaches this age."""
-    return tuple([math.exp(log) for log in survivals(model, available, ticks)])
-
-
-@lru_cache(maxsize=65536)
 def endings(model: Model, available: bool, ticks: int) -> tuple[float, ...]:
     """For each zone, the log-probability that a spell reaches this age and ends at the next tick."""
     place = age_class(ticks)
@@ -79,7 +74,7 @@ def endings(model: Model, available: bool, ticks: int) -> tuple[float, ...]:
 
 def expected_life(model: Model, weights: tuple[float, ...], age: Seconds) -> Seconds:
     """The mean time until capacity of at least this age is lost. `weights` are those of the zones of the traces."""
-    place = _place(age)
+    place = age_class(1 + ticks_between(0.0, age))
     return TICK * sum(weight * _lives(model, zone)[place] for zone, weight in enumerate(weights))
 
 
@@ -107,11 +102,6 @@ def _lives(model: Model, zone: int) -> tuple[float, ...]:
     return tuple(reversed(found))
 
 
-def _place(age: Seconds) -> int:
-    """The index of the age class of a spell that began `age` seconds ago."""
-    return age_class(1 + ticks_between(0.0, age))
-
-
 def least_slack(
     model: Model, weights: tuple[float, ...], terms: tuple[Seconds, float], age: Seconds, remaining: Seconds
 ) -> Slack:
@@ -121,26 +111,62 @@ def least_slack(
     price to the spot price. Terms and ages beyond the fitted range use its last value. Beyond the last knot the slack
     grows in proportion to the work.
     """
-    place, wait, leave = _place(age), 0.0, 0.0
-    high, part, factor = _knot(remaining / TICK)
-    for weight, (waits, leaves) in zip(weights, _rows(model, terms, place), strict=True):
-        wait += weight * ((waits[high - 1] * (1.0 - part) + waits[high] * part) * factor)
-        leave += weight * ((leaves[high - 1] * (1.0 - part) + leaves[high] * part) * factor)
-    return Slack(TICK * wait, TICK * leave)
+    waits, leaves = columns(model, terms, age_class(1 + ticks_between(0.0, age)))
+    knot = knot_of(remaining)
+    return Slack(slack_at(knot, weights, waits), slack_at(knot, weights, leaves))
 
 
-def waits_by_zone(model: Model, terms: tuple[Seconds, float], place: int, remaining: Seconds) -> tuple[float, ...]:
-    """The minimum slack to wait for a job with this remaining work, for each zone of the traces in this age class."""
-    high, part, factor = _knot(remaining / TICK)
-    rows = [waits for waits, _leaves in _rows(model, terms, place)]
-    return tuple([TICK * (row[high - 1] * (1.0 - part) + row[high] * part) * factor for row in rows])
+Columns = tuple[tuple[float, ...], ...]
+"""For each knot of the work, 0 included, the slack in ticks for each zone of the traces."""
+
+
+class Knot(NamedTuple):
+    """The knot at or after some work, its weight in linear interpolation, and the factor of the result: beyond the last
+    knot it is proportional to the work."""
+
+    high: int
+    part: float
+    factor: float
+
+
+def knot_of(remaining: Seconds) -> Knot:
+    """The place of this work among the knots."""
+    work = remaining / TICK
+    if work >= _KNOTS[-1]:
+        return Knot(len(_KNOTS) - 1, 1.0, work / _KNOTS[-1])
+    high = bisect_right(_KNOTS, work)
+    return Knot(high, (work - _KNOTS[high - 1]) / (_KNOTS[high] - _KNOTS[high - 1]), 1.0)
+
+
+def slack_at(knot: Knot, weights: Sequence[float], slacks: Columns) -> Seconds:
+    """The slack at this place, for zones with these weights."""
+    high, part, factor = knot
+    low: float = sum(map(mul, weights, slacks[high - 1]))
+    top: float = sum(map(mul, weights, slacks[high]))
+    return TICK * factor * (low * (1.0 - part) + top * part)
+
+
+def slack_of_zones(knot: Knot, slacks: Columns) -> list[Seconds]:
+    """The slack at this place, for each zone."""
+    high, part, factor = knot
+    ends = zip(slacks[high - 1], slacks[high], strict=True)
+    return [TICK * factor * (low * (1.0 - part) + top * part) for low, top in ends]
+
+
+def least_slack_between(knot: Knot, later: Knot, weights: Sequence[float], slacks: Columns) -> Seconds:
+    """The least slack between two places, of which `later` has less work. Between knots it is linear."""
+    high, part, factor = knot
+    low: float = sum(map(mul, weights, slacks[high - 1]))
+    top: float = sum(map(mul, weights, slacks[high]))
+    least = factor * (low * (1.0 - part) + top * part)
+    if later.high == high:
+        return TICK * min(least, later.factor * (low * (1.0 - later.part) + top * later.part))
+    return min(TICK * least, TICK * low, slack_at(later, weights, slacks))
 
 
 @lru_cache(maxsize=4096)
-def _rows(
-    model: Model, terms: tuple[Seconds, float], place: int
-) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]:
-    """For each zone, the slacks to wait and to leave at the knots of the work, in ticks."""
+def columns(model: Model, terms: tuple[Seconds, float], place: int) -> tuple[Columns, Columns]:
+    """The slacks to wait and to leave in this age class."""
     overhead, ratio = terms[0] / TICK, terms[1]
     parts = [
         (row * len(RATIOS) + column, part * share)
@@ -148,18 +174,15 @@ def _rows(
         for column, share in _bracket(_INVERSE, -1.0 / max(ratio, 1e-9))
     ]
 
-    def row(zone: int, kind: int) -> tuple[float, ...]:
-        firsts = [
-            (((table * len(model.shares) + zone) * 2 + kind) * len(AGES) + place) * len(WORK) for table, _ in parts
-        ]
-        knots = range(len(WORK))
-        mixed = [
-            sum(part * model.slack[first + knot] for first, (_, part) in zip(firsts, parts, strict=True))
-            for knot in knots
-        ]
-        return (0.0, *mixed)
+    def mixed(zone: int, kind: int, knot: int) -> float:
+        row = [((table * len(model.shares) + zone) * 2 + kind) * len(AGES) + place for table, _ in parts]
+        return sum(part * model.slack[one * len(WORK) + knot] for one, (_, part) in zip(row, parts, strict=True))
 
-    return tuple((row(zone, 0), row(zone, 1)) for zone in model.zones)
+    def of(kind: int) -> Columns:
+        knots = (tuple([mixed(zone, kind, knot) for zone in model.zones]) for knot in range(len(WORK)))
+        return ((0.0,) * len(model.shares), *knots)
+
+    return of(0), of(1)
 
 
 def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:
@@ -171,12 +194,3 @@ def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:
     high = bisect_right(knots, value)
     part = (value - knots[high - 1]) / (knots[high] - knots[high - 1])
     return [(high - 1, 1.0 - part), (high, part)]
-
-
-def _knot(work: float) -> tuple[int, float, float]:
-    """The knot at or after this work, its weight in linear interpolation, and the factor of the result: beyond the last
-    knot it is proportional to the work."""
-    if work >= _KNOTS[-1]:
-        return len(_KNOTS) - 1, 1.0, work / _KNOTS[-1]
-    high = bisect_right(_KNOTS, work)
-    return high, (work - _KNOTS[high - 1]) / (_KNOTS[high] - _KNOTS[high - 1]), 1.0

@@ -119,13 +119,16 @@ class SafetyNet:
         *,
         regardless_of_spot: bool = False,
         until_lost: bool = False,
+        review_at: Instant = math.inf,
     ) -> TierChoice:
-        """The choice of this tier, to be reviewed when only the fallback is left, or when a tier whose capacity is
-        unknown may be tried again. It never exhausts its tier: these policies return to a tier that had no capacity.
-        `holds_until` is dropped if the capacity of a tier is unknown, because RETRY_INTERVAL then changes the
-        choice."""
+        """The choice of this tier, to be reviewed by `review_at`, when only the fallback is left, and when a tier whose
+        capacity is unknown may be tried again. It never exhausts its tier: these policies return to a tier that had no
+        capacity. `holds_until` is dropped if the capacity of a tier is unknown, because RETRY_INTERVAL then changes
+        the choice."""
         on_fallback = self.fallback is not None and tier == self.fallback.name
-        reviews = [] if on_fallback or self.latest in (None, math.inf) else [self.latest + JUST_AFTER]
+        reviews = [review_at]
+        if not on_fallback and self.latest is not None:
+            reviews.append(self.latest + JUST_AFTER)
         if not self.certain:
             holds_until = None
             retries = [self._retry_at(tier) for tier in self.view.tiers]
@@ -133,8 +136,9 @@ class SafetyNet:
         if not on_fallback:
             ends = [self.start_until(tier) for tier in self.spot]
             reviews += [at + JUST_AFTER for at in ends if at is not None and at + JUST_AFTER > self.view.now]
-        review_at = min(reviews, default=None)
-        return TierChoice(tier, Reason.POLICY, why, review_at, True, holds_until, regardless_of_spot, until_lost)
+        first = min(reviews)
+        review = None if first == math.inf else first
+        return TierChoice(tier, Reason.POLICY, why, review, True, holds_until, regardless_of_spot, until_lost)
 
     def kept(self, tier: str, why: str) -> TierChoice:
         """The choice of this tier, which is kept until its capacity is lost or the fallback is forced. The fallback is

@@ -47,7 +47,7 @@ class UniformProgress:
         holds_until = None if net.forced_at is None else min(falls_behind, net.forced_at)
         why = "waits for spot capacity: the job is ahead of uniform progress"
         until_lost = waiting is not None and net.may_run_from(holds_until)
-        return net.choice(waiting, why, holds_until, until_lost=until_lost).reviewed_by(falls_behind + JUST_AFTER)
+        return net.choice(waiting, why, holds_until, until_lost=until_lost, review_at=falls_behind + JUST_AFTER)
 
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead. If the

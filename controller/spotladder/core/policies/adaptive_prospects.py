@@ -1,0 +1,183 @@
+"""What the fitted model of `adaptive` expects of one spot tier, from the view of a job."""
+
+from __future__ import annotations
+
+import math
+from operator import mul
+
+from spotladder.core.ages import TICK, age_class, next_tick, ticks_between, ticks_of
+from spotladder.core.model import Instant, Seconds, Spell, Tier, TierView
+from spotladder.core.policies.adaptive_tables import (
+    Model,
+    Slack,
+    columns,
+    expected_life,
+    knot_of,
+    least_slack,
+    least_slack_between,
+    slack_of_zones,
+    survivals,
+)
+from spotladder.core.policies.adaptive_zones import Belief, Evidence, evidence
+from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
+
+START: Seconds = 180.0
+"""Duration of a start that a move must pay for if the overhead of a start is unknown."""
+
+RETURN_INTERVAL: Seconds = 1800.0
+"""Minimum time between the newest observation of a tier without capacity and a try to return to it from on-demand."""
+
+USUAL_RATIO = 3.145
+"""Ratio of the on-demand price to the spot price if one of them is unknown."""
+
+ROUNDING: Seconds = 1e-3
+"""Tolerance for the rounding of a minimum slack."""
+
+AHEAD = 6
+"""How many ticks ahead of a young spell the choice is computed."""
+
+
+class Prospect:
+    """One spot tier of a view. `seen_ago` is the time since the newest observation of its availability; 0 without one:
+    the policy does not interrupt training to try a tier that it has not observed."""
+
+    __slots__ = ("_evidence", "_model", "_net", "belief", "newest", "seen_ago", "tier")
+
+    _evidence: Evidence
+    belief: Belief
+    newest: Spell | None
+
+    def __init__(self, model: Model, net: SafetyNet, tier: Tier) -> None:
+        view = net.view
+        spells = view.spells(tier.name)
+        self.tier, self._model, self._net = tier, model, net
+        self.newest = spells[-1] if spells else None
+        self.seen_ago: Seconds = view.now - spells[-1].until if spells else 0.0
+        self._evidence = evidence(model, spells, view.fleet(tier.name))
+        self.belief = self._evidence.belief(self.newest)
+
+    @property
+    def age(self) -> Seconds:
+        """The age of the tier's current availability spell; 0 if that is unknown. An attempt that has just failed
+        leaves the capacity unknown: then the newest spell counts as current for RETURN_INTERVAL."""
+        newest, view = self.newest, self._net.view
+        if newest is None:
+            return 0.0
+        capacity = view.outlook(self.tier.name).capacity
+        current = self.seen_ago < RETURN_INTERVAL - EXACT if capacity is None else newest.available is capacity
+        return view.now - newest.since if current else 0.0
+
+    @property
+    def terms(self) -> tuple[Seconds, float]:
+        """The overhead of a start, and the ratio of the on-demand price to that of this spot tier."""
+        fallback, price = self._net.fallback, self.tier.price
+        if fallback is None or not (price.known and fallback.price.known and price.per_node_hour > 0):
+            return self._net.overhead, USUAL_RATIO
+        return self._net.overhead, fallback.price.per_node_hour / price.per_node_hour
+
+    @property
+    def remaining(self) -> Seconds:
+        """The remaining work of the job."""
+        return self._net.view.remaining or 0.0
+
+    @property
+    def overhead(self) -> Seconds:
+        """The overhead of a start on this tier; 0 if it is unknown."""
+        return self._net.view.outlook(self.tier.name).overhead
+
+    @property
+    def start(self) -> Seconds:
+        """The duration of a start on this tier."""
+        return start_of(self._net.view, self.tier)
+
+    def slack(self) -> Slack:
+        """The minimum slack for waiting for this tier, and for leaving on-demand for it, now."""
+        return least_slack(self._model, self.belief.weights, self.terms, self.age, self.remaining)
+
+    def life(self, age: Seconds) -> Seconds:
+        """The expected life of the tier's capacity from this age on."""
+        return expected_life(self._model, self.belief.weights, age)
+
+    def chance(self) -> float:
+        """The probability that the tier has capacity now, at most its long-run share."""
+        model, zones, newest = self._model, self.belief.weights, self.newest
+        share: float = sum(map(mul, zones, model.shares))
+        if newest is None or newest.available:
+            return share
+        seen = ticks_of(newest)
+        now = seen + ticks_between(newest.until, self._net.view.now)
+        before, until = survivals(model, False, seen), survivals(model, False, now)
+        lasts = sum(weight * math.exp(log - old) for weight, log, old in zip(zones, until, before, strict=True))
+        return share * (1.0 - lasts)
+
+    def gain_of_try(self) -> float:
+        """The expected saving, in USD per node times 3600, of a try to return to this tier, beyond one more start on
+        the fallback as hysteresis. At most 0 if a price is unknown."""
+        fallback, tier = self._net.fallback, self.tier
+        if fallback is None or not (tier.price.known and fallback.price.known):
+            return 0.0
+        chance, again = self.chance(), start_of(self._net.view, fallback) * price_of(fallback)
+        lasts = min(self.life(0.0), self.remaining)
+        saves = (price_of(fallback) - price_of(tier)) * lasts - price_of(tier) * self.start
+        return chance * saves - (1.0 - chance) * again - again
+
+    def review_at(self) -> Instant:
+        """The next moment at which the model's answers may change: when the age of the newest spell, or the time since
+        its last observation, has grown by a tick."""
+        newest, now = self.newest, self._net.view.now
+        return math.inf if newest is None else min(next_tick(newest.since, now), next_tick(newest.until, now))
+
+    def waits_until(self, slack: Seconds, needed: Seconds) -> Instant | None:
+        """Until when a job with this slack, of which waiting needs `needed` now, waits if the outage continues: the
+        slack shrinks with time, and the needed slack and the trust in the model change with the age of the outage. At
+        most until this age has doubled, because an older outage is expected to last longer. None if unknown."""
+        newest, held = self.newest, self._evidence
+        if newest is None or not self._foreseeable(available=False):
+            return None
+        knot, terms, place, begins = knot_of(self.remaining), self.terms, -1, newest.until
+        spent, first = begins + slack, ticks_of(newest)
+        zones: list[float] = []
+        for ticks in range(first, first + max(AHEAD, first)):
+            ends = newest.since + TICK * ticks
+            if ticks > first:
+                belief = held.at(False, ticks)
+                if not belief.trusted:
+                    return begins
+                if age_class(ticks) != place:
+                    place = age_class(ticks)
+                    zones = slack_of_zones(knot, columns(self._model, terms, place)[0])
+                needed = sum(map(mul, belief.weights, zones)) + ROUNDING
+            if spent - needed < ends:
+                return max(begins, spent - needed)
+            begins = ends
+        return begins
+
+    def stays_until(self, slack: Seconds) -> Instant | None:
+        """Until when a job on the fallback, with less slack than leaving it for this tier needs now, stays there if the
+        capacity lasts: the needed slack and the trust in the model change with the age of the capacity and with the
+        work. At most until this age has doubled. None if unknown."""
+        newest, held, terms = self.newest, self._evidence, self.terms
+        if newest is None or not self._foreseeable(available=True):
+            return None
+        now = begins = newest.until
+        starting, first, later = self._net.view.starting, ticks_of(newest), knot_of(self.remaining)
+        for ticks in range(first, first + max(AHEAD, first)):
+            ends, belief = newest.since + TICK * ticks, held.at(True, ticks)
+            knot, later = later, knot_of(max(0.0, self.remaining - max(0.0, ends - now - starting)))
+            leaves = columns(self._model, terms, age_class(ticks))[1]
+            needed = least_slack_between(knot, later, belief.weights, leaves) - ROUNDING
+            if not belief.trusted or slack - min(begins - now, starting) >= needed:
+                return begins
+            begins = ends
+        return begins
+
+    def _foreseeable(self, *, available: bool) -> bool:
+        """Whether the choice only depends on time while the capacity of this tier, the only spot tier, stays."""
+        newest, view = self.newest, self._net.view
+        known = newest is not None and newest.available is available and newest.until == view.now
+        return known and view.capacity_lasts and len(self._net.spot) == 1
+
+
+def start_of(view: TierView, tier: Tier) -> Seconds:
+    """The duration of a start on a tier."""
+    return view.outlook(tier.name).overhead or START
