@@ -116,13 +116,14 @@ def _flags(content: bytes, name: str) -> tuple[bool, ...]:
     return tuple(windows.parse(json.loads(content), Path(name)).ticks(TICK).tolist())
 
 
+SPOT_TIER = Tier("spot", -1, NEVER, CapacityType.SPOT, Price(SPOT, ON_DEMAND))
+ON_DEMAND_TIER = TickTier(Tier("on-demand", -1, NEVER, CapacityType.ON_DEMAND, Price(ON_DEMAND, ON_DEMAND)))
+
+
 def job(available: tuple[bool, ...], deadline: int, overhead: float) -> TickJob:
     """The job of one run; deadline and overhead are in hours."""
-    spot = Tier("spot", -1, NEVER, CapacityType.SPOT, Price(SPOT, ON_DEMAND))
-    on_demand = Tier("on-demand", -1, NEVER, CapacityType.ON_DEMAND, Price(ON_DEMAND, ON_DEMAND))
-    return TickJob(
-        (TickTier(spot, available), TickTier(on_demand)), WORK, round(overhead * HOUR), deadline * HOUR, TICK
-    )
+    tiers = TickTier(SPOT_TIER, available), ON_DEMAND_TIER
+    return TickJob(tiers, WORK, round(overhead * HOUR), deadline * HOUR, TICK)
 
 
 def score(result: TickResult) -> float:

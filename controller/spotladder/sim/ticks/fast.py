@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
@@ -173,6 +172,8 @@ class _View(TierView):
 
     def __getattr__(self, name: str) -> object:
         value: object
+        if name in {"records", "spent_usd"}:
+            self.run.charge()
         if name == "progress":
             value = self.run.progress()
         elif name == "records":
@@ -196,8 +197,8 @@ class _View(TierView):
 
 
 class _Run:
-    """One run. `current` is the tier of the live attempt or of the last one, `held` the node-seconds since the last
-    decision."""
+    """One run. `current` is the tier of the live attempt or of the last one, `held` its node-seconds that are not
+    charged yet."""
 
     def __init__(self, job: TickJob, policy: Policy) -> None:
         self.job, self.policy = job, policy
@@ -207,59 +208,66 @@ class _Run:
         self.names = frozenset(self.tiers)
         self.current: _TierState | None = None
         self.live = self.running = False
-        self.held = self.left = self.done = self.number = self.evictions = 0
-        self.overhead = 0.0
+        self.held = self.left = self.done = self.overhead = self.number = self.evictions = 0
         self.waiting_since: Instant | None = None
-        self.billed: Counter[float] = Counter()
         self.now = START
         self.change = -1
         self.known: dict[tuple[bool, ...], tuple[frozenset[str], tuple[TierOutlook, ...]]] = {}
 
     def run(self) -> TickResult:
         job, length = self.job, self.job.tick
-        ticks, tick, finished, varying = -(-job.deadline // length), 0, False, job.varying
-        stays = False
+        ticks, tick, finished, varying, stays = -(-job.deadline // length), 0, False, job.varying, False
+        billed: dict[float, int] = {}
         while tick < ticks and not finished:
             self.now = START + tick * length
             if varying:
                 self._use(job.spec(tick))
-            self._begin(tick)
-            current = self.current
-            if stays and current is not None:
-                stays, following = False, min(ticks, current.change)
+                self.charge()  # at the new price, as `decide` does
+            if self.change <= tick:
+                self._see(tick)
+            if stays and self.current is not None:
+                stays, following = False, self.current.change
             else:
                 choice = self._decide()
-                current = self.current
                 if not self.running:
                     self._waits()
-                following = tick + 1 if varying else min(ticks, self._next(tick, choice))
-                stays = not varying and self._stays_from(following, choice)
+                following = tick + 1 if varying else self._next(tick, choice)
+                stays = choice.until_lost and not varying and self._stays_from(following, choice)
+            following = min(following, ticks)
+            current = self.current
             if not self.running or current is None:
                 tick = following
                 continue
             room = (following - tick) * length
             starting = min(self.left, room)
             progress = min(room - starting, job.work - self.done)
-            finished = self.done + progress == job.work
-            billed = starting + progress if finished else room
-            self.left -= starting
             self.done += progress
+            if self.done == job.work:
+                finished, room = True, starting + progress
+                self.now += room
+            self.left -= starting
             self.overhead += starting
-            self.held = job.workers * billed
-            self.billed[current.entry.price(tick)] += self.held
-            tick += -(-billed // length)
-            if finished:
-                self.now += billed
+            self.held += job.workers * room
+            price = current.entry.price(tick)
+            billed[price] = billed.get(price, 0) + job.workers * room
+            tick += -(-room // length)
         met = finished and self.now <= START + job.deadline
         return TickResult(
-            cost=cost_of(self.billed),
+            cost=cost_of(billed),
             finished=self.now - START if met else float(job.deadline),
             met=met,
             evictions=self.evictions,
             attempts=self.number,
-            recomputed=self.overhead,
+            recomputed=float(self.overhead),
             ticks=tick,
         )
+
+    def charge(self) -> None:
+        """Charge the nodes that `current` has held since the last charge."""
+        current, held = self.current, self.held
+        if held and current is not None:
+            current.charge(float(held), self.prices[current.name])
+            self.held = 0
 
     def _use(self, spec: JobSpec) -> None:
         """Use the prices of this spec from now on."""
@@ -279,29 +287,13 @@ class _Run:
     def _stays_from(self, tick: int, choice: TierChoice) -> bool:
         """Whether the attempt waits for capacity, gets it in this tick and then stays until it is lost."""
         current = self.current
-        if not choice.until_lost or self.running or current is None or current.change != tick:
+        if self.running or current is None or current.change != tick:
             return False
         return choice.holds_until is not None and choice.holds_until > START + tick * self.job.tick + EXACT
 
-    def _begin(self, tick: int) -> None:
-        """Charge the nodes since the last decision and update the availability."""
-        current = self.current
-        if self.held and current is not None:
-            current.charge(float(self.held), self.prices[current.name])
-            self.held = 0
-        if self.change <= tick:
-            self._see(tick)
-        if not self.live or current is None:
-            return
-        if self.running and not current.has:
-            self.running = False
-            self.evictions += 1
-            current.failures += self.job.workers
-        elif not self.running and current.has:
-            self._start()
-
     def _see(self, tick: int) -> None:
-        """Update the availability, and note which tiers have capacity and when the next change is."""
+        """Update the availability and the live attempt, and note which tiers have capacity and when the next change
+        is."""
         states = self.states
         for state in states:
             if state.change <= tick:
@@ -313,6 +305,15 @@ class _Run:
             available = frozenset([state.name for state in states if state.has])
             known = self.known[has] = available, tuple([state.outlooks[state.has] for state in states])
         self.available, self.outlooks = known
+        current = self.current
+        if not self.live or current is None or current.has is self.running:
+            return
+        if self.running:
+            self.running = False
+            self.evictions += 1
+            current.failures += self.job.workers
+        else:
+            self._start()
 
     def _start(self) -> None:
         self.running, self.left, self.waiting_since = True, self.job.overhead, None
@@ -339,6 +340,7 @@ class _Run:
         raise PolicyOscillates(self.policy, self.now - START)
 
     def _plan(self, tier: _TierState) -> None:
+        self.charge()
         self.number += 1
         tier.attempts += 1
         if tier is not self.current:
