@@ -22,6 +22,9 @@ from spotladder.api.fields import (
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.core.model import CapacityType
 
+HOME = "home"
+"""The name of the cluster with the TieredJobs."""
+
 
 class Provider(StrEnum):
     """The cloud that provides the nodes."""
@@ -118,7 +121,7 @@ class CapacityTierSpec(Record):
         "and notice.",
     )
     cluster: Name = Field(
-        default="home", description="Cluster of the nodes: home, or a name under clusters in the controller's settings."
+        default=HOME, description="Cluster of the nodes: home, or a name under clusters in the controller's settings."
     )
     region: FilledText | None = Field(default=None, description="Region of the nodes, for prices and egress.")
     zones: list[FilledText] = Field(default_factory=list, description="Zones of the nodes. Default: all.")

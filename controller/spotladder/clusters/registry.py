@@ -18,8 +18,6 @@ from spotladder.clusters.connection import Connection
 from spotladder.clusters.kubeconfig import KubeconfigFile, KubeconfigSecret
 from spotladder.errors import EnvironmentFailure
 
-HOME = "home"
-
 
 class ConnectionSource(Protocol):
     """The source of the connection to one cluster."""

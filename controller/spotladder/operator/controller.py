@@ -12,11 +12,12 @@ from typing import Any
 
 import structlog
 
+from spotladder.api.capacitytier import HOME
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.clusters.connection import connect
 from spotladder.clusters.election import Election, NotLeading
-from spotladder.clusters.registry import HOME, sources
+from spotladder.clusters.registry import sources
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.errors import EnvironmentFailure

@@ -11,13 +11,13 @@ from typing import Any
 
 import structlog
 
-from spotladder.api.capacitytier import PriceSource
+from spotladder.api.capacitytier import HOME, PriceSource
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.queue import Queue
-from spotladder.clusters.registry import HOME, ConnectionSource
+from spotladder.clusters.registry import ConnectionSource
 from spotladder.clusters.throttle import Throttle
 from spotladder.core.model import Seconds
 from spotladder.custom_resources import CapacityRecord, JobRecord

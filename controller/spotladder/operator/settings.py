@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.alias_generators import to_camel
 
 from spotladder.api.address import Endpoint, StoreAddress
+from spotladder.api.capacitytier import HOME
 from spotladder.api.fields import Name
 from spotladder.clusters.cluster_address import ClusterAddress
-from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.operator.storage.allowed_addresses import EVERY_NAMESPACE, NamespaceAccess

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spotladder.api.capacitytier import ApplyTo
-from spotladder.clusters.registry import HOME
+from spotladder.api.capacitytier import HOME, ApplyTo
 from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
 from spotladder_infra.facts import prices

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
+from spotladder.api.capacitytier import HOME
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.registry import HOME
 from spotladder.core.model import JobState, Observation
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Clusters, JobObjects, WorkloadCluster

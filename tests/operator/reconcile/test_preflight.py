@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from spotladder.api.capacitytier import HOME
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.registry import HOME
 from spotladder.operator.condition_types import ConditionType
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.inventory.inventory import Inventory, JobKey

@@ -92,7 +92,7 @@ def clusters_of(job: Mapping[str, Any]) -> list[str]:
 
 def is_home(name: str) -> bool:
     """Whether this is the cluster of the TieredJob."""
-    from spotladder.clusters.registry import HOME
+    from spotladder.api.capacitytier import HOME
 
     return name in (HERE, HOME)
 

@@ -109,8 +109,8 @@ async def _without_kueue(
 ) -> list[Problem]:
     """Problems for tiers of this cluster with a queue, if it has no Kueue. Other clusters are checked by the
     controller."""
+    from spotladder.api.capacitytier import HOME
     from spotladder.api.problems import Problem
-    from spotladder.clusters.registry import HOME
     from spotladder.workloads.kueue import LOCAL_QUEUES
 
     queued = [

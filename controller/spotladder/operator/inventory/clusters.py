@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import structlog
 
+from spotladder.api.capacitytier import HOME
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
-from spotladder.clusters.registry import HOME, ConnectionSource
+from spotladder.clusters.registry import ConnectionSource
 from spotladder.core.model import Seconds
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from spotladder.api.capacitytier import HOME
 from spotladder.clusters.errors import Conflict, NotFound
-from spotladder.clusters.registry import HOME
 from spotladder.core.model import Delete, Handover, JobState
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord

@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from math import inf
 
-from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.capacitytier import HOME, CapacityTier
 from spotladder.api.tieredjob import TieredJob
-from spotladder.clusters.registry import HOME
 from spotladder.core.model import (
     TERMINAL,
     Attempt,

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from spotladder.api.capacitytier import HOME
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Forbidden, NotFound
-from spotladder.clusters.registry import HOME
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec, SpotladderError
 from spotladder.operator.installed import InstalledVersions, installed
