@@ -148,6 +148,8 @@ def _kubectl(arguments: list[str]) -> int:
         return _get(cluster, rest, namespace)
     if rest[0] in ("apply", "create"):
         _apply(cluster, sys.stdin.read(), namespace)
+        if _option(rest, "--output") == "jsonpath={.metadata}":
+            print(json.dumps(_crd_metadata(cluster, cluster.state["crds"][-1])))
     elif rest[0] == "delete":
         kind, _, name = rest[1].partition("/")
         for one in [name] if name else [part for part in rest[2:] if not part.startswith("-")]:
@@ -232,9 +234,7 @@ def _raw(cluster: FakeCluster, path: str) -> int:
     if group == "apiextensions.k8s.io":
         name = path.rpartition("/")[2]
         if name in cluster.state["crds"]:
-            print(
-                json.dumps({"metadata": {"name": name, "uid": "1", "generation": cluster.state.get("generation", 1)}})
-            )
+            print(json.dumps({"metadata": _crd_metadata(cluster, name)}))
             return 0
     names = [name.partition(".")[0] for name in cluster.state["crds"] if name.partition(".")[2] == group]
     if not names:
@@ -243,6 +243,10 @@ def _raw(cluster: FakeCluster, path: str) -> int:
     listed = {"resources": [{"name": name} for name in names]}
     print(json.dumps(listed if version else {"versions": [{"groupVersion": f"{group}/v1"}]}))
     return 0
+
+
+def _crd_metadata(cluster: FakeCluster, name: str) -> dict[str, Any]:
+    return {"name": name, "uid": "1", "generation": cluster.state.get("generation", 1)}
 
 
 def _down(arguments: list[str]) -> bool:

@@ -23,11 +23,14 @@ from spotladder_infra.rollout.tools import NEEDED
 
 
 class RolloutWorkspace(LocalWorkspace):
-    """A workspace that creates a stack with the same call that selects it."""
+    """A workspace that creates a stack with the same call that selects it, and does not select one that `exists`."""
+
+    exists = False
 
     def select_stack(self, stack_name: str) -> None:
         """Selects the stack, which is created if it does not exist. Raises CommandError."""
-        self._run_pulumi_cmd_sync(["stack", "select", "--create", "--stack", stack_name])
+        if not self.exists:
+            self._run_pulumi_cmd_sync(["stack", "select", "--create", "--stack", stack_name])
 
 
 class RolloutStack(Stack):
@@ -43,9 +46,15 @@ class RolloutStack(Stack):
 
 
 def create_or_select(
-    name: str, project: str, program: Callable[[], None], environment: Mapping[str, str], folder: Path
+    name: str,
+    project: str,
+    program: Callable[[], None],
+    environment: Mapping[str, str],
+    folder: Path,
+    *,
+    exists: bool = False,
 ) -> RolloutStack:
-    """The stack `name`, created if it does not exist.
+    """The stack `name`, created if it does not exist. `exists`: it does, so the state is not asked for it.
 
     Raises:
         CommandError: Pulumi cannot open the state.
@@ -58,6 +67,7 @@ def create_or_select(
         project_settings=ProjectSettings(name=project, runtime="python", main=str(Path.cwd())),
         pulumi_command=command(),
     )
+    workspace.exists = exists
     return RolloutStack(name, workspace, StackInitMode.SELECT)
 
 

@@ -79,6 +79,7 @@ class ClusterPlatform:
         self.target = place.target(cluster)
         self.tools = Tools(self.target)
         self._desired: tuple[Desired, dict[str, str]] | None = None
+        self._opened = False
 
     def desired(self) -> tuple[Desired, dict[str, str]]:
         """The releases in the fleet file, and the path of each chart. Charts are looked up once in a run."""
@@ -131,6 +132,11 @@ class ClusterPlatform:
         """Raises EnvironmentFailure if the rollout cannot succeed. Changes nothing."""
         self.desired()
         check_kuberay(self.tools, self.cluster)
+
+    def open(self) -> None:
+        """Opens the state of the rollout. Raises EnvironmentFailure."""
+        self._stack({}).open()
+        self._opened = True
 
     def preview(self, report: Report) -> list[Change]:
         """The changes of a rollout, without applying them."""
@@ -201,6 +207,7 @@ class ClusterPlatform:
                 report(change.resource, "ready", versions[change.resource])
 
         stack.up(program(desired), Watcher(begins, done, _failed(report)))
+        self._opened = True
         live = releases(self.tools)
         installed = tuple(replace(entry, revision=int(live[entry.release]["revision"])) for entry in desired.releases)
         good = Good("", smoke=False, releases=installed, crds=tuple(crds.values()))
@@ -210,7 +217,7 @@ class ClusterPlatform:
         self, paths: dict[str, str], timeout: float = 600.0, restore: dict[str, int] | None = None
     ) -> PulumiStack:
         context = Context(self.target.kubeconfig, self.target.context, paths, timeout, restore)
-        return PulumiStack(self.place.fleet, self.cluster.name, self.place.state, context)
+        return PulumiStack(self.place.fleet, self.cluster.name, self.place.state, context, exists=self._opened)
 
 
 _DOING = {

@@ -1,18 +1,35 @@
-"""CustomResourceDefinitions of a chart, installed by server-side apply: Helm does not upgrade those of `crds/`."""
+"""CustomResourceDefinitions of a chart, installed by server-side apply: Helm does not upgrade those of `crds/`.
+
+The API server takes up to a second for each of KubeRay's CRDs, so they are applied and read at the same time.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from spotladder_infra.rollout import charts, manifest, ready
-from spotladder_infra.rollout.tools import FIELD_MANAGER, Tools
+from spotladder_infra.rollout.tools import FIELD_MANAGER, Object, Tools
 
 KIND = "CustomResourceDefinition"
 
+CONCURRENCY = 4
+"""Maximum number of CRDs that are applied or read at the same time."""
+
 ESTABLISHED_TIMEOUT = 60.0
 """Seconds for the API server to serve new CRDs."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedCrds:
+    """The names of applied CRDs, and their fingerprint at that moment."""
+
+    names: list[str]
+    fingerprint: str
 
 
 def of_chart(tools: Tools, chart: str) -> list[str]:
@@ -22,33 +39,51 @@ def of_chart(tools: Tools, chart: str) -> list[str]:
     return manifest.of_kinds(rendered, [KIND])
 
 
-def apply(tools: Tools, crds: list[str]) -> list[str]:
-    """Creates or changes them and waits until they are served. Returns their names."""
-    names = sorted(manifest.crd_name(text) for text in crds)
-    if crds:
-        tools.kubectl(
-            "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", "-f", "-",
-            given=manifest.joined(crds),
+def apply(tools: Tools, crds: Sequence[str]) -> AppliedCrds:
+    """Creates or changes them and waits until they are served. Raises EnvironmentFailure."""
+
+    def one(text: str) -> Object:
+        made = tools.kubectl(
+            "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}",
+            "--output=jsonpath={.metadata}", "-f", "-", given=text,
         )  # fmt: skip
-        ready.established(tools, names, ESTABLISHED_TIMEOUT)
-    return names
+        metadata: Object = json.loads(made)
+        return metadata
+
+    live = _of_each(crds, one)
+    names = sorted(manifest.crd_name(text) for text in crds)
+    ready.established(tools, names, ESTABLISHED_TIMEOUT)
+    return AppliedCrds(names, _fingerprint(crds, live))
 
 
-def fingerprint(tools: Tools, crds: list[str]) -> str:
+def fingerprint(tools: Tools, crds: Sequence[str]) -> str:
     """A hash of the CRDs of a chart, and of what changes in the cluster with each field of them that a chart can set.
 
     The API server increases the generation of a CRD with each change of its spec. Reading KubeRay's CRDs takes half a
     second, their comparison by `drift` five.
     """
-    digest = hashlib.sha256()
-    for text in crds:
+
+    def one(text: str) -> Object:
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{manifest.crd_name(text)}"
-        live = tools.raw(path).get("metadata", {})
-        identity = {field: live.get(field) for field in ("uid", "generation", "labels", "annotations")}
+        metadata: Object = tools.raw(path).get("metadata", {})
+        return metadata
+
+    return _fingerprint(crds, _of_each(crds, one))
+
+
+def drift(tools: Tools, crds: Sequence[str]) -> list[str]:
+    """The CRDs that differ from the chart's, or are missing."""
+    return tools.changes(manifest.joined(crds), "default")
+
+
+def _fingerprint(crds: Sequence[str], live: Sequence[Object]) -> str:
+    digest = hashlib.sha256()
+    for text, metadata in zip(crds, live, strict=True):
+        identity = {field: metadata.get(field) for field in ("uid", "generation", "labels", "annotations")}
         digest.update(f"{text}\0{json.dumps(identity, sort_keys=True)}\0".encode())
     return digest.hexdigest()
 
 
-def drift(tools: Tools, crds: list[str]) -> list[str]:
-    """The CRDs that differ from the chart's, or are missing."""
-    return tools.changes(manifest.joined(crds), "default")
+def _of_each(crds: Sequence[str], one: Callable[[str], Object]) -> list[Object]:
+    with ThreadPoolExecutor(max_workers=CONCURRENCY, thread_name_prefix="crds") as pool:
+        return list(pool.map(one, crds))

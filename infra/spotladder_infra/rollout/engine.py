@@ -59,11 +59,15 @@ class Watcher:
 
 
 class PulumiStack:
-    """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster."""
+    """The stack of a cluster. Each operation raises EnvironmentFailure while another run holds the cluster.
 
-    def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context) -> None:
+    With `exists`, an operation does not create the stack, which was opened before.
+    """
+
+    def __init__(self, fleet: Fleet, cluster: str, state: Path, context: Context, *, exists: bool = False) -> None:
         self.name = f"{fleet.metadata.name}-{cluster}"
         self._cluster = cluster
+        self._exists = exists
         self._folder = (state / "rollout").absolute()
         self._folder.mkdir(parents=True, exist_ok=True)
         self._environment = {
@@ -75,6 +79,11 @@ class PulumiStack:
             "PULUMI_PYTHON_CMD": sys.executable,
             **context.environment(),
         }
+
+    def open(self) -> None:
+        """Creates the stack if it does not exist. Raises EnvironmentFailure if the state cannot be opened."""
+        with self._held() as run:
+            self._select(lambda: None, run)
 
     def up(self, program: Program, watcher: Watcher) -> None:
         """Brings the cluster to the program's releases, drift included. Raises EnvironmentFailure."""
@@ -132,7 +141,9 @@ class PulumiStack:
 
         environment = {**self._environment, **run.environment}
         try:
-            return automation.create_or_select(self.name, PROJECT, program, environment, run.folder)
+            return automation.create_or_select(
+                self.name, PROJECT, program, environment, run.folder, exists=self._exists
+            )
         except CommandError as error:
             raise EnvironmentFailure(_closed(self._environment["PULUMI_BACKEND_URL"], str(error))) from None
 

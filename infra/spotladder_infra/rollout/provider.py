@@ -120,8 +120,8 @@ class CrdsProvider(ResourceProvider):
         if context.restore is not None:
             return {"names": "[]", "drift": "[]"}
         with _one_line():
-            names = crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
-        return {"names": json.dumps(names), "drift": "[]"}
+            made = crds.apply(context.tools, crds.of_chart(context.tools, _chart(context, props["chart"])))
+        return {"names": json.dumps(made.names), "drift": "[]", "equal": made.fingerprint}
 
     def read(self, id_: str, props: Properties) -> ReadResult:
         """The live CRDs. They are compared with the chart unless nothing has changed since they were equal to it."""

@@ -26,6 +26,9 @@ from spotladder_infra.rollout.tools import Object, Tools
 SMOKE = "smoke job"
 LINK = "link"
 
+OPEN_CONCURRENCY = 4
+"""Maximum number of states that are opened at the same time: `pulumi` is a process of this machine."""
+
 RECORD_TIMEOUT = 10.0
 """Timeout in seconds of a request for the recorded rollouts of a cluster that has failed."""
 
@@ -250,10 +253,11 @@ def _smoke(
 
 
 def _check(platforms: Mapping[str, ClusterPlatform], concurrency: int) -> None:
-    """Checks all clusters at the same time before the rollout.
+    """Checks all clusters at the same time before the rollout, and opens the states meanwhile.
 
     Raises:
-        EnvironmentFailure: The rollout cannot succeed in some clusters (one line for each), or Pulumi does not run.
+        EnvironmentFailure: The rollout cannot succeed in some clusters (one line for each), a state cannot be opened,
+            or Pulumi does not run.
     """
 
     def check(name: str) -> list[str]:
@@ -262,12 +266,19 @@ def _check(platforms: Mapping[str, ClusterPlatform], concurrency: int) -> None:
 
     for platform in platforms.values():
         platform.desired()  # one after the other, so that a chart is downloaded once
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="check") as pool:
-        engine = pool.submit(require_engine)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="states") as pool:
+        opened = pool.submit(_open, list(platforms.values()))
         _, failures = inspect_all(list(platforms), concurrency, check)
-        engine.result()
+        opened.result()
     if failures:
         raise EnvironmentFailure("\n".join(failures))
+
+
+def _open(platforms: Sequence[ClusterPlatform]) -> None:
+    """Opens the states of these clusters. Raises EnvironmentFailure."""
+    require_engine()
+    with ThreadPoolExecutor(max_workers=OPEN_CONCURRENCY, thread_name_prefix="state") as pool:
+        list(pool.map(ClusterPlatform.open, platforms))
 
 
 def _home_first(place: RolloutSite, ordered: list[list[str]], home: Tools) -> None:
