@@ -48,6 +48,25 @@ def test_warnings_do_not_fail(capsys: Capture, fleet: Path) -> None:
     assert answer.err.startswith(f"warning: {fleet}:5:3: spec: has no state")
 
 
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (None, "spec.rollout.smoke.job: {folder}/smoke.yaml: cannot be read"),
+        ("kind: Job\n", "{folder}/smoke.yaml:1:7: kind: "),
+        ((Path("examples") / "on-a-cluster" / "digits.yaml").read_text(), ""),
+    ],
+    ids=["missing", "another kind", "a job"],
+)
+def test_validate_reads_the_smoke_job(job: str | None, message: str, capsys: Capture, fleet: Path) -> None:
+    """A rollout refuses the same file."""
+    fleet.write_text(f"{FLEET}  rollout: {{smoke: {{job: smoke.yaml}}}}\n")
+    if job is not None:
+        (fleet.parent / "smoke.yaml").write_text(job)
+    answer = call(capsys, "infra", "validate", "--fleet", fleet)
+    assert answer.code == (2 if message else 0)
+    assert message.format(folder=fleet.parent) in answer.err
+
+
 @pytest.mark.parametrize(("home", "code"), [("east", 0), ("lost", 2)])
 def test_validate_lists_the_problems_as_json(home: str, code: int, capsys: Capture, fleet: Path) -> None:
     fleet.write_text(FLEET.replace("home: east", f"home: {home}"))
@@ -94,12 +113,13 @@ def test_clusters_can_be_selected_by_name_and_cloud(
     assert list(json.loads(answer.out)) == names
 
 
-@pytest.mark.parametrize("command", ["plan", "bootstrap", "destroy", "rollout", "status", "doctor"])
+@pytest.mark.parametrize("command", ["plan", "bootstrap", "kubeconfig", "destroy", "rollout", "status", "doctor"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--cloud", "azure"], "--cloud azure: expected aws, gcp, existing, kind"),
         (["--cloud", "aws", "--cluster", "west"], "--cloud aws: no cluster has this cloud (west: gcp)"),
+        (["--target", "north"], 'the fleet has no cluster "north" (it has east, west, alpha, lab, laptop)'),
     ],
 )
 def test_a_cloud_without_clusters(

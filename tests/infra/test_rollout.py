@@ -45,7 +45,8 @@ def test_the_first_rollout_trains_in_both_clusters(both: Sites) -> None:
 def test_a_second_rollout_changes_nothing(both: Sites) -> None:
     before = {name: revisions(both, name) for name in both.clusters}
     assert "0 to change, 9 unchanged." in both.run("preview")
-    both.run("rollout", "--no-smoke")
+    printed = both.run("rollout", "--no-smoke")
+    assert [line.split() for line in printed.splitlines()[-2:]] == [["east", "unchanged"], ["west", "unchanged"]]
     assert {name: revisions(both, name) for name in both.clusters} == before
     both.run("drift")
 

@@ -215,6 +215,22 @@ REFUSED = {
         ("instanceTypes: [g5.xlarge]", "instanceTypes: [g2-standard-8]"),
         'instanceTypes[0]: "g2-standard-8" is not an instance type of aws (expected one like g5.xlarge)',
     ),
+    "misspelt size": (
+        ("instanceTypes: [g5.xlarge]", "instanceTypes: [g5.xlrge]"),
+        '"g5.xlrge" is not an instance type of aws (expected one like g5.xlarge): did you mean g5.xlarge?',
+    ),
+    "misspelt size of the system nodes": (
+        ("{cidr: 10.0.0.0/16}", "{cidr: 10.0.0.0/16}\n    system: {instanceType: m7i.lage}"),
+        'spec.clusters[0].system.instanceType: "m7i.lage" is not an instance type of aws',
+    ),
+    "region of the state": (
+        ("fleet, region: us-east-1}", "fleet, region: useast1}"),
+        'spec.state.region: "useast1" is not a region of aws (expected one like us-east-1): did you mean us-east-1?',
+    ),
+    "region of a bucket": (
+        ("name: acme-east, cloud: aws, region: us-east-1", "name: acme-east, cloud: aws, region: us-central1"),
+        'spec.buckets[0].region: "us-central1" is not a region of aws',
+    ),
     "instance type of another cloud on gcp": (
         ("instanceTypes: [g2-standard-8]", "instanceTypes: [g5.xlarge]"),
         '"g5.xlarge" is not an instance type of gcp (expected one like g2-standard-8)',
@@ -250,6 +266,22 @@ WARNED = {
     "bucket out of the controller's reach": (
         (PLATFORM, ""),
         "spec.buckets[1]: is in gcp, where the controller in east has no identity: create a Secret",
+    ),
+    "misspelt region of the state": (
+        ("fleet, region: us-east-1}", "fleet, region: us-eastt-1}"),
+        'spec.state.region: "us-eastt-1" is not in the table of regions of 2026-11-22; did you mean us-east-1?',
+    ),
+    "misspelt region of a replica": (
+        ("cloud: aws, region: us-east-1", "cloud: aws, region: us-east-1, replicateTo: us-wst-2"),
+        'spec.buckets[0].replicateTo: "us-wst-2" is not in the table of regions of 2026-11-22; did you mean us-west-2?',
+    ),
+    "unknown size": (
+        ("instanceTypes: [p5.48xlarge]", "instanceTypes: [p5.8xlarge]"),
+        'pools[3].instanceTypes[0]: "p5.8xlarge" is not known (table of 2026-11-22: p5.4xlarge, p5.48xlarge): ',
+    ),
+    "misspelt machine type": (
+        ("instanceTypes: [g2-standard-8]", "instanceTypes: [g2-standrd-8]"),
+        "g2-standard-96): did you mean g2-standard-8?",
     ),
     "bucket of an existing cluster": (
         ("context: lab-admin", "context: lab-admin\n    bucket: acme-east"),
@@ -439,5 +471,6 @@ def test_the_rules() -> None:
         "buckets",
         "state",
         "controller_image",
+        "bucket_regions",
     }
     assert {rule.__name__ for rule in CHECKS} == covered

@@ -268,6 +268,31 @@ def state(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
         yield FleetFinding(("spec",), message, warning=True)
 
 
+def bucket_regions(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
+    """Check the regions of buckets on AWS. A region that is not in the table may be new, so it is only a warning."""
+    spec = fleet.spec
+    named: list[tuple[Path, str | None]] = [
+        (("spec", "buckets", index, field), region)
+        for index, bucket in enumerate(spec.buckets)
+        if bucket.cloud is Cloud.AWS
+        for field, region in (("region", bucket.region), ("replicateTo", bucket.replicate_to))
+    ]
+    if spec.state is not None and spec.state.uri.startswith("s3://"):
+        named.append((("spec", "state", "region"), spec.state.region))
+    known = regions.ZONES[Cloud.AWS]
+    for path, region in named:
+        if region is None or region in known:
+            continue
+        near = closest(region, known, cutoff=0.8)
+        hint = f"did you mean {near}?" if near else "correct it"
+        if regions.is_region(Cloud.AWS, region):
+            message = f"{quoted(region)} is not in the table of regions of {regions.AS_OF}"
+            yield FleetFinding(path, f"{message}; {hint}", warning=True)
+        elif path[-1] == "region":  # `replicas` checks the form of the other one
+            message = f"{quoted(region)} is not a region of aws (expected one like {next(iter(known))})"
+            yield FleetFinding(path, f"{message}: {hint}")
+
+
 def controller_image(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
     """Warn about a fleet whose controller has the default image, which the nodes find in no registry."""
     platform = fleet.spec.platform
@@ -297,6 +322,7 @@ CHECKS: tuple[Check, ...] = (
     *COMPUTE_CLASS_CHECKS,
     buckets,
     replicas,
+    bucket_regions,
     *IDENTITY_CHECKS,
     state,
     controller_image,

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from datetime import date
 
 from spotladder.api.problems import Path, quoted
+from spotladder.api.suggest import closest
 from spotladder.core.durations import format_duration
 from spotladder.core.model import CapacityType
 from spotladder.workloads.grace import grace_of
-from spotladder_infra.facts import images, prices, regions
+from spotladder_infra.facts import images, prices, regions, sizes
 from spotladder_infra.topology.cluster import CREATED, Cloud
 from spotladder_infra.topology.defaults import notice_of
 from spotladder_infra.topology.findings import Check, FleetFinding, created, pool_path, pools
@@ -18,7 +19,7 @@ from spotladder_infra.topology.fleet import Fleet
 from spotladder_infra.topology.pool import PoolRole
 
 INSTANCE_FORM = {
-    Cloud.AWS: (re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+"), "g5.xlarge"),
+    Cloud.AWS: (re.compile(rf"[a-z][a-z0-9-]*\.({sizes.AWS_SIZE.pattern})"), "g5.xlarge"),
     Cloud.GCP: (re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+"), "g2-standard-8"),
 }
 """The format of an instance type on each cloud, and an example."""
@@ -28,15 +29,30 @@ SHORTEST_CONSOLIDATION = 300.0
 
 
 def instance_names(fleet: Fleet, _: date) -> Iterator[FleetFinding]:
-    """Check that instance types have the format of the cluster's cloud."""
-    for c, p, cluster, pool in pools(fleet):
-        if cluster.cloud not in CREATED:
-            continue
+    """Check that instance types have the format of the cluster's cloud, and sizes that their families have.
+
+    Clouds add sizes, so a size that is not in the table is only a warning.
+    """
+    for index, cluster in created(fleet):
+        named = [
+            (pool_path(index, p, "instanceTypes", place), name)
+            for p, pool in enumerate(cluster.pools)
+            for place, name in enumerate(pool.instance_types)
+        ]
+        if cluster.system.instance_type is not None:
+            named.append((("spec", "clusters", index, "system", "instanceType"), cluster.system.instance_type))
         form, example = INSTANCE_FORM[cluster.cloud]
-        for place, name in enumerate(pool.instance_types):
+        for path, name in named:
+            family = regions.family_of(cluster.cloud, name)
+            known = sizes.types_of(cluster.cloud, family)
+            near = closest(name, known)
+            remedy = f"did you mean {near}?" if near else "correct it"
             if not form.fullmatch(name):
                 message = f"{quoted(name)} is not an instance type of {cluster.cloud} (expected one like {example})"
-                yield FleetFinding(pool_path(c, p, "instanceTypes", place), f"{message}: correct it")
+                yield FleetFinding(path, f"{message}: {remedy}")
+            elif known and name not in known:
+                message = f"{quoted(name)} is not known (table of {sizes.AS_OF}: {', '.join(known)})"
+                yield FleetFinding(path, f"{message}: {remedy}", warning=True)
 
 
 def efa(fleet: Fleet, _: date) -> Iterator[FleetFinding]:

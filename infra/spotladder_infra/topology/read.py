@@ -23,8 +23,12 @@ class FleetFile:
     warnings: tuple[Problem, ...]
 
 
-def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetFile:
-    """The fleet of a file; `online` checks zones, instance types and versions with the clouds.
+SMOKE_JOB: Path = ("spec", "rollout", "smoke", "job")
+
+
+def read_fleet(path: str | File, today: date, *, online: bool = False, smoke: bool = False) -> FleetFile:
+    """The fleet of a file; `online` checks zones, instance types and versions with the clouds, `smoke` the file of the
+    smoke job.
 
     Raises:
         InvalidSpec: With every problem found.
@@ -47,9 +51,23 @@ def read_fleet(path: str | File, today: date, *, online: bool = False) -> FleetF
 
         findings += check_online(fleet)
     problems = [_problem(document, found) for found in findings if not found.warning]
+    if smoke and fleet.spec.rollout.smoke is not None:
+        problems += _smoke_problems(document, File(path).parent / fleet.spec.rollout.smoke.job)
     if problems:
         raise InvalidDocument(problems)
     return FleetFile(fleet, tuple(_problem(document, found) for found in findings if found.warning))
+
+
+def _smoke_problems(document: Document, path: File) -> list[Problem]:
+    from spotladder_infra.rollout import smoke as smoke_job  # noqa: PLC0415 – the model of jobs is slow to import
+
+    try:
+        smoke_job.read(path)
+    except InvalidDocument as error:
+        return list(error.problems)
+    except InvalidSpec as error:
+        return [Problem(document.where(SMOKE_JOB), dotted(SMOKE_JOB), str(error))]
+    return []
 
 
 def _problem(document: Document, found: FleetFinding) -> Problem:

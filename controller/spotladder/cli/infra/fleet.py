@@ -18,7 +18,7 @@ def validate(
     ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Check a fleet file, offline unless --online is given.
+    """Check a fleet file and its smoke job, offline unless --online is given.
 
     Every problem is printed with file, line, column, field and remedy; warnings name risks and costs. Exit code 2 if
     there is any problem.
@@ -32,7 +32,7 @@ def validate(
     from spotladder.api.problems import InvalidDocument
 
     try:
-        found = read(fleet, warn=output is Format.TABLE, online=online)
+        found = read(fleet, warn=output is Format.TABLE, online=online, smoke=True)
     except InvalidDocument as error:
         if output is Format.TABLE:
             raise

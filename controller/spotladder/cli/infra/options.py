@@ -31,15 +31,16 @@ STATE = Path(".spotladder")
 """Folder for the state of fleets that keep it in local files."""
 
 
-def read(path: Path, *, warn: bool, online: bool = False) -> FleetFile:
-    """The fleet file, checked. With `warn`, warnings are printed to stderr.
+def read(path: Path, *, warn: bool, online: bool = False, smoke: bool = False) -> FleetFile:
+    """The fleet file, checked; with `smoke`, also the file of its smoke job. With `warn`, warnings are printed to
+    stderr.
 
     Raises:
         InvalidDocument: The file has problems.
     """
     from spotladder_infra.topology.read import read_fleet
 
-    found = read_fleet(path, datetime.now(UTC).date(), online=online)
+    found = read_fleet(path, datetime.now(UTC).date(), online=online, smoke=smoke)
     if warn:
         for problem in found.warnings:
             typer.echo(f"warning: {problem}", err=True)
