@@ -43,6 +43,7 @@ class Machines:
     refuses_logs: bool = False
     gone: bool = False
     error_after: float = 0.0
+    page_size: int = 100
     lists: int = 0
     asked: list[str] = field(default_factory=list)
     renewed: dict[str, float] = field(default_factory=dict)
@@ -61,7 +62,8 @@ class Machines:
             {"metadata": {"name": name}, "spec": {"renewTime": str(at), "leaseDurationSeconds": 40}}
             for name, at in self.renewed.items()
         ]
-        yield Page(leases, "1")
+        for first in range(0, len(leases), self.page_size):
+            yield Page(leases[first : first + self.page_size], "1")
 
     async def log(self, name: str, _namespace: str, *, container: str, tail: int) -> AsyncIterator[bytes]:
         assert (container, tail) == ("ray", 1)
@@ -238,8 +240,8 @@ async def test_the_suspicion_ends_when_leases_may_no_longer_be_listed() -> None:
 
 
 async def test_leases_of_too_many_nodes_are_listed_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "MOST_PAGES", 0)
-    async with SilentNodesRig("c") as world:
+    monkeypatch.setattr(silence, "MOST_PAGES", 2)
+    async with SilentNodesRig("c", page_size=2) as world:  # three pages
         await world.clock.advance(REFUSED_RETRY_INTERVAL - 3 * RENEWAL)
         assert world.client.lists == 1
         await world.clock.advance(2 * POLL_INTERVAL)
@@ -247,8 +249,8 @@ async def test_leases_of_too_many_nodes_are_listed_seldom(monkeypatch: pytest.Mo
 
 
 async def test_leases_on_the_last_allowed_page_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "MOST_PAGES", 1)
-    async with SilentNodesRig() as world:
+    monkeypatch.setattr(silence, "MOST_PAGES", 2)
+    async with SilentNodesRig(page_size=3) as world:
         world.client.dead = {"c"}
         assert await world.seconds_until_suspected("c") is not None
 

@@ -121,6 +121,16 @@ async def test_output_read_at_the_end_of_the_program_is_stored_even_if_its_pods_
         assert world.kept == {DRIVER: "boom\n", Output(1, 0, "b"): "going\ngone\n"}
 
 
+async def test_the_end_of_the_term_cancels_pending_reads() -> None:
+    world = ClusterWithBucket()
+    world.gate = asyncio.Event()
+    async with world.outputs() as outputs:
+        outputs.collect(world.loaded(Exit.FAILED), world.address)
+        await run_background_tasks()
+        assert world.reads == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_a_slow_log_does_not_delay_the_deletion_and_is_stored_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READING", 0.01)
     world = ClusterWithBucket()
