@@ -6,8 +6,11 @@ import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spotladder.core.ages import AGES, TICK
+from spotladder.core.availability import SPELLS
 from spotladder.core.model import (
     NO_OUTCOMES,
     AgeCounts,
@@ -118,6 +121,18 @@ def test_the_model_is_not_trusted_when_no_zone_explains_the_observed_spells() ->
     assert belief(shipped()).trusted
     assert belief(shipped(), *often).trusted
     assert not belief(misfit(), *often).trusted
+
+
+@given(st.lists(st.integers(1, 40), max_size=SPELLS - 1), st.integers(1, 60), st.integers(0, 60), st.booleans())
+def test_a_model_that_is_certainly_trusted_in_an_outage_is_trusted_at_each_of_its_ages(
+    lengths: list[int], ticks: int, longer: int, fits: bool
+) -> None:
+    seen = spells(*lengths, 1, available=len(lengths) % 2 == 1)
+    found = evidence(shipped() if fits else misfit(), seen)
+    if found.trusts_outage(ticks, ticks + longer):
+        assert all(found.at(False, age).trusted for age in range(ticks, ticks + longer + 1))
+    else:
+        assert longer or not found.at(False, ticks).trusted
 
 
 def test_the_expected_life_of_capacity_grows_with_its_age() -> None:

@@ -15,6 +15,8 @@ from spotladder.core.policies.adaptive_tables import (
     knot_of,
     least_slack,
     least_slack_between,
+    most_to_wait,
+    slack_at,
     slack_of_zones,
     survivals,
 )
@@ -125,7 +127,10 @@ class Prospect:
         """The next moment at which the model's answers may change: when the age of the newest spell, or the time since
         its last observation, has grown by a tick."""
         newest, now = self.newest, self._net.view.now
-        return math.inf if newest is None else min(next_tick(newest.since, now), next_tick(newest.until, now))
+        if newest is None:
+            return math.inf
+        older = next_tick(newest.since, now)
+        return older if newest.until == now else min(older, next_tick(newest.until, now))
 
     def waits_until(self, slack: Seconds, needed: Seconds) -> Instant | None:
         """Until when a job with this slack, of which waiting needs `needed` now, waits if the outage continues: the
@@ -136,8 +141,13 @@ class Prospect:
             return None
         knot, terms, place, begins = knot_of(self.remaining), self.terms, -1, newest.until
         spent, first = begins + slack, ticks_of(newest)
+        last = first + max(AHEAD, first) - 1
+        most = slack_at(knot, (1.0,), most_to_wait(self._model, terms, age_class(first), age_class(last)))
+        end = newest.since + TICK * last
+        if spent - most - ROUNDING >= end and held.trusts_outage(first, last):
+            return end  # whichever zone it is
         zones: list[float] = []
-        for ticks in range(first, first + max(AHEAD, first)):
+        for ticks in range(first, last + 1):
             ends = newest.since + TICK * ticks
             if ticks > first:
                 belief = held.at(False, ticks)

@@ -194,3 +194,10 @@ def _bracket(knots: Sequence[float], value: float) -> list[tuple[int, float]]:
     high = bisect_right(knots, value)
     part = (value - knots[high - 1]) / (knots[high] - knots[high - 1])
     return [(high - 1, 1.0 - part), (high, part)]
+
+
+@lru_cache(maxsize=4096)
+def most_to_wait(model: Model, terms: tuple[Seconds, float], place: int, last: int) -> Columns:
+    """The most slack to wait of all zones in these age classes, as that of one zone."""
+    found = [columns(model, terms, one)[0] for one in range(place, last + 1)]
+    return tuple([(max(max(zones) for zones in knots),) for knots in zip(*found, strict=True)])

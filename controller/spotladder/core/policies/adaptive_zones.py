@@ -59,6 +59,12 @@ class Evidence:
             self._beliefs[available, ticks] = found
         return found
 
+    def trusts_outage(self, ticks: int, later: int) -> bool:
+        """Whether the model is certainly trusted at every age of an outage from `ticks` to `later`: the log-likelihoods
+        of the model and of the constant hazard rates both fall with this age."""
+        best: float = max(map(add, self.logs, survivals(self._model, False, later)))
+        return best > _memoryless(self, False, ticks) - DISTRUST
+
 
 def evidence(model: Model, spells: tuple[Spell, ...], fleet: Outcomes = NO_OUTCOMES) -> Evidence:
     """The evidence of these spells of one tier, of which the last one has not ended, and of the outcomes of all jobs:
