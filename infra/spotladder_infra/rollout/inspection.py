@@ -71,12 +71,11 @@ def inspect(platform: ClusterPlatform, *, compare: bool) -> list[ComponentRow]:
     desired, paths = platform.desired()
     name, tools = platform.cluster.name, platform.tools
     rows = []
-    goods = good_rollouts.read(tools)
+    goods, applied = good_rollouts.read_with_crds(tools)
     if compare:
-        recorded = {chart: version for chart, version, _ in goods[-1].crds} if goods else {}
         for chart, version, _ in desired.crds:
             found = tuple(crds.drift(tools, crds.of_chart(tools, paths[chart])))
-            installed = recorded.get(chart, ABSENT) if found else version
+            installed = applied.get(chart, ABSENT) if found else version
             rows.append(ComponentRow(name, f"{CRDS}{chart}", version, installed, ABSENT, found))
     live = releases(tools)
     expected = goods[-1].revisions if goods else {}
