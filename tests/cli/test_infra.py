@@ -48,6 +48,14 @@ def test_warnings_do_not_fail(capsys: Capture, fleet: Path) -> None:
     assert answer.err.startswith(f"warning: {fleet}:5:3: spec: has no state")
 
 
+@pytest.mark.parametrize("arguments", [("rollout", "--state"), ("plan", "--to")])
+def test_a_file_in_place_of_a_folder(arguments: tuple[str, str], capsys: Capture, fleet: Path) -> None:
+    command, option = arguments
+    answer = call(capsys, "infra", command, "--fleet", fleet, option, fleet)
+    assert answer.code == 2
+    assert f"'{option}': expected a folder, got the file {fleet}" in answer.err
+
+
 @pytest.mark.parametrize(
     ("job", "message"),
     [

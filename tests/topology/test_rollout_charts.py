@@ -43,6 +43,11 @@ def test_a_folder_has_charts_as_folders_or_packed(tmp_path: Path) -> None:
     assert charts.find(Chart("jobset", "0.12.0", "oci://example.com"), tmp_path, tmp_path).version == "0.12.0"
 
 
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match="nowhere: is not a folder: name one with the charts"):
+        charts.find(Chart("kuberay-operator", "1.6.1", "https://example.com"), tmp_path / "nowhere", tmp_path)
+
+
 def test_the_digest_changes_with_the_content(tmp_path: Path) -> None:
     made = written(tmp_path, "a", "1.0.0")
     before = charts.digest_of(made)

@@ -26,6 +26,10 @@ def program(folder: Path, name: str, script: str) -> None:
             'kubectl get pods: error: context "lab" does not exist (context lab): correct the cluster\'s context in',
         ),
         (
+            "Error in configuration: context was not found for specified context: lab",
+            "context was not found for specified context: lab (context lab): correct the cluster's context in",
+        ),
+        (
             """E1123 memcache.go:265] couldn't get current server API group list
 The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?""",
             "did you specify the right host or port? (context lab): check that the API server runs",

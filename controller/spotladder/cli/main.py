@@ -201,6 +201,7 @@ _EXPECTED = (
     (r"Input should be a valid integer\b.*", "expected a whole number"),
     (r"Input should be greater than or equal to (\S+)", r"expected a number, \1 or more"),
     (r"Input should be less than or equal to (\S+)", r"expected a number, \1 or less"),
+    (r"dir '(.*)' is a file", r"expected a folder, got the file \1"),
 )
 """Messages of the library for invalid values of options, and those that users see."""
 

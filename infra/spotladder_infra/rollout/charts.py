@@ -82,6 +82,8 @@ def _own(chart: Chart) -> Path:
 
 
 def _in_folder(chart: Chart, folder: Path) -> Path:
+    if not folder.is_dir():
+        raise InvalidSpec("is not a folder: name one with the charts (--charts, or platform.charts)", where=str(folder))
     packed = [chart.file, f"{chart.name}-v{chart.version.removeprefix('v')}.tgz"]
     for candidate in (folder / chart.name, *(folder / name for name in packed)):
         if candidate.is_file() or (candidate / "Chart.yaml").is_file():

@@ -33,7 +33,7 @@ COMMAND_TIMEOUT = 300.0
 
 REMEDIES: Sequence[tuple[re.Pattern[str], str]] = (
     (
-        re.compile(r"context .*does not exist"),
+        re.compile(r"context .*does not exist|context was not found"),
         "correct the cluster's context in the fleet file, or KUBECONFIG (kubectl config get-contexts lists them)",
     ),
     (

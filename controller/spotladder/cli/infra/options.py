@@ -22,8 +22,12 @@ ClusterOption = Annotated[
 CloudOption = Annotated[
     str | None, typer.Option("--cloud", help="Only the clusters of this cloud: aws, gcp, existing or kind.")
 ]
-ToOption = Annotated[Path, typer.Option("--to", help="Folder for the stacks; replaces existing stacks.")]
-StateOption = Annotated[Path, typer.Option("--state", help="Folder for local state, outputs and kubeconfigs.")]
+ToOption = Annotated[
+    Path, typer.Option("--to", file_okay=False, help="Folder for the stacks; replaces existing stacks.")
+]
+StateOption = Annotated[
+    Path, typer.Option("--state", file_okay=False, help="Folder for local state, outputs and kubeconfigs.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 FLEET = Path("fleet.yaml")
 OUT = Path("cdktf.out")
