@@ -12,7 +12,7 @@ import pytest
 
 from spotladder.core.ages import AGES
 from spotladder.core.policies.adaptive import Adaptive
-from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, least_slack
+from spotladder.core.policies.adaptive_tables import OVERHEADS, RATIOS, WORK, columns, knot_of, place_of, slack_at
 from spotladder.errors import EnvironmentFailure
 from spotladder.policies import adaptive_model, registry
 from spotladder.policies.adaptive_model import parsed, shipped, written
@@ -42,7 +42,8 @@ def test_the_shipped_model_has_fixed_slacks(
 ) -> None:
     """Fixed figures: a change of the file format must not change a decision."""
     even = (1.0 / len(shipped().shares),) * len(shipped().shares)
-    assert least_slack(shipped(), even, (overhead, ratio), age, work) == pytest.approx(slack, abs=0.1)
+    found = [slack_at(knot_of(work), even, one) for one in columns(shipped(), (overhead, ratio), place_of(age))]
+    assert found == pytest.approx(slack, abs=0.1)
 
 
 def test_the_registry_creates_the_policy_with_the_shipped_model() -> None:

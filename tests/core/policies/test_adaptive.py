@@ -30,9 +30,12 @@ from spotladder.core.policies.adaptive_tables import (
     RATIOS,
     WORK,
     Model,
+    columns,
     endings,
     expected_life,
-    least_slack,
+    knot_of,
+    place_of,
+    slack_at,
     survivals,
 )
 from spotladder.core.policies.adaptive_zones import Belief, Evidence, _memoryless, evidence
@@ -60,6 +63,13 @@ def belief(model: Model, *seen: Spell) -> Belief:
     return evidence(model, seen).belief(seen[-1] if seen else None)
 
 
+WAIT, LEAVE = 0, 1
+
+
+def least_slack(kind: int, weights: tuple[float, ...], terms: tuple[float, float], age: float, work: float) -> float:
+    return slack_at(knot_of(work), weights, columns(shipped(), terms, place_of(age))[kind])
+
+
 def zone(name: str, price: float) -> Tier:
     return Tier(name, -1, NEVER, CapacityType.SPOT, Price(price, 3.0))
 
@@ -85,10 +95,9 @@ def test_the_probabilities_of_all_spell_lengths_sum_to_one(available: bool) -> N
 
 def test_waiting_needs_more_slack_for_more_work_and_for_a_longer_outage() -> None:
     """More work, and an outage that has lasted, need more slack."""
-    model = shipped()
 
     def wait(age: float = 0.0, work: float = 24.0, ratio: float = 3.145) -> float:
-        return least_slack(model, EVEN, (180.0, ratio), age, work * HOUR).wait
+        return least_slack(WAIT, EVEN, (180.0, ratio), age, work * HOUR)
 
     assert 0 < wait(work=4) < wait(work=12) < wait(work=48) < wait(work=96)
     assert wait(work=96) == pytest.approx(2 * wait(work=48))
@@ -97,8 +106,7 @@ def test_waiting_needs_more_slack_for_more_work_and_for_a_longer_outage() -> Non
 
 
 def test_leaving_on_demand_needs_less_slack_when_the_spot_capacity_has_lasted() -> None:
-    model = shipped()
-    young, old = (least_slack(model, EVEN, (720.0, 3.145), age, 24 * HOUR).leave for age in (0.0, 6 * HOUR))
+    young, old = (least_slack(LEAVE, EVEN, (720.0, 3.145), age, 24 * HOUR) for age in (0.0, 6 * HOUR))
     assert old < young
 
 
@@ -205,7 +213,7 @@ def test_a_try_to_return_needs_slack_for_its_failure(spare: float, chosen: str) 
     on-demand."""
     now, work, failed = 13 * HOUR, 20 * HOUR, 180.0 + 240.0 + 600.0
     seen = (Spell(False, 0.0, HOUR),)
-    leave = least_slack(shipped(), belief(shipped(), *seen).weights, (240.0, 3.0), 0.0, work).leave
+    leave = least_slack(LEAVE, belief(shipped(), *seen).weights, (240.0, 3.0), 0.0, work)
     view = TierView(
         now=now,
         current=ON_DEMAND,

@@ -64,7 +64,7 @@ class Adaptive:
         prospects = [Prospect(self._model, net, tier) for tier in net.spot]
         if not _trusted(prospects):
             return _of_uniform_progress(view, prospects)
-        needed = min([one.slack().wait for one in prospects])
+        needed = min([one.to_wait() for one in prospects])
         if slack < needed - EXACT:
             why = f"no spot capacity, and waiting needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
             return net.choice(net.fallback.name, why, math.inf, review_at=_review_at(prospects))
@@ -94,7 +94,7 @@ class Adaptive:
             name, cheap = best.tier.name, price_of(best.tier)
             lasts = min(best.life(best.age), best.remaining)
             saves = (price - cheap) * lasts > (price + cheap) * best.start
-            if saves and slack - best.start >= best.slack().wait:
+            if saves and slack - best.start >= best.to_wait():
                 return net.choice(name, f"{name} is cheaper, and is expected to last for {_rounded(lasts)}")
         # The expected life grows with the age of the capacity.
         return replace(kept, holds_until=None).reviewed_by(_review_at(prospects))
@@ -110,7 +110,7 @@ class Adaptive:
         prospects = [Prospect(self._model, net, tier) for tier in net.spot]
         if not _trusted(prospects):
             return _of_uniform_progress(view, prospects)
-        usable = [(one.slack().leave, one) for one in prospects if one.tier in candidates]
+        usable = [(one.to_leave(), one) for one in prospects if one.tier in candidates]
         needed, best = min(usable, key=itemgetter(0))
         if slack < needed - EXACT:
             why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
@@ -134,7 +134,7 @@ class Adaptive:
             return stays
         _gain, best = max(tries, key=itemgetter(0))
         takes = best.start + start_of(view, net.fallback or best.tier) + best.tier.provision_timeout
-        if slack - takes < best.slack().leave:
+        if slack - takes < best.to_leave():
             return stays
         return net.choice(best.tier.name, f"spot capacity is back with a probability of {100 * best.chance():.0f} %")
 

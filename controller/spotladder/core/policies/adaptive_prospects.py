@@ -9,13 +9,12 @@ from spotladder.core.ages import TICK, age_class, next_tick, ticks_between, tick
 from spotladder.core.model import Instant, Seconds, Spell, Tier, TierView
 from spotladder.core.policies.adaptive_tables import (
     Model,
-    Slack,
     columns,
     expected_life,
     knot_of,
-    least_slack,
     least_slack_between,
     most_to_wait,
+    place_of,
     slack_at,
     slack_of_zones,
     survivals,
@@ -92,9 +91,15 @@ class Prospect:
         """The duration of a start on this tier."""
         return start_of(self._net.view, self.tier)
 
-    def slack(self) -> Slack:
-        """The minimum slack for waiting for this tier, and for leaving on-demand for it, now."""
-        return least_slack(self._model, self.belief.weights, self.terms, self.age, self.remaining)
+    def to_wait(self) -> Seconds:
+        """The minimum slack at which it pays to wait for this tier."""
+        waits, _leaves = columns(self._model, self.terms, place_of(self.age))
+        return slack_at(knot_of(self.remaining), self.belief.weights, waits)
+
+    def to_leave(self) -> Seconds:
+        """The minimum slack at which it pays to leave on-demand for this tier."""
+        _waits, leaves = columns(self._model, self.terms, place_of(self.age))
+        return slack_at(knot_of(self.remaining), self.belief.weights, leaves)
 
     def life(self, age: Seconds) -> Seconds:
         """The expected life of the tier's capacity from this age on."""

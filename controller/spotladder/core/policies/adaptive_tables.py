@@ -27,13 +27,6 @@ _KNOTS = (0.0, *WORK)
 _INVERSE = tuple(-1.0 / ratio for ratio in RATIOS)
 
 
-class Slack(NamedTuple):
-    """The minimum slack at which it pays to wait for spot capacity, and to leave on-demand for it."""
-
-    wait: Seconds
-    leave: Seconds
-
-
 @dataclass(frozen=True, eq=False)
 class Model:
     """A fitted model. Compared by identity, so that derived values can be cached.
@@ -72,9 +65,14 @@ def endings(model: Model, available: bool, ticks: int) -> tuple[float, ...]:
     return tuple([log + end for log, end in zip(survivals(model, available, ticks), ends, strict=True)])
 
 
+def place_of(age: Seconds) -> int:
+    """The index of the age class of a spell that began `age` seconds ago."""
+    return age_class(1 + ticks_between(0.0, age))
+
+
 def expected_life(model: Model, weights: tuple[float, ...], age: Seconds) -> Seconds:
     """The mean time until capacity of at least this age is lost. `weights` are those of the zones of the traces."""
-    place = age_class(1 + ticks_between(0.0, age))
+    place = place_of(age)
     return TICK * sum(weight * _lives(model, zone)[place] for zone, weight in enumerate(weights))
 
 
@@ -102,20 +100,6 @@ def _lives(model: Model, zone: int) -> tuple[float, ...]:
     return tuple(reversed(found))
 
 
-def least_slack(
-    model: Model, weights: tuple[float, ...], terms: tuple[Seconds, float], age: Seconds, remaining: Seconds
-) -> Slack:
-    """The minimum slack for a job with this remaining work, at this age of the availability spell of its spot tier.
-
-    `weights` are those of the zones of the traces; `terms` are the overhead of a start, and the ratio of the on-demand
-    price to the spot price. Terms and ages beyond the fitted range use its last value. Beyond the last knot the slack
-    grows in proportion to the work.
-    """
-    waits, leaves = columns(model, terms, age_class(1 + ticks_between(0.0, age)))
-    knot = knot_of(remaining)
-    return Slack(slack_at(knot, weights, waits), slack_at(knot, weights, leaves))
-
-
 Columns = tuple[tuple[float, ...], ...]
 """For each knot of the work, 0 included, the slack in ticks for each zone of the traces."""
 
@@ -139,7 +123,7 @@ def knot_of(remaining: Seconds) -> Knot:
 
 
 def slack_at(knot: Knot, weights: Sequence[float], slacks: Columns) -> Seconds:
-    """The slack at this place, for zones with these weights."""
+    """The slack at this place, for zones with these weights. Beyond the last knot it is proportional to the work."""
     high, part, factor = knot
     low: float = sum(map(mul, weights, slacks[high - 1]))
     top: float = sum(map(mul, weights, slacks[high]))
@@ -166,7 +150,9 @@ def least_slack_between(knot: Knot, later: Knot, weights: Sequence[float], slack
 
 @lru_cache(maxsize=4096)
 def columns(model: Model, terms: tuple[Seconds, float], place: int) -> tuple[Columns, Columns]:
-    """The slacks to wait and to leave in this age class."""
+    """The minimum slack to wait for spot capacity, and to leave on-demand for it, in this age class. `terms` are the
+    overhead of a start, and the ratio of the on-demand price to the spot price. Terms beyond the fitted range use its
+    last value."""
     overhead, ratio = terms[0] / TICK, terms[1]
     parts = [
         (row * len(RATIOS) + column, part * share)
@@ -174,13 +160,13 @@ def columns(model: Model, terms: tuple[Seconds, float], place: int) -> tuple[Col
         for column, share in _bracket(_INVERSE, -1.0 / max(ratio, 1e-9))
     ]
 
-    def mixed(zone: int, kind: int, knot: int) -> float:
-        row = [((table * len(model.shares) + zone) * 2 + kind) * len(AGES) + place for table, _ in parts]
-        return sum(part * model.slack[one * len(WORK) + knot] for one, (_, part) in zip(row, parts, strict=True))
-
     def of(kind: int) -> Columns:
-        knots = (tuple([mixed(zone, kind, knot) for zone in model.zones]) for knot in range(len(WORK)))
-        return ((0.0,) * len(model.shares), *knots)
+        rows: list[list[float]] = []
+        for zone in model.zones:
+            firsts = [(((table * len(model.shares) + zone) * 2 + kind) * len(AGES) + place) for table, _ in parts]
+            tables = [model.slack[first * len(WORK) : (first + 1) * len(WORK)] for first in firsts]
+            rows.append([sum(map(mul, [part for _, part in parts], knot)) for knot in zip(*tables, strict=True)])
+        return ((0.0,) * len(model.shares), *zip(*rows, strict=True))
 
     return of(0), of(1)
 
