@@ -174,17 +174,20 @@ async def test_the_throttle_bounds_the_rate_of_reconciles() -> None:
     task.cancel()
 
 
-async def test_the_queue_is_empty_while_no_key_waits_for_a_worker() -> None:
+async def test_the_queue_is_idle_while_no_key_waits_or_is_reconciled() -> None:
     queue: Queue[str] = Queue(SteppedClock())
-    assert queue.empty.is_set()
+    assert queue.idle.is_set()
     queue.add("a")
     queue.add("b")
-    assert not queue.empty.is_set()
+    assert not queue.idle.is_set()
     await queue.get()
-    assert not queue.empty.is_set(), "b waits"
+    assert not queue.idle.is_set(), "b waits"
     await queue.get()
-    assert queue.empty.is_set(), "both are reconciled, none waits"
+    queue.done("b")
+    assert not queue.idle.is_set(), "a is reconciled"
     queue.add("a")
-    assert queue.empty.is_set(), "a is queued when its reconcile has ended"
     queue.done("a")
-    assert not queue.empty.is_set()
+    assert not queue.idle.is_set(), "a is queued again"
+    await queue.get()
+    queue.done("a", failed=True)
+    assert queue.idle.is_set(), "a waits for its retry, not for a worker"

@@ -38,7 +38,7 @@ def test_the_dashboard_requires_the_token_on_every_tier(e2e: E2eCluster) -> None
         with pytest.raises(AssertionError, match="You must be logged in"):
             dashboard(e2e)
         assert "DataParallelTrainer" in logs(e2e) or "TrainController" in logs(e2e)
-        isolated = (e2e.kube.get("networkpolicy", f"job-a00{attempt}") or {})["spec"]["podSelector"]["matchLabels"]
+        isolated = (e2e.kube.get("networkpolicy", "job-attempts") or {})["spec"]["podSelector"]["matchLabels"]
         assert all(isolated.items() <= pod["metadata"]["labels"].items() for pod in e2e.pods())
         if attempt == 1:
             e2e.processes.append(e2e.cluster.notice(e2e.worker_node(), 30))

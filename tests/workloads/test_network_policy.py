@@ -8,24 +8,32 @@ from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from tests.workloads.builders import job, jobset_template, ray_template, tier
 
-OWN = {"podSelector": {"matchLabels": {"spotladder.io/job-uid": "1b4e28ba", "spotladder.io/attempt": "2"}}}
-SUBMITTER = {"podSelector": {"matchLabels": {"job-name": "digits-a002"}}}
+JOB = {"podSelector": {"matchLabels": {"spotladder.io/job-uid": "1b4e28ba"}}}
+ATTEMPT = {"podSelector": {"matchLabels": {"spotladder.io/job-uid": "1b4e28ba", "spotladder.io/attempt": "12"}}}
+HOME = names.Origin("1b4e28ba")
+MEMBER = names.Origin("1b4e28ba", home="home-uid")
 
 
-def policies(template: dict[str, Any]) -> list[dict[str, Any]]:
+def policies(template: dict[str, Any], origin: names.Origin = HOME) -> list[dict[str, Any]]:
     of = job(template)
-    objects = workload_of(of).render(of, names.Origin("1b4e28ba"), tier(of), 2, {})
+    objects = workload_of(of).render(of, origin, tier(of), 12, {})
     assert objects[-1]["kind"] in ("RayJob", "JobSet"), "the main object is created last"
     return [body for body in objects if body["kind"] == "NetworkPolicy"]
 
 
-def rules(**changes: Any) -> list[dict[str, Any]]:
+def rules(*, origin: names.Origin = HOME, mode: str = "HTTPMode", **changes: Any) -> list[dict[str, Any]]:
     template = ray_template()
+    template["spec"]["submissionMode"] = mode
     template["spec"]["rayClusterSpec"].update(changes)
-    (found,) = policies(template)
+    (found,) = policies(template, origin)
     assert found["spec"]["policyTypes"] == ["Ingress"], "connections from the pods are not limited"
-    assert found["spec"]["podSelector"] == OWN["podSelector"]
+    assert found["spec"]["podSelector"] == (ATTEMPT if origin.home else JOB)["podSelector"]
     return list(found["spec"]["ingress"])
+
+
+def submitters(*numbers: int) -> dict[str, Any]:
+    named = {"key": "job-name", "operator": "In", "values": [f"digits-a{number:03d}" for number in numbers]}
+    return {"podSelector": {"matchExpressions": [named]}}
 
 
 def tcp(*ports: int) -> list[dict[str, Any]]:
@@ -38,10 +46,25 @@ def head(parameters: dict[str, str], *ports: int) -> dict[str, Any]:
     return {**made, "rayStartParams": parameters}
 
 
-def test_only_the_pods_of_the_attempt_and_its_submitter_reach_all_ports() -> None:
+def test_only_the_pods_of_the_job_reach_all_ports() -> None:
     inside, public = rules()
-    assert inside == {"from": [OWN, SUBMITTER]}
+    assert inside == {"from": [JOB]}
     assert public == {"ports": tcp(8080, 8265)}, "everyone reaches the metrics and the dashboard"
+
+
+def test_the_submitters_of_the_newest_attempts_reach_all_ports() -> None:
+    """A standby attempt starts beside an attempt whose submitter still reads the output."""
+    inside, _public = rules(mode="K8sJobMode")
+    assert inside == {"from": [JOB, submitters(*range(5, 13))]}
+
+
+def test_an_attempt_in_a_member_cluster_has_a_policy_of_its_own() -> None:
+    """Nothing there is deleted with the job."""
+    template = ray_template()
+    (own,), (shared,) = policies(template, MEMBER), policies(template)
+    assert (own["metadata"]["name"], own["metadata"]["labels"][names.ATTEMPT]) == ("digits-a012", "12")
+    assert (shared["metadata"]["name"], names.ATTEMPT in shared["metadata"]["labels"]) == ("digits-attempts", False)
+    assert rules(origin=MEMBER)[0] == {"from": [ATTEMPT]}
 
 
 def test_declared_ports_are_public_except_those_that_control_ray() -> None:

@@ -70,9 +70,12 @@ def test_every_object_has_the_labels(template: dict[str, Any]) -> None:
             for inner in thing:
                 collect(inner)
 
-    collect(workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {}))
-    assert len(found) == (5 if of.spec.workload.kind == "ray" else 3)
+    *guards, main = workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {})
+    collect(main)
+    assert len(found) == (3 if of.spec.workload.kind == "ray" else 2)
     assert all(labels.items() >= expected.items() for labels in found)
+    shared = {names.MANAGED_BY: "spotladder", names.JOB: "digits", names.JOB_UID: "u-1"}
+    assert [guard["metadata"]["labels"] for guard in guards] == [shared] * len(guards)
 
 
 def test_the_users_labels_and_annotations_are_kept() -> None:
@@ -230,12 +233,16 @@ def test_pods_are_not_restarted_in_place() -> None:
     assert rejection(job(template)).path.endswith("workerGroupSpecs[0].template.spec.restartPolicy")
 
 
-@pytest.mark.parametrize(("template", "pods"), [(ray_template(), 3), (jobset_template(), 2)], ids=["rayjob", "jobset"])
-def test_the_disruption_budget_covers_every_pod(template: dict[str, Any], pods: int) -> None:
+@pytest.mark.parametrize("home", ["", "home-uid"], ids=["home", "member"])
+@pytest.mark.parametrize("template", [ray_template(), jobset_template()], ids=["rayjob", "jobset"])
+def test_the_disruption_budget_refuses_the_eviction_of_every_pod(template: dict[str, Any], home: str) -> None:
     of = job(template)
-    first, *_, main = workload_of(of).render(of, names.Origin("u-1"), tier(of), 3, {})
-    assert (first["kind"], first["spec"]["minAvailable"]) == ("PodDisruptionBudget", pods)
-    assert first["spec"]["selector"]["matchLabels"] == {names.JOB_UID: "u-1", names.ATTEMPT: "3"}
+    first, *_, main = workload_of(of).render(of, names.Origin("u-1", home), tier(of), 3, {})
+    assert first["kind"] == "PodDisruptionBudget"
+    assert first["spec"]["minAvailable"] > 100_000, "two attempts of the largest job may run at once"
+    attempt = {names.ATTEMPT: "3"} if home else {}
+    assert first["spec"]["selector"]["matchLabels"] == {names.JOB_UID: "u-1", **attempt}
+    assert first["metadata"]["name"] == ("digits-a003" if home else "digits-attempts")
     assert main["kind"] == workload_of(of).main.kind
 
 

@@ -31,8 +31,8 @@ LONGEST_PAUSE: Seconds = 60.0
 
 
 class Queue(Generic[K]):
-    """Use `get` … `done` in each worker, and run `run` beside them, which queues keys that are due. The event `empty`
-    is set while no key waits for a worker."""
+    """Use `get` … `done` in each worker, and run `run` beside them, which queues keys that are due. The event `idle`
+    is set while no key waits or is reconciled."""
 
     def __init__(
         self, clock: Clock, *, throttle: Throttle | None = None, jitter: Callable[[], float] = random.random
@@ -49,8 +49,8 @@ class Queue(Generic[K]):
         self._due: dict[K, Seconds] = {}
         self._failures: dict[K, int] = {}
         self._paused: dict[K, Seconds] = {}
-        self.empty = asyncio.Event()
-        self.empty.set()
+        self.idle = asyncio.Event()
+        self.idle.set()
         self._something = asyncio.Event()
         self._timer_set = asyncio.Event()
 
@@ -66,7 +66,7 @@ class Queue(Generic[K]):
         if key not in self._waiting:
             self._waiting.add(key)
             self._ready.append(key)
-            self.empty.clear()
+            self.idle.clear()
             self._something.set()
 
     def add_at(self, key: K, after: Seconds) -> None:
@@ -89,8 +89,6 @@ class Queue(Generic[K]):
             self._something.clear()
             await self._something.wait()
         key = self._ready.popleft()
-        if not self._ready:
-            self.empty.set()
         self._waiting.discard(key)
         self._working.add(key)
         return key
@@ -105,11 +103,13 @@ class Queue(Generic[K]):
             pause = delay(FIRST_PAUSE, LONGEST_PAUSE, count, self._jitter())
             self._paused[key] = self._clock.ticks() + pause
             self._schedule(key, self._paused[key])
-            return
-        self._failures.pop(key, None)
-        self._paused.pop(key, None)
-        if again:
-            self.add(key)
+        else:
+            self._failures.pop(key, None)
+            self._paused.pop(key, None)
+            if again:
+                self.add(key)
+        if not self.busy:
+            self.idle.set()
 
     def forget(self, key: K) -> None:
         """The key's object is gone: drop its timers."""

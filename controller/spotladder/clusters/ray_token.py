@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from typing import Any
 
 from spotladder.clusters.client import Client
 from spotladder.clusters.errors import Forbidden
-from spotladder.resources import PODS, SECRETS
+from spotladder.resources import SECRETS
 
 HEADER = "X-Ray-Authorization"
 """Ray's header for requests through a proxy that uses Authorization itself."""
 
-VARIABLE = "RAY_AUTH_TOKEN"
 
-
-async def token_headers(client: Client, head: str, namespace: str) -> dict[str, str]:
-    """The headers of a request to the dashboard of this head pod; empty without token authentication.
+async def token_headers(client: Client, namespace: str, source: tuple[str, str] | None) -> dict[str, str]:
+    """The headers of a request to the dashboard of a head whose token is in `source`: the name of a Secret, and the
+    key. Empty without token authentication.
 
     Raises Forbidden, with the remedy, if the Secret must not be read.
     """
-    pages = client.pages(PODS, namespace, fields=f"metadata.name={head}")
-    sources = [source async for page in pages for pod in page.items for source in _sources(pod)]
-    if not sources:
+    if source is None:
         return {}
-    name, key = sources[0]["name"], sources[0]["key"]
+    name, key = source
     try:
         secret = await client.get(SECRETS, name, namespace)
     except Forbidden as error:
@@ -33,11 +28,3 @@ async def token_headers(client: Client, head: str, namespace: str) -> dict[str, 
         raise Forbidden(error.status, error.reason, message) from None
     token = base64.b64decode(str((secret.get("data") or {}).get(key, ""))).decode()
     return {HEADER: f"Bearer {token}"}
-
-
-def _sources(pod: Any) -> Iterator[dict[str, str]]:
-    for container in (pod.get("spec") or {}).get("containers") or ():
-        for variable in container.get("env") or ():
-            source = (variable.get("valueFrom") or {}).get("secretKeyRef")
-            if variable.get("name") == VARIABLE and source:
-                yield source

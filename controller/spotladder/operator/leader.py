@@ -129,7 +129,7 @@ class LeaderRuntime:
             clock=clock,
         )
         observer = DecisionObserver(metrics, self._tier_status)
-        self._events = Events(client, clock=clock, instance=identity, no_backlog=self.queue.empty)
+        self._events = Events(client, clock=clock, instance=identity, no_backlog=self.queue.idle)
         rules = [rule.parsed for rule in settings.checkpoint_access]
         remover = AttemptRemover(self.clusters)
         self.reconcile = Reconciler(

@@ -26,6 +26,10 @@ DIGEST = "spotladder.io/digest"
 """Annotation on an attempt's object: a digest of the rendered objects, so that a refused attempt is created again once
 the job is corrected."""
 
+GUARDS = "spotladder.io/guards"
+"""Annotation on an attempt's object: `job` if all attempts of the job share the disruption budget and the
+NetworkPolicy. Attempts in member clusters, and those of earlier versions, have their own."""
+
 TOKEN_REFUSED = "spotladder.io/token-refused"  # noqa: S105 – the name of an annotation
 """Annotation on an attempt's object: why it runs without the token that it should require."""
 
@@ -59,6 +63,11 @@ def attempt_name(job: str, attempt: int, longest: int = LONGEST_RAYJOB_NAME) -> 
     digest = hashlib.sha256(job.encode()).hexdigest()[:_DIGEST]
     kept = job[: longest - len(suffix) - _DIGEST - 1].rstrip("-.")
     return f"{kept}-{digest}{suffix}"
+
+
+def guards_name(job: str) -> str:
+    """The name of the guards that all attempts of a job share."""
+    return f"{job}-attempts"
 
 
 @dataclass(frozen=True, slots=True)

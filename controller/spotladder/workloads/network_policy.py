@@ -1,8 +1,8 @@
-"""The NetworkPolicy of an attempt: who may connect to its pods. Connections from the pods are not limited.
+"""The NetworkPolicy of attempts: who may connect to their pods. Connections from the pods are not limited.
 
 | to | from |
 |---|---|
-| every port | the pods of the attempt, and its submitter |
+| every port | the covered pods, and their submitters |
 | public ports | everyone |
 
 Policies add up: another policy of the namespace can allow more. A cluster whose network does not implement policies
@@ -14,31 +14,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from spotladder.api.tieredjob import TieredJob
 from spotladder.resources import NETWORK_POLICIES
-from spotladder.workloads import names
+from spotladder.workloads.guards import Guarded
 
 
-def policy(name: str, job: TieredJob, labels: Mapping[str, str], public: Collection[int]) -> dict[str, Any]:
-    """The policy for the pods with these labels. `public`: the ports to which everyone may connect."""
-    own = {key: labels[key] for key in (names.JOB_UID, names.ATTEMPT)}
-    return {
-        "apiVersion": NETWORK_POLICIES.api_version,
-        "kind": NETWORK_POLICIES.kind,
-        "metadata": {"name": name, "namespace": job.metadata.namespace, "labels": dict(labels)},
-        "spec": {
-            **_pods(own),
+def policy(guarded: Guarded, public: Collection[int], submitters: Collection[str]) -> dict[str, Any]:
+    """The policy for the covered pods. `public`: the ports to which everyone may connect. `submitters`: the names of
+    the Jobs of KubeRay whose pods submit the program."""
+    own = {"podSelector": {"matchLabels": guarded.selector}}
+    jobs = [{"key": "job-name", "operator": "In", "values": list(submitters)}] if submitters else []
+    inside = [own, *({"podSelector": {"matchExpressions": [one]}} for one in jobs)]
+    return guarded.guard(
+        NETWORK_POLICIES,
+        {
+            **own,
             "policyTypes": ["Ingress"],
             "ingress": [
-                {"from": [_pods(own), _pods({"job-name": name})]},
+                {"from": inside},
                 {"ports": [{"protocol": "TCP", "port": port} for port in sorted(public)]},
             ],
         },
-    }
-
-
-def _pods(labels: Mapping[str, str]) -> dict[str, Any]:
-    return {"podSelector": {"matchLabels": dict(labels)}}
+    )
 
 
 def declared(pod: Mapping[str, Any]) -> Iterator[int]:

@@ -20,7 +20,6 @@ from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import PodRole
 from spotladder.errors import InvalidSpec
-from spotladder.resources import DISRUPTION_BUDGETS
 from spotladder.workloads import names
 from spotladder.workloads.grace import grace_of
 from spotladder.workloads.placement import Placement, place
@@ -137,26 +136,6 @@ def override(container: dict[str, Any], overlay: PodOverlay, role: PodRole) -> N
         for kind, amounts in (("requests", overrides.resources.requests), ("limits", overrides.resources.limits)):
             if amounts:
                 resources[kind] = {**(resources.get(kind) or {}), **amounts}
-
-
-def budget(name: str, job: TieredJob, labels: Mapping[str, str], pods: int) -> dict[str, Any]:
-    """A disruption budget that refuses the eviction of every healthy pod of the attempt.
-
-    When a node is drained, the eviction is refused, the controller observes the node's taint, and the job commits and
-    moves. The number is absolute because Kubernetes supports percentages only for kinds with a scale subresource.
-    Unhealthy pods may be evicted, so that a broken attempt does not block a drain.
-    """
-    selector = {key: labels[key] for key in (names.JOB_UID, names.ATTEMPT)}
-    return {
-        "apiVersion": DISRUPTION_BUDGETS.api_version,
-        "kind": DISRUPTION_BUDGETS.kind,
-        "metadata": {"name": name, "namespace": job.metadata.namespace, "labels": dict(labels)},
-        "spec": {
-            "minAvailable": pods,
-            "selector": {"matchLabels": selector},
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-        },
-    }
 
 
 def with_env(container: dict[str, Any], entries: Iterable[Mapping[str, Any]], *, unless_set: bool = False) -> None:

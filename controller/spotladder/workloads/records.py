@@ -26,6 +26,8 @@ LONGEST_MESSAGE = 1024
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object, and suspends it until then."""
 
+TOKEN_VARIABLE = "RAY_AUTH_TOKEN"  # noqa: S105 – the name of a variable
+"""The variable of Ray's containers with the token, if Ray requires one."""
 
 RAY_GROUP = "ray.io/group"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -83,7 +85,7 @@ class PodRecord(Made):
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
     `grace` is the grace period in seconds with which it was deleted. `gated`: it still has the scheduling gate of a
-    probe.
+    probe. `token` is where the head's token is: the name of a Secret, and the key.
     """
 
     kind: ClassVar[APIResource] = PODS
@@ -104,6 +106,7 @@ class PodRecord(Made):
     notice: str = ""
     grace: int = 0
     gated: bool = False
+    token: tuple[str, str] | None = None
     containers: tuple[ContainerRecord, ...] = ()
 
     @property
@@ -136,6 +139,7 @@ class PodRecord(Made):
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
             gated=any(gate.get("name") == names.PROBE_GATE for gate in spec.get("schedulingGates") or ()),
+            token=token_source(pod),
             containers=tuple(
                 _container(entry)
                 for key in ("initContainerStatuses", "containerStatuses")
@@ -217,10 +221,12 @@ class WorkloadRecord(Made):
     `digest` covers all input of the attempt's rendering. `queue` is the queue in its label ("" without one),
     `suspended` is `spec.suspend`, which Kueue sets and the controller never does. `restarts` is how often the
     workload's operator has restarted all pods in place. `token_refused` is why the attempt runs without the token that
-    it should require, "" if it does not.
+    it should require, "" if it does not. `shares_guards`: all attempts of the job have the same disruption budget and
+    NetworkPolicy.
     """
 
     digest: str = ""
+    shares_guards: bool = False
     queue: str = ""
     suspended: bool = False
     restarts: int = 0
@@ -274,8 +280,24 @@ def instant(text: str | None) -> Instant | None:
         return None
 
 
-def digest_of(attempt: Object) -> str:
-    return str((attempt["metadata"].get("annotations") or {}).get(names.DIGEST, ""))
+def token_source(pod: Object) -> tuple[str, str] | None:
+    """Where the token of a Ray cluster with this pod is: the name of a Secret, and the key. None without a token."""
+    for container in part(pod, "spec").get("containers") or ():
+        for variable in container.get("env") or ():
+            if variable.get("name") == TOKEN_VARIABLE and (source := part(part(variable, "valueFrom"), "secretKeyRef")):
+                return intern(source["name"]), intern(source["key"])
+    return None
+
+
+def launched_fields(attempt: Object) -> dict[str, Any]:
+    """The fields of an attempt's main object that the controller sets when it launches the attempt."""
+    annotations = attempt["metadata"].get("annotations") or {}
+    return {
+        "digest": annotations.get(names.DIGEST, ""),
+        "shares_guards": names.GUARDS in annotations,
+        "token_refused": annotations.get(names.TOKEN_REFUSED, ""),
+        "queue": labels_of(attempt).get(QUEUE, ""),
+    }
 
 
 def made_fields(thing: Object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from spotladder.api.capacitytier import HOME
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.clock import SteppedClock
-from spotladder.core.model import JobState, Observation
+from spotladder.core.model import JobSpec, JobState, Observation, Tier
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.inventory.clusters import Clusters, JobObjects, WorkloadCluster
 from spotladder.operator.loaded import Tiers
@@ -50,6 +50,7 @@ def loaded_job(made: TieredJob, client: AcceptingClient) -> tuple[Any, Clusters,
         job=made,
         workload=workload_of(made),
         tiers=Tiers({"spot-a": tier(made, provider="aws")}, {}),
+        spec=JobSpec((Tier("spot-a"),)),
         state=JobState(),
         found=JobObjects({}, ()),
         seen=Observation(1),

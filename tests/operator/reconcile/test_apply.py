@@ -54,8 +54,9 @@ def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, W
 async def test_launching_twice_applies_identical_objects_and_does_not_modify_the_job(template: dict[str, Any]) -> None:
     made, client = job(template), AcceptingClient()
     before = made.model_copy(deep=True)
-    loaded, applier, _home = launching(made, client)
+    loaded, applier, home = launching(made, client)
     for _ in range(2):
+        home.guards.clear()  # as in a new process
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     half = len(client.made) // 2
     assert client.made[:half] == client.made[half:]
@@ -83,12 +84,50 @@ async def test_an_existing_attempt_object_is_not_applied_again_after_a_spec_chan
         assert client.made == []
 
 
+async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> None:
+    client = AcceptingClient()
+    loaded, applier, home = launching(job(ray_template()), client)
+    for attempt in (1, 2):
+        assert await applier.launch(loaded, Launch(attempt, "spot-a")) is None
+    made = [(body["kind"], body["metadata"]["name"]) for body in client.made]
+    guards = [("PodDisruptionBudget", "digits-attempts"), ("NetworkPolicy", "digits-attempts")]
+    assert made == [*guards, ("RayJob", "digits-a001"), ("RayJob", "digits-a002")]
+    assert client.made[-1]["metadata"]["annotations"][names.GUARDS] == "job"
+
+    template = ray_template()
+    template["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"] = {"dashboard-port": "8300"}
+    loaded.job = job(template)
+    client.made.clear()
+    await applier.launch(loaded, Launch(3, "spot-a"))
+    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "NetworkPolicy", "RayJob"], (
+        "a changed port"
+    )
+
+    client.made.clear()
+    home.guards.clear()
+    home.home = "home-uid"
+    for attempt in (4, 5):
+        await applier.launch(loaded, Launch(attempt, "spot-a"))
+    assert [body["metadata"]["name"] for body in client.made] == ["digits-a004"] * 3 + ["digits-a005"] * 3
+    assert names.GUARDS not in client.made[-1]["metadata"]["annotations"], (
+        "each attempt in a member cluster has guards"
+    )
+
+
+async def test_guards_are_applied_again_after_a_launch_that_was_refused() -> None:
+    client = RefusingClient()
+    loaded, applier, _home = launching(job(ray_template()), client)
+    for _ in range(2):
+        assert await applier.launch(loaded, Launch(1, "spot-a")) is not None
+    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "NetworkPolicy"] * 2
+
+
 async def test_a_refused_rayjob_in_a_member_cluster_gets_its_other_objects_deleted() -> None:
     earlier = [(kind, "digits-a001", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
     for monitor, taken_back in ((None, []), (SimpleNamespace(problem=""), earlier)):
         client = RefusingClient()
         loaded, applier, home = launching(job(ray_template()), client)
-        home.monitor = cast("Any", monitor)
+        home.monitor, home.home = cast("Any", monitor), "home-uid" if monitor else ""
         problem = await applier.launch(loaded, Launch(1, "spot-a"))
         assert problem is not None
         assert "exceeded quota" in problem.message

@@ -89,11 +89,6 @@ class FakePodLogs:
 
     async def pages(self, _kind: object, _namespace: str, *, labels: str = "", fields: str = "") -> AsyncIterator[Any]:
         self.asked.append(f"list {labels or fields}")
-        if fields == "metadata.name=head":
-            source = {"secretKeyRef": {"name": "digits-a001-x7k2p", "key": "auth_token"}}
-            env = [{"name": "RAY_AUTH_TOKEN", "valueFrom": source}] if self.token else []
-            yield type("Page", (), {"items": [{"spec": {"containers": [{"name": "ray-head", "env": env}]}}]})
-            return
         yield type("Page", (), {"items": self.lists})
 
 
@@ -102,9 +97,11 @@ def rayjob(mode: str = "HTTPMode", message: str = "") -> RayJobRecord:
     return RayJobRecord.of(body)
 
 
-def pod(name: str = "head", role: str = "head", container: str = "ray-head", **more: Any) -> PodRecord:
+def pod(
+    name: str = "head", role: str = "head", container: str = "ray-head", *, env: Any = (), **more: Any
+) -> PodRecord:
     body = pod_object(name, role=role, **more)
-    body["spec"]["containers"] = [{"name": container}]
+    body["spec"]["containers"] = [{"name": container, "env": list(env)}]
     body["status"]["containerStatuses"][0]["name"] = container
     return PodRecord.of(body)
 
@@ -133,14 +130,19 @@ async def test_the_driver_output_is_read_from_rays_state_api() -> None:
         "api/v0/logs/file?d-1": "hi\n",
     }
     assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
-    assert client.asked == ["list metadata.name=head", "head:8265/api/jobs/", "head:8265/api/v0/logs/file"]
+    assert client.asked == ["head:8265/api/jobs/", "head:8265/api/v0/logs/file"]
+
+
+SOURCE = {"name": "digits-a001-x7k2p", "key": "auth_token"}
+TOKEN = ({"name": "RAY_AUTH_TOKEN", "valueFrom": {"secretKeyRef": SOURCE}},)
+"""The environment of a head that requires a token."""
 
 
 async def test_the_dashboard_is_asked_with_the_token_of_the_cluster() -> None:
     client = FakePodLogs()
     client.token = client.secrets["digits-a001-x7k2p"] = "s3cret"
     client.dashboard = {"api/jobs/": [{"submission_id": "d-1"}], "api/v0/logs/file?d-1": "hi\n"}
-    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(),))) == {DRIVER: "hi\n"}
+    assert await read(client, AttemptObjects(top=rayjob(), pods=(pod(env=TOKEN),))) == {DRIVER: "hi\n"}
 
 
 async def test_an_attempt_from_before_the_token_is_asked_without_it() -> None:
@@ -156,7 +158,7 @@ async def test_without_permission_for_the_token_the_output_is_the_message_of_the
     client = FakePodLogs()
     client.token, client.lists = "s3cret", [{"status": {"message": MESSAGE}}]
     with capture_logs() as logs:
-        found = await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),)))
+        found = await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(env=TOKEN),)))
     assert found == {DRIVER: "step 1\nboom\n"}
     assert "Secret team-a/digits-a001-x7k2p: allow get on secrets" in logs[0]["error"]
 
@@ -184,7 +186,7 @@ async def test_without_a_dashboard_the_output_is_read_from_the_rayjob_status() -
     client = FakePodLogs()
     client.lists = [{"status": {"message": MESSAGE}}]
     assert await read(client, AttemptObjects(top=rayjob(message=MESSAGE), pods=(pod(),))) == {DRIVER: "step 1\nboom\n"}
-    assert client.asked == ["list metadata.name=head", "head:8265/api/jobs/", "list metadata.name=digits-a001"]
+    assert client.asked == ["head:8265/api/jobs/", "list metadata.name=digits-a001"]
 
 
 async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> None:

@@ -21,7 +21,7 @@ from spotladder.workloads.records import (
     Object,
     WorkloadRecord,
     conditions_of,
-    digest_of,
+    launched_fields,
     made_fields,
     part,
 )
@@ -41,7 +41,7 @@ class BatchJobRecord(WorkloadRecord):
     @classmethod
     def of(cls, job: Object) -> Self:
         complete = conditions_of(part(job, "status")).get("Complete", {}).get("status") == "True"
-        return cls(**made_fields(job), digest=digest_of(job), complete=complete)
+        return cls(**made_fields(job), **launched_fields(job), complete=complete)
 
 
 class BatchJobKind:

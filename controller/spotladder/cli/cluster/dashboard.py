@@ -17,8 +17,12 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 async def printed(client: Client, pod: str, namespace: str, *, follow: bool, tail: int | None) -> AsyncIterator[bytes]:
     """Yield the output of the job on this head in pieces; with `follow` until the job has ended."""
     from spotladder.clusters.ray_token import token_headers
+    from spotladder.resources import PODS
+    from spotladder.workloads.records import token_source
 
-    printed, headers = 0, await token_headers(client, pod, namespace)
+    pages = client.pages(PODS, namespace, fields=f"metadata.name={pod}")
+    sources = [token_source(found) async for page in pages for found in page.items]
+    printed, headers = 0, await token_headers(client, namespace, next(iter(sources), None))
     while True:
         jobs = await client.ask(pod, namespace, PORT, "api/jobs/", headers=headers)
         job = next((entry for entry in jobs if entry.get("submission_id")), None)

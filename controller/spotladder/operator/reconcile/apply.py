@@ -74,13 +74,15 @@ class Applier:
             objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, variables)
         except InvalidSpec as error:
             return Diagnosis(ConditionReason.INVALID_SPEC, str(error))
-        digest = sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
+        digest = _digest(objects)
         if problem := await self._refused(loaded, action.attempt, digest):
             return problem
         if _is_there(loaded.found.attempts.get(action.attempt), cluster):
             return None  # Also if the spec has changed since: a new spec applies to the next attempt.
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: digest}
+        if len(objects) > len(_of_attempt(objects)):
+            main["annotations"][names.GUARDS] = "job"
         if problem := self._occupied(cluster, loaded.record, action.attempt):
             return problem
         with cluster.turn():
@@ -99,14 +101,18 @@ class Applier:
     async def _make_all(
         self, cluster: WorkloadCluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
     ) -> Diagnosis | None:
-        """Create the objects in order; the main object, by which the others are found, is the last."""
+        """Create the objects in order; the main object, by which the others are found, is the last. Guards that this
+        process has applied for an earlier attempt are left as they are."""
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
         made: list[tuple[APIResource, Made]] = []
-        for body in objects:
+        if not cluster.monitor:
+            for body in objects:
+                body["metadata"]["ownerReferences"] = [owner(loaded)]
+        key, own = loaded.record.key, _of_attempt(objects)
+        guards = _digest([body for body in objects if body not in own])
+        for body in own if cluster.guards.get(key) == guards else objects:
             if made:
                 reach(Point.BETWEEN_OBJECTS)
-            if not cluster.monitor:
-                body["metadata"]["ownerReferences"] = [owner(loaded)]
             kind, metadata = kinds[body["apiVersion"], body["kind"]], body["metadata"]
             if refusal := await self._make(cluster, kind, body, loaded.record, attempt):
                 for earlier in (
@@ -115,6 +121,7 @@ class Applier:
                     await self._remover.remove(cluster, *earlier)
                 return refusal
             made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
+        cluster.guards[key] = guards
         return None
 
     async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Diagnosis | None:
@@ -259,6 +266,15 @@ class Applier:
         with found.cluster.turn(), suppress(NotFound):  # it is gone: so is the attempt
             changed = await found.cluster.client.patch(target.kind, target.name, target.namespace, change.patch)
             found.cluster.inventory.written(target.kind, changed)
+
+
+def _digest(objects: Sequence[Mapping[str, Any]]) -> str:
+    return sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _of_attempt(objects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The objects without the guards that all attempts of the job share."""
+    return [body for body in objects if names.ATTEMPT in body["metadata"]["labels"]]
 
 
 def _is_there(found: Located | None, cluster: WorkloadCluster) -> bool:

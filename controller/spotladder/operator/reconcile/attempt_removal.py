@@ -22,6 +22,7 @@ from spotladder.workloads import names
 from spotladder.workloads.causes import silent
 from spotladder.workloads.kinds import all_made, main_kinds
 from spotladder.workloads.records import Made, PodRecord, WorkloadRecord
+from spotladder.workloads.workload import WorkloadKind
 
 SHORT_GRACE = 5
 """Grace period in seconds of the pods of an attempt that is being removed. The drain is over, so all commits are done.
@@ -44,7 +45,7 @@ class AttemptRemover:
         if found is None:
             await self._clear_unseen(loaded, action.attempt)
         elif not found.cluster.problem:  # Otherwise the attempt is fenced, and is removed when its cluster is up again.
-            await self._clear(found, hurry=action.reason is not Reason.PREEMPTED)
+            await self._clear(found, hurry=action.reason is not Reason.PREEMPTED, last=loaded.spec.suspend)
         reach(Point.AFTER_DELETE)
 
     async def delete_strays(self, loaded: Loaded) -> None:
@@ -79,10 +80,10 @@ class AttemptRemover:
             with cluster.turn():
                 await self._remove_labelled(cluster, loaded.workload.made, loaded.record.namespace, which)
 
-    async def _clear(self, found: Located, *, hurry: bool = True) -> None:
+    async def _clear(self, found: Located, *, hurry: bool = True, last: bool = False) -> None:
         """Delete the attempt's objects, then remaining objects of its deleted owner. Without `hurry` the pods keep
         their own grace period, because the program was not asked to commit before. A pod without a node has no grace
-        period: it is deleted at once with its owner."""
+        period: it is deleted at once with its owner. `last`: no attempt follows."""
         objects, top = found.objects, found.objects.top
         with found.cluster.turn():
             if top is None:
@@ -90,7 +91,8 @@ class AttemptRemover:
                     if not entry.deleting:
                         await self.remove(found.cluster, entry.kind, entry)
             elif not top.deleting:
-                await self.remove_attempt(found.cluster, top)
+                await self.remove_attempt(found.cluster, top, last=last)
+                reach(Point.BETWEEN_DELETES)
             # Before their owner is deleted: a kubelet does not shorten a termination that has begun.
             held = [pod for pod in objects.pods if pod.phase not in ENDED and (pod.node or top is None)]
             slow = [pod for pod in held if hurry and (not pod.deleting or pod.grace > SHORT_GRACE)]
@@ -99,16 +101,30 @@ class AttemptRemover:
                 if failure is not None:
                     raise failure
 
-    async def remove_attempt(self, cluster: WorkloadCluster, top: WorkloadRecord) -> None:
+    async def remove_attempt(self, cluster: WorkloadCluster, top: WorkloadRecord, *, last: bool = False) -> None:
         """Delete by name: to delete by labels, the API server reads all objects of the kind in the namespace.
 
-        The main object is deleted last, because the next reconcile finds the remaining objects through it.
+        The main object is deleted last, because the next reconcile finds the remaining objects through it. The guards
+        that all attempts share are kept unless this is the `last` one.
         """
-        for kind in main_kinds()[top.kind].made:
-            if kind != top.kind:  # It has the same name.
+        if not top.shares_guards:  # They have the attempt's name.
+            for kind in _guards(main_kinds()[top.kind]):
                 await self.remove(cluster, kind, replace(top, uid=""))
                 reach(Point.BETWEEN_DELETES)
+        elif last:
+            await self._remove_guards(main_kinds()[top.kind], (top.namespace, top.job))
         await self.remove(cluster, top.kind, top)
+
+    async def remove_guards(self, loaded: Loaded) -> None:
+        """Remove the guards that all attempts of a job share: the job has ended."""
+        await self._remove_guards(loaded.workload, loaded.record.key)
+
+    async def _remove_guards(self, workload: WorkloadKind, key: JobKey) -> None:
+        home, (namespace, job) = self._clusters.home, key
+        home.guards.pop(key, None)
+        with home.turn():
+            for kind in _guards(workload):
+                await self.remove(home, kind, Made(name=names.guards_name(job), namespace=namespace, uid=""))
 
     async def _remove_labelled(
         self, cluster: WorkloadCluster, made: Sequence[APIResource], namespace: str, which: str
@@ -169,3 +185,8 @@ class AttemptRemover:
         body = {"metadata": {"uid": pod.uid}, "status": status}
         with suppress(NotFound, Conflict):  # It is gone or was replaced.
             await cluster.client.merge(PODS, pod.name, pod.namespace, body=body, subresource="status")
+
+
+def _guards(workload: WorkloadKind) -> list[APIResource]:
+    """The kinds of the objects that an attempt has beside its main object."""
+    return [kind for kind in workload.made if kind != workload.main]

@@ -164,9 +164,10 @@ class Executor:
     async def _finish(
         self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]
     ) -> ConditionUpdate | None:
-        """Record the outcome in the log and delete old checkpoints, once. None if this is done already."""
+        """Record the outcome in the log, delete old checkpoints and the guards, once. None if this is done already."""
         if conditions.is_ended(loaded.status.conditions):
             return None
+        await self._remover.remove_guards(loaded)
         reach(Point.BEFORE_FINISH)
         outcome = "Succeeded" if action.succeeded else "Failed"
         number, keep = loaded.state.last_number, loaded.job.spec.checkpoints.keep

@@ -47,7 +47,7 @@ RATE, BURST = 20.0, 25
 """Events per second on average, and at once."""
 
 LONGEST_DELAY: Seconds = 10.0
-"""Maximum time that an Event is kept back while jobs wait for a reconcile. While many jobs fall back at once, the API
+"""Maximum time that an Event is kept back while jobs wait or are reconciled. While many jobs fall back at once, the API
 server creates their next attempts first."""
 
 
@@ -104,7 +104,7 @@ def _message(move: Move) -> str:
 
 class Events:
     """Writes Events about TieredJobs in the background, so that no job waits for them. `instance` names the
-    controller, `no_backlog` is set while no job waits for a reconcile.
+    controller, `no_backlog` is set while no job waits or is reconciled.
 
     If the queue of Events is full, the newest are dropped.
     """

@@ -99,7 +99,7 @@ async def _dashboard(client: Client, head: PodRecord, lines: int) -> str:
         return client.read(head.name, head.namespace, DASHBOARD, path, query, headers=headers)
 
     async def submitted() -> str:
-        headers.update(await token_headers(client, head.name, head.namespace))
+        headers.update(await token_headers(client, head.namespace, head.token))
         jobs = await client.ask(head.name, head.namespace, DASHBOARD, "api/jobs/", headers=headers)
         return next((str(entry["submission_id"]) for entry in jobs if entry.get("submission_id")), "")
 

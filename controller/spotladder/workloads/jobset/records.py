@@ -7,12 +7,10 @@ from typing import ClassVar, Self
 
 from spotladder.resources import APIResource
 from spotladder.workloads.records import (
-    QUEUE,
     Object,
     WorkloadRecord,
     conditions_of,
-    digest_of,
-    labels_of,
+    launched_fields,
     made_fields,
     message_of,
     part,
@@ -44,8 +42,7 @@ class JobSetRecord(WorkloadRecord):
         )
         return cls(
             **made_fields(jobset),
-            digest=digest_of(jobset),
-            queue=labels_of(jobset).get(QUEUE, ""),
+            **launched_fields(jobset),
             state=ended,
             message=message_of(conditions[ended]) if ended else "",
             restarts=whole_number(status.get("restarts")),

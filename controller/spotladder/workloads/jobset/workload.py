@@ -29,12 +29,13 @@ from spotladder.errors import InvalidSpec
 from spotladder.resources import DISRUPTION_BUDGETS, APIResource
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.exits import KILLED_CONTAINER
+from spotladder.workloads.guards import Guarded, budget
 from spotladder.workloads.jobset import state
 from spotladder.workloads.jobset.operator_silence import silent_jobset
 from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_scheduler
-from spotladder.workloads.pods import PodOverlay, budget, copied, with_env, with_overlay
+from spotladder.workloads.pods import PodOverlay, copied, with_env, with_overlay
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, Made, Object
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
@@ -83,13 +84,14 @@ class JobSetKind:
     def render(
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        template, pods = template_of(job, _FIELD), self.workers(job)
+        template = template_of(job, _FIELD)
+        self.workers(job)  # Rejects an invalid template.
         name = names.attempt_name(job.metadata.name, attempt, longest_name(template.spec))
         overlay = PodOverlay.of(job, origin, tier, attempt, env)
         jobset = made_of(
             template, JOBSETS, name=name, job=job, overlay=overlay, spec=_spec(template.spec, overlay, name)
         )
-        return [budget(name, job, overlay.labels, pods), jobset]
+        return [budget(Guarded.of(overlay, name)), jobset]
 
     def ray_version(self, rendered: Sequence[Mapping[str, Any]]) -> None:  # noqa: ARG002 – the port's
         return None

@@ -10,16 +10,13 @@ from typing import ClassVar, Self
 from spotladder.core.model import Instant
 from spotladder.output.last_error import last_error
 from spotladder.resources import APIResource
-from spotladder.workloads import names
 from spotladder.workloads.records import (
-    QUEUE,
     Made,
     Object,
     WorkloadRecord,
     conditions_of,
-    digest_of,
     instant,
-    labels_of,
+    launched_fields,
     made_fields,
     message_of,
     part,
@@ -67,9 +64,7 @@ class RayJobRecord(WorkloadRecord):
         printed = driver_log(status.get("message") or "")
         return cls(
             **made_fields(rayjob),
-            digest=digest_of(rayjob),
-            queue=labels_of(rayjob).get(QUEUE, ""),
-            token_refused=(rayjob["metadata"].get("annotations") or {}).get(names.TOKEN_REFUSED, ""),
+            **launched_fields(rayjob),
             suspended=bool(part(rayjob, "spec").get("suspend")),
             deployment_status=intern(status.get("jobDeploymentStatus") or ""),
             job_status=intern(status.get("jobStatus") or ""),

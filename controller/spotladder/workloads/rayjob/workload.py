@@ -30,10 +30,11 @@ from spotladder.errors import InvalidSpec
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, APIResource
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.grace import drain_of
+from spotladder.workloads.guards import Guarded, budget
 from spotladder.workloads.names import Origin
 from spotladder.workloads.network_policy import policy
 from spotladder.workloads.operators import silent_scheduler
-from spotladder.workloads.pods import PodOverlay, budget, copied, variables, with_env, with_overlay
+from spotladder.workloads.pods import PodOverlay, copied, variables, with_env, with_overlay
 from spotladder.workloads.rayjob import state, surge
 from spotladder.workloads.rayjob.authentication import authenticate, has_public_health
 from spotladder.workloads.rayjob.operator_silence import silent_kuberay
@@ -56,6 +57,9 @@ from spotladder.workloads.workload import AttemptObjects, DriverOutput, Workload
 
 KEPT_AFTER_THE_END = 60
 """Seconds for which a cluster is kept after its program has ended."""
+
+_SUBMITTERS = 8
+"""Number of attempts, the newest first, whose submitters reach the ports that control Ray."""
 
 _FIELD = "ray"
 _AT: Path = ("spec", "workload", _FIELD, "template", "spec")
@@ -121,11 +125,9 @@ class RayJobKind:
             spec=_spec(template.spec, overlay),
             annotations=_ANNOTATIONS,
         )
-        return [
-            budget(name, job, overlay.labels, self.workers(job) + 1),
-            policy(name, job, overlay.labels, public_ports(rayjob["spec"]["rayClusterSpec"])),
-            rayjob,
-        ]
+        guarded = Guarded.of(overlay, name)
+        public = public_ports(rayjob["spec"]["rayClusterSpec"])
+        return [budget(guarded), policy(guarded, public, _submitters(rayjob["spec"], job, attempt)), rayjob]
 
     def silent(self, objects: AttemptObjects, now: Instant) -> str:
         return silent_kuberay(objects, now) or silent_scheduler(objects.pods, now)
@@ -188,6 +190,17 @@ def _submission(spec: dict[str, Any]) -> None:
         raise InvalidSpec(message, path=dotted((*_AT, "submissionMode")))
     if mode == "K8sJobMode":
         spec["submitterConfig"] = {**(spec.get("submitterConfig") or {}), "backoffLimit": 0}
+
+
+def _submitters(spec: Mapping[str, Any], job: TieredJob, attempt: int) -> list[str]:
+    """The names of the Jobs with which KubeRay submits the programs of this attempt and of those before it, which may
+    still run."""
+    if spec["submissionMode"] != "K8sJobMode":
+        return []
+    return [
+        names.attempt_name(job.metadata.name, number)
+        for number in range(max(1, attempt - _SUBMITTERS + 1), attempt + 1)
+    ]
 
 
 def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) -> None:
