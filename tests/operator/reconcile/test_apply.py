@@ -109,9 +109,7 @@ async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> N
     for attempt in (4, 5):
         await applier.launch(loaded, Launch(attempt, "spot-a"))
     assert [body["metadata"]["name"] for body in client.made] == ["digits-a004"] * 3 + ["digits-a005"] * 3
-    assert names.GUARDS not in client.made[-1]["metadata"]["annotations"], (
-        "each attempt in a member cluster has guards"
-    )
+    assert names.GUARDS not in client.made[-1]["metadata"]["annotations"], "each attempt in a member cluster has guards"
 
 
 async def test_guards_are_applied_again_after_a_launch_that_was_refused() -> None:

@@ -128,3 +128,4 @@ async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_ke
     update = found.updates[ConditionType.CHECKPOINTING]
     assert (update.status, update.reason, update.message) == (status, reason, message)
     assert world.keep == 2
+    assert "remove_guards" in world.done

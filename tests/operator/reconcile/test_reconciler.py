@@ -61,6 +61,9 @@ async def test_a_job_that_loses_its_workers_falls_back_and_completes() -> None:
             return {"FellBack", "Completed"} <= events and kube.bucket.ended == [("digits", "Succeeded")]
 
         await eventually(recorded)
+        assert server_of(kube).objects(DISRUPTION_BUDGETS) == server_of(kube).objects(NETWORK_POLICIES) == {}
+        applied = [kind for verb, kind in server_of(kube).writes if verb == "apply"]
+        assert applied.count(DISRUPTION_BUDGETS.plural) == applied.count(NETWORK_POLICIES.plural) == 1
 
 
 async def test_an_unchanged_job_is_not_written() -> None:
