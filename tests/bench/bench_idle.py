@@ -47,7 +47,7 @@ async def measured(server: ApiServer, folder: Path, *, jobs: int, run: int, rest
         await asyncio.sleep(2 * PODS_WRITE_INTERVAL)
         await crowd.stop()
         await crowd.end_simulation()
-        await served(crowd.client, await asyncio.to_thread(clone, crowd, run, jobs // run - 1))
+        await served(crowd.server, await asyncio.to_thread(clone, crowd, run, jobs // run - 1))
         say(f"{jobs:,} jobs exist")
         began = time.monotonic()
         ready = await crowd.start()

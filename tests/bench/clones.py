@@ -15,13 +15,15 @@ import uuid
 from dataclasses import replace
 
 from spotladder.clusters.client import Client
+from spotladder.clusters.connection import connect
 from spotladder.clusters.errors import ClusterUnreachable
 from spotladder.clusters.transport import path_of
 from spotladder.core import codec
 from spotladder.core.model import JobState
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, TIEREDJOBS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.bench.crowd import Crowd, job_name
+from tests.kube.apiserver import ApiServer
 
 JOBS = f"/registry/{TIEREDJOBS.group}/{TIEREDJOBS.plural}/"
 KINDS = {
@@ -96,18 +98,27 @@ def _ordered(state: JobState) -> JobState:
     return replace(state, attempt=attempt and replace(attempt, known_pods=tuple(sorted(attempt.known_pods))))
 
 
-async def served(client: Client, newest: dict[str, str]) -> None:
+class _Lister(Client):
+    """A client that requests a list of a minimum age."""
+
+    async def list_since(self, kind: APIResource, version: str) -> None:
+        """List the kind from the API server's cache. Raises ClusterUnreachable while the cache is older than this
+        resource version."""
+        query = {"limit": "1", "resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
+        await self._call("list", kind, "GET", path_of(kind), query=query)
+
+
+async def served(server: ApiServer, newest: dict[str, str]) -> None:
     """Wait until the API server has received all copies, up to these resource versions of their kinds. Until then it is
     busy with them, and answers no list from its cache."""
-    for prefix, version in newest.items():
-        query = {"limit": "1", "resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
-        kind = KINDS[prefix]
-        while True:
-            try:
-                await client._call("list", kind, "GET", path_of(kind), query=query)
-                break
-            except ClusterUnreachable:  # its cache is older
-                await asyncio.sleep(1.0)
+    async with _Lister(connect(str(server.kubeconfig))) as client:
+        for prefix, version in newest.items():
+            while True:
+                try:
+                    await client.list_since(KINDS[prefix], version)
+                    break
+                except ClusterUnreachable:
+                    await asyncio.sleep(1.0)
 
 
 def _moved(content: bytes, by: int) -> bytes:
