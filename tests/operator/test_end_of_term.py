@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.election import NotLeading
+from spotladder.operator import leader
+from spotladder.operator.inventory.clusters import Clusters
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.reporting.metrics import Metrics
@@ -76,3 +81,51 @@ async def test_the_term_ends_although_a_reconcile_hides_its_cancellation(cause: 
             assert isinstance(running.exception(), BaseExceptionGroup)
         else:
             assert running.cancelled()
+
+
+async def hide_one_cancellation() -> None:
+    """A background task of the term."""
+    for _ in range(2):
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            assert task is not None
+            if task.cancelling() > 1:
+                raise
+
+
+async def test_the_term_ends_although_a_background_task_hides_its_cancellation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(leader, "CANCEL_INTERVAL", 0.01)
+    async with filled_world() as here:
+        runtime = runtime_of(here)
+        monkeypatch.setattr(runtime.clusters, "run", hide_one_cancellation)
+        running = asyncio.create_task(runtime.run())
+        await here.clock.advance(1.0)
+        running.cancel()
+        assert await ended(running)
+        assert running.cancelled()
+
+
+async def test_the_monitor_of_a_cluster_ends_although_it_hides_its_first_cancellation() -> None:
+    home = SimpleNamespace(client=SimpleNamespace(get=home_namespace))
+    east = SimpleNamespace(monitor=SimpleNamespace(run=hide_one_cancellation))
+    clusters = Clusters(
+        cast("Any", home),
+        {"east": cast("Any", None)},
+        join=cast("Any", lambda *_: east),
+        clock=SteppedClock(),
+        changed=lambda _name: None,
+    )
+    running = asyncio.create_task(clusters.run())
+    for _ in range(2):
+        await SteppedClock().advance(0)
+        assert not running.done()
+        running.cancel()
+    assert await ended(running)
+
+
+async def home_namespace(*_: object) -> Any:
+    return {"metadata": {"uid": "home-uid"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -59,6 +59,9 @@ CALL: Seconds = 15.0
 FIRST_LIST_TIMEOUT: Seconds = 120.0
 """How long a new leader waits for the first list of a kind while the API server does not answer it. After that, the
 jobs that need the kind are held, and the others are reconciled."""
+
+CANCEL_INTERVAL: Seconds = 5.0
+"""Interval after which a background task that goes on is cancelled again at the end of the term."""
 
 FIRST_LIST_POLL_INTERVAL: Seconds = 0.5
 """Interval between two checks of these lists."""
@@ -207,9 +210,7 @@ class LeaderRuntime:
                 self._preflight.reached(self.clusters.home)
                 yield
             finally:
-                for task in running:
-                    task.cancel()
-                await asyncio.gather(*running, return_exceptions=True)
+                await _ended(running)
                 gc_freeze.gc_unfrozen()
 
     async def _first_lists_answered(self, until: Seconds) -> None:
@@ -341,6 +342,14 @@ class LeaderRuntime:
     def _enqueue_all(self) -> None:
         for job in self.jobs.all():
             self.queue.add(job.key)
+
+
+async def _ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel the tasks until they have ended: a task that hides its cancellation would go on, and with it the term."""
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=CANCEL_INTERVAL)
 
 
 def _advice(cache: Cache[Any]) -> str:

@@ -150,10 +150,9 @@ class Clusters:
             return
         home = await self._identity()
         self._joined = {name: self._join(name, source, home) for name, source in self._sources.items()}
-        async with asyncio.TaskGroup() as tasks:
-            for cluster in self._joined.values():
-                assert cluster.monitor  # noqa: S101 – joined clusters have one
-                tasks.create_task(cluster.monitor.run())
+        monitors = [cluster.monitor for cluster in self._joined.values() if cluster.monitor]
+        # A TaskGroup would not pass on a second cancellation, which ends a monitor that has hidden the first.
+        await asyncio.gather(*(monitor.run() for monitor in monitors))
 
     async def _identity(self) -> str:
         """The home cluster's identity: the uid of a namespace that exists as long as the cluster."""
