@@ -188,3 +188,14 @@ def test_an_attempt_that_waits_announces_that_it_stays_on_the_capacity_that_come
     assert (choice.tier, choice.until_lost) == ("spot-cheap", True)
     assert not Adaptive(shipped()).choose(replace(waiting, starting=6 * HOUR)).until_lost
     assert not Adaptive(shipped()).choose(in_an_outage((30, 2, 10, 3), 6 * HOUR)).until_lost, "no attempt waits"
+
+
+def test_a_job_that_leaves_on_demand_is_reviewed_when_its_slack_is_used_up() -> None:
+    """It trains until its standby attempt is ready, and each second without a commit costs a second of slack."""
+    job = view("on-demand-cheap", capacity=ALL, remaining=18.9 * HOUR)
+    choice = Adaptive(shipped()).choose(job)
+    assert choice.tier == "spot-cheap"
+    assert choice.review_at is not None
+    late = replace(job, now=choice.review_at)
+    assert Adaptive(shipped()).choose(late).tier == "on-demand-cheap"
+    assert Adaptive(shipped()).choose(replace(late, now=choice.review_at - 1.0)).tier == "spot-cheap"

@@ -162,6 +162,13 @@ def test_on_demand_is_left_once_the_job_is_two_starts_ahead() -> None:
         assert UniformProgress().choose(view("on-demand-cheap", capacity=ALL, **given)).tier == tier
 
 
+def test_a_job_that_leaves_on_demand_is_reviewed_when_it_has_lost_its_lead() -> None:
+    """It trains until its standby attempt is ready, and each second without a commit costs a second of lead."""
+    choice = UniformProgress().choose(view("on-demand-cheap", capacity=ALL, **AHEAD))
+    assert choice.tier == "spot-cheap"
+    assert choice.review_at == START + 2 * HOUR + 2 * HOUR - 2 * 180.0 + JUST_AFTER
+
+
 def test_without_spot_capacity_a_job_that_is_ahead_stays_on_demand_until_that_changes() -> None:
     given: dict[str, Any] = {"capacity": {**ALL, **NONE_OF_SPOT}, **AHEAD}
     choice = UniformProgress().choose(view("on-demand-cheap", **given))

@@ -116,7 +116,8 @@ class Adaptive:
             why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
             return net.choice(view.current, why, best.stays_until(slack), review_at=_review_at(prospects))
         found = "is available" if view.outlook(best.tier.name).capacity else "may be available"
-        return _moved(net, best.tier, f"spot capacity {found} and {_rounded(slack)} of slack are left")
+        why = f"spot capacity {found} and {_rounded(slack)} of slack are left"
+        return _moved(net, best.tier, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
 
     def _without_known_capacity(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Stay on on-demand, or try a spot tier whose capacity is unknown."""
@@ -160,9 +161,11 @@ def _useful_price(prospect: Prospect) -> tuple[float, float]:
     return price * (useful + start) / useful if useful > 0 else math.inf, price
 
 
-def _moved(net: SafetyNet, tier: Tier, why: str) -> TierChoice:
+def _moved(net: SafetyNet, tier: Tier, why: str, review_at: Instant = math.inf) -> TierChoice:
     """The choice of this spot tier. Without another one, it is kept until its capacity is lost."""
-    return net.kept(tier.name, why) if len(net.spot) == 1 else net.choice(tier.name, why)
+    if len(net.spot) == 1:
+        return net.kept(tier.name, why, review_at)
+    return net.choice(tier.name, why, review_at=review_at)
 
 
 def _rounded(seconds: Seconds) -> str:

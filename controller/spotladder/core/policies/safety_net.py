@@ -140,7 +140,7 @@ class SafetyNet:
         review = None if first == math.inf else first
         return TierChoice(tier, Reason.POLICY, why, review, True, holds_until, regardless_of_spot, until_lost)
 
-    def kept(self, tier: str, why: str) -> TierChoice:
+    def kept(self, tier: str, why: str, review_at: Instant = math.inf) -> TierChoice:
         """The choice of this tier, which is kept until its capacity is lost or the fallback is forced. The fallback is
         kept without limit: slack never grows, so a job that must use the fallback must keep it."""
         view, holds_until = self.view, self.forced_at
@@ -148,7 +148,7 @@ class SafetyNet:
         if (self.fallback is not None and tier == self.fallback.name) or (view.capacity_lasts and starts):
             holds_until = math.inf
         until_lost = not starts and not self.has_capacity and self.may_run_from(holds_until)
-        return self.choice(tier, why, holds_until, regardless_of_spot=True, until_lost=until_lost)
+        return self.choice(tier, why, holds_until, regardless_of_spot=True, until_lost=until_lost, review_at=review_at)
 
     def may_run_from(self, until: Instant | None) -> bool:
         """Whether the live attempt, which waits for capacity, may stay if it gets capacity by this moment."""

@@ -52,7 +52,8 @@ class UniformProgress:
     def _from_fallback(self, net: SafetyNet, spot: Tier | None) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, once the job is two overheads ahead. If the
         job trains until the spot attempt is ready, the capacity need not be known."""
-        view, leaves_at = net.view, _leaves_at(net, ahead(net.view), net.view.starting)
+        view, lead = net.view, ahead(net.view)
+        leaves_at = _leaves_at(net, lead, view.starting)
         known = spot is not None and (view.outlook(spot.name).overlaps or view.outlook(spot.name).capacity is True)
         if leaves_at is not None:
             reason = "the job is not far enough ahead of uniform progress to leave on-demand"
@@ -61,7 +62,9 @@ class UniformProgress:
         if spot is None or not known:
             return net.choice(view.current, "no spot capacity is known to be available", math.inf)
         found = "is available" if view.outlook(spot.name).capacity else "may be available"
-        return net.kept(spot.name, f"spot capacity {found} and the job is ahead of uniform progress")
+        # A job that trains until the spot attempt is ready loses its lead again until its next commit.
+        stays_at = view.now + lead - 2.0 * net.overhead + JUST_AFTER
+        return net.kept(spot.name, f"spot capacity {found} and the job is ahead of uniform progress", stays_at)
 
 
 def ahead(view: TierView) -> Seconds:
