@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,36 @@ def test_resources_are_registered_in_the_order_of_installation() -> None:
     inputs = dict(mocks.registered)["pools"]
     assert inputs["values"] == "{}"
     assert "kubeconfig" not in inputs
+
+
+class SlowCrds(Mocks):
+    """KubeRay's CRDs are established only after the pools are installed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pools = threading.Event()
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        if args.name == "pools":
+            self._pools.set()
+        if args.name == "crds-kuberay-operator":
+            assert self._pools.wait(10), "the pools wait for KubeRay's CRDs"
+        return super().new_resource(args)
+
+
+def test_a_release_waits_for_the_crds_of_its_own_chart() -> None:
+    mocks = SlowCrds()
+    pulumi.runtime.set_mocks(mocks, preview=False)
+    crds = (("spotladder-crds", "0.1.0", "a"), ("kuberay-operator", "1.6.1", "b"))
+    desired = Desired(crds, (installed("pools"), installed("kuberay-operator"), installed("spotladder")))
+
+    @pulumi.runtime.test
+    def run() -> None:
+        program(desired)()
+
+    run()
+    names = [name for name, _ in mocks.registered]
+    assert names == ["crds-spotladder-crds", "pools", "crds-kuberay-operator", "kuberay-operator", "spotladder"]
 
 
 OLD = {"chart": "a", "version": "1.0.0", "digest": "d", "values": "{}", "namespace": "n", "release": "a", "drift": "[]"}

@@ -242,15 +242,21 @@ def _failed(report: Report) -> Callable[[str, str], None]:
 
 
 def program(desired: Desired) -> Program:
-    """The stack: CRDs first, then each release after the one before it."""
+    """The stack: each release after the one before it and after the CRDs of its own chart. The first one also waits for
+    the CRDs of charts that are no release, which all may use. So the pools do not wait for KubeRay's CRDs.
+    """
 
     def declare() -> None:
         from pulumi import Resource, ResourceOptions  # noqa: PLC0415 – slow to import
 
-        before: list[Resource] = []
-        for name, version, digest in desired.crds:
-            before.append(Crds(f"{CRDS}{name}", chart=name, version=version, digest=digest, opts=ResourceOptions()))
+        crds: dict[str, Resource] = {
+            name: Crds(f"{CRDS}{name}", chart=name, version=version, digest=digest, opts=ResourceOptions())
+            for name, version, digest in desired.crds
+        }
+        released = {entry.chart for entry in desired.releases}
+        before = [made for name, made in crds.items() if name not in released]
         for entry in desired.releases:
+            own = [crds[entry.chart]] if entry.chart in crds else []
             made = HelmRelease(
                 entry.resource,
                 release=entry.release,
@@ -259,7 +265,7 @@ def program(desired: Desired) -> Program:
                 version=entry.version,
                 digest=entry.digest,
                 values=entry.values,
-                opts=ResourceOptions(depends_on=before),
+                opts=ResourceOptions(depends_on=[*before, *own]),
             )
             before = [made]
 
