@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,10 @@ def test_jobs_share_the_capacity_of_a_zone(capsys: Capture, tmp_path: Path) -> N
     assert answer.out.startswith("2 jobs that share the capacity, each 5 h of work on 2 nodes")
     assert " 4 of 4 " in answer.out
     assert "seed 1, job 1: $" in page.read_text()
+    timeline = page.read_text().split("The run with seed 0")[1].split("</section>")[0]
+    assert re.findall(r"<text[^>]*>(ordered|job \d+)</text>", timeline) == ["ordered", "job 1"]
+    assert "zone: 0.00 h" in timeline, "the first job trains on spot"
+    assert "on-demand: " in timeline, "the second one does not"
 
 
 def test_jobs_with_a_quota_are_refused(capsys: Capture, tmp_path: Path) -> None:

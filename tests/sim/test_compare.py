@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core.reasons import Reason
-from spotladder.sim.compare import Summary, frontier
+from spotladder.sim.compare import MOST_DRAWN, Summary, frontier, lanes
 from spotladder.sim.world.run import SimulationOutcome
 from tests.sim.builders import HOUR
 
@@ -48,3 +48,13 @@ def test_a_policy_that_succeeds_more_often_is_not_beaten() -> None:
 def test_equal_policies_are_both_on_the_frontier() -> None:
     one, other = summary("one", (True, 1.0, 5.0)), summary("other", (True, 1.0, 5.0))
     assert frontier([one, other]) == [one, other]
+
+
+def test_a_timeline_has_a_row_for_each_job_of_the_first_seed() -> None:
+    """Two seeds with two jobs each."""
+    runs = [(True, float(run), 5.0) for run in range(4)]
+    found = lanes([summary("one", *runs), summary("other", *runs)], 2)
+    assert [(name, drawn.cost) for name, drawn in found] == [("one", 0), ("job 1", 1), ("other", 0), ("job 1", 1)]
+    assert [name for name, _drawn in lanes([summary("one", *runs)], 1)] == ["one"]
+    many = summary("one", *([(True, 1.0, 5.0)] * 2 * (MOST_DRAWN + 1)))
+    assert len(lanes([many], MOST_DRAWN + 1)) == MOST_DRAWN

@@ -156,7 +156,7 @@ def _write(plot: Path | None, report: Path | None, summaries: list[Summary], sce
     if plot is not None:
         from spotladder.sim.plots import draw
 
-        draw(plot, summaries)
+        draw(plot, summaries, scenario.jobs)
     if report is not None:
         from spotladder.sim.report import write
 

@@ -184,6 +184,19 @@ def _spread(scenario: Scenario, runs: Sequence[Run], processes: int) -> Iterator
         yield from pool.map(partial(_simulated, scenario), runs, chunksize=size)
 
 
+MOST_DRAWN = 20
+"""Maximum number of jobs of each policy in a timeline."""
+
+
+def lanes(summaries: Sequence[Summary], jobs: int) -> list[tuple[str, SimulationOutcome]]:
+    """The rows of a timeline with their labels: for each policy its jobs with seed 0, the first one under its name."""
+    return [
+        (f"job {index}" if index else summary.policy, outcome)
+        for summary in summaries
+        for index, outcome in enumerate(summary.outcomes[: min(jobs, MOST_DRAWN)])
+    ]
+
+
 def simulate(scenario: Scenario, policy: str, seed: int) -> SimulationOutcome:
     """One run of a single job, as `simulate_jobs`."""
     return simulate_jobs(replace(scenario, jobs=1), policy, seed)[0]

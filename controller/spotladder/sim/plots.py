@@ -9,7 +9,7 @@ from typing import Any
 
 from spotladder.core.accounting import HOUR
 from spotladder.errors import EnvironmentFailure, not_written
-from spotladder.sim.compare import Summary, frontier
+from spotladder.sim.compare import Summary, frontier, lanes
 from spotladder.sim.synthetic import fit, generate, survival
 from spotladder.sim.trace import Trace
 
@@ -24,16 +24,17 @@ SEED = 0
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 
 
-def draw(file: Path, summaries: Sequence[Summary]) -> None:
-    """Draw a comparison into a .png or .svg file. Raises EnvironmentFailure without matplotlib, or if the file cannot
-    be written."""
-    figure = new_figure((10, 8.4 + 0.5 * len(summaries)), "--plot")
-    grid = figure.add_gridspec(3, 2, height_ratios=(4, 3.6, 0.8 + 0.6 * len(summaries)))
+def draw(file: Path, summaries: Sequence[Summary], jobs: int = 1) -> None:
+    """Draw a comparison, of runs with so many jobs each, into a .png or .svg file. Raises EnvironmentFailure without
+    matplotlib, or if the file cannot be written."""
+    rows = len(lanes(summaries, jobs))
+    figure = new_figure((10, 8.4 + 0.5 * rows), "--plot")
+    grid = figure.add_gridspec(3, 2, height_ratios=(4, 3.6, 0.8 + 0.6 * rows))
     _costs(figure.add_subplot(grid[0, 0]), summaries)
     _ends(figure.add_subplot(grid[0, 1]), summaries)
     _work(figure.add_subplot(grid[1, 0]), summaries)
     _spent(figure.add_subplot(grid[1, 1]), summaries)
-    _timeline(figure.add_subplot(grid[2, :]), summaries)
+    _timeline(figure.add_subplot(grid[2, :]), summaries, jobs)
     save(figure, file, "--plot")
 
 
@@ -142,19 +143,21 @@ def _spent(axes: Any, summaries: Sequence[Summary]) -> None:
     axes.legend(fontsize="small")
 
 
-def _timeline(axes: Any, summaries: Sequence[Summary]) -> None:
-    """The tiers of the first run of each policy; pale while nothing trains."""
-    tiers = list(dict.fromkeys(tier for summary in summaries for tier in summary.outcomes[0].node_hours))
+def _timeline(axes: Any, summaries: Sequence[Summary], jobs: int) -> None:
+    """The tiers of each job of the first run of each policy; pale while nothing trains."""
+    drawn = lanes(summaries, jobs)
+    tiers = list(dict.fromkeys(tier for _name, one in drawn for tier in one.node_hours))
     colours = {tier: COLOURS[index % len(COLOURS)] for index, tier in enumerate(tiers)}
-    for row, summary in enumerate(summaries):
-        for part in summary.outcomes[0].segments:
+    for row, (_name, one) in enumerate(drawn):
+        for part in one.segments:
             width = (part.until - part.since) / HOUR
             strength = 1.0 if part.trains else 0.25
             axes.barh(row, width, left=part.since / HOUR, height=0.6, color=colours[part.tier], alpha=strength)
     for tier, colour in colours.items():
         axes.barh(0, 0, color=colour, label=tier)
-    axes.set(xlabel="hours after the start", title="The run with seed 0")
-    axes.set_yticks(range(len(summaries)), [summary.policy for summary in summaries])
+    title = "The run with seed 0" if jobs == 1 else "The run with seed 0: job 0 beside the name of its policy"
+    axes.set(xlabel="hours after the start", title=title)
+    axes.set_yticks(range(len(drawn)), [name for name, _one in drawn])
     axes.invert_yaxis()
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")  # beside the bars
 

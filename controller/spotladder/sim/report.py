@@ -11,7 +11,7 @@ from spotladder.core.model import CapacityType
 from spotladder.display.report.axes import Scale, ticks
 from spotladder.display.report.markup import Markup, element, join, trusted
 from spotladder.errors import not_written
-from spotladder.sim.compare import Scenario, Summary, availability, frontier
+from spotladder.sim.compare import MOST_DRAWN, Scenario, Summary, availability, frontier, lanes
 from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
 from spotladder.sim.world.run import Sample
 
@@ -21,6 +21,8 @@ WIDTH, LEFT, ROW = 900, 150, 34
 COSTS = "A hollow dot is a run without success. The line is the work on demand without interruptions."
 ENDS = "One dot for each successful run. The line connects the means of the policies on the Pareto front."
 TIMELINE = "Blue is spot capacity, orange on-demand. Pale: the attempt waits or starts, and nothing trains."
+
+JOBS = f"Below the name of a policy: one row for each of its jobs, job 0 first, {MOST_DRAWN} at most."
 
 CURVES = "Upper chart: finished work in hours; a drop is work that was lost. Lower chart: the cost in USD."
 
@@ -73,7 +75,7 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         element("title", "Simulated policies – spotladder report"),
         element("style", style),
     )
-    least = on_demand_cost(scenario)
+    least, first = on_demand_cost(scenario), _seed(0, scenario.jobs)
     body = element(
         "main",
         element("header", element("h1", "Simulated policies"), element("p", title(scenario), class_="verdict")),
@@ -81,8 +83,8 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         *[element("p", sentence, class_="note") for sentence in failures(summaries)],
         element("section", element("h2", "Cost of each run"), _note(COSTS), _costs(summaries, least, scenario.jobs)),
         element("section", element("h2", "Cost and finish time"), _note(ENDS), _ends(summaries)),
-        element("section", element("h2", "The run with seed 0"), _note(TIMELINE), _timeline(summaries, scenario)),
-        element("section", element("h2", "Work and cost over time, seed 0"), _note(CURVES), *_curves(summaries)),
+        element("section", element("h2", "The run with seed 0"), *_timeline(summaries, scenario)),
+        element("section", element("h2", f"Work and cost over time, seed {first}"), _note(CURVES), *_curves(summaries)),
         *_availability(scenario, len(summaries[0].outcomes) // scenario.jobs),
         element("section", element("h2", "Runs"), _runs(summaries, scenario.jobs)),
     )
@@ -143,15 +145,15 @@ def _ends(summaries: Sequence[Summary]) -> Markup:
     return _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(x.high)], 2 * CURVE)
 
 
-def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> Markup:
-    """One lane for each policy: its tiers over time, pale while the program does not train."""
-    kinds = {tier.name: tier.capacity_type for tier in scenario.spec.tiers}
-    longest = max(summary.outcomes[0].finished for summary in summaries) / HOUR or 1.0
+def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> list[Markup]:
+    """One lane for each job of each policy: its tiers over time, pale while the program does not train."""
+    kinds, drawn = {tier.name: tier.capacity_type for tier in scenario.spec.tiers}, lanes(summaries, scenario.jobs)
+    longest = max(one.finished for _name, one in drawn) / HOUR or 1.0
     x = Scale(0, longest, LEFT, WIDTH - 10)
     parts: list[Markup] = []
-    for index, summary in enumerate(summaries):
-        parts.append(_label(summary.policy, ROW * index + ROW / 2))
-        for part in summary.outcomes[0].segments:
+    for index, (name, one) in enumerate(drawn):
+        parts.append(_label(name, ROW * index + ROW / 2))
+        for part in one.segments:
             since, until = part.since / HOUR, part.until / HOUR
             doing = "" if part.trains else ", does not train"
             parts.append(
@@ -166,7 +168,8 @@ def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> Markup:
                     opacity=1.0 if part.trains else 0.25,
                 )
             )
-    return _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(longest)], ROW * len(summaries))
+    drawing = _drawing(parts, x, [(value, f"{value:g} h") for value in ticks(longest)], ROW * len(drawn))
+    return [_note(TIMELINE), *([_note(JOBS)] if scenario.jobs > 1 else []), drawing]
 
 
 def _curves(summaries: Sequence[Summary]) -> list[Markup]:
