@@ -39,6 +39,7 @@ def as_yaml(documents: list[dict[str, Any]]) -> str:
     writer = YAML(typ="safe", pure=True)
     writer.default_flow_style = False
     writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.representer.ignore_aliases = lambda _data: True
     text = StringIO()
     writer.dump_all(documents, text)
     return text.getvalue()
