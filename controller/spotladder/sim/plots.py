@@ -12,6 +12,7 @@ from spotladder.errors import EnvironmentFailure, not_written
 from spotladder.sim.compare import Summary, frontier, lanes
 from spotladder.sim.synthetic import fit, generate, survival
 from spotladder.sim.trace import Trace
+from spotladder.sim.world.run import SimulationOutcome
 
 LONGEST = 72
 """Ages of survival curves, in ticks."""
@@ -27,14 +28,14 @@ COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e
 def draw(file: Path, summaries: Sequence[Summary], jobs: int = 1) -> None:
     """Draw a comparison, of runs with so many jobs each, into a .png or .svg file. Raises EnvironmentFailure without
     matplotlib, or if the file cannot be written."""
-    rows = len(lanes(summaries, jobs))
-    figure = new_figure((10, 8.4 + 0.5 * rows), "--plot")
-    grid = figure.add_gridspec(3, 2, height_ratios=(4, 3.6, 0.8 + 0.6 * rows))
+    drawn = lanes(summaries, jobs)
+    figure = new_figure((10, 8.4 + 0.5 * len(drawn)), "--plot")
+    grid = figure.add_gridspec(3, 2, height_ratios=(4, 3.6, 0.8 + 0.6 * len(drawn)))
     _costs(figure.add_subplot(grid[0, 0]), summaries)
     _ends(figure.add_subplot(grid[0, 1]), summaries)
     _work(figure.add_subplot(grid[1, 0]), summaries)
     _spent(figure.add_subplot(grid[1, 1]), summaries)
-    _timeline(figure.add_subplot(grid[2, :]), summaries, jobs)
+    _timeline(figure.add_subplot(grid[2, :]), drawn, jobs)
     save(figure, file, "--plot")
 
 
@@ -143,9 +144,8 @@ def _spent(axes: Any, summaries: Sequence[Summary]) -> None:
     axes.legend(fontsize="small")
 
 
-def _timeline(axes: Any, summaries: Sequence[Summary], jobs: int) -> None:
+def _timeline(axes: Any, drawn: Sequence[tuple[str, SimulationOutcome]], jobs: int) -> None:
     """The tiers of each job of the first run of each policy; pale while nothing trains."""
-    drawn = lanes(summaries, jobs)
     tiers = list(dict.fromkeys(tier for _name, one in drawn for tier in one.node_hours))
     colours = {tier: COLOURS[index % len(COLOURS)] for index, tier in enumerate(tiers)}
     for row, (_name, one) in enumerate(drawn):

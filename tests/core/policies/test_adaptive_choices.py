@@ -94,22 +94,40 @@ def test_without_a_use_of_the_model_the_choice_is_that_of_uniform_progress(given
     assert Adaptive(shipped()).choose(view(**given)) == UniformProgress().choose(view(**given))
 
 
-def in_an_outage(lengths: tuple[int, ...], slack: float, longer: int = 0) -> TierView:
-    """A job on no capacity, in an outage that has lasted for so many ticks more than the last of these spells."""
+def with_newest_spell(
+    current: str,
+    lengths: tuple[int, ...],
+    slack: float,
+    longer: int,
+    *,
+    available: bool,
+    done: float = 0.0,
+    starting: float = 0.0,
+) -> TierView:
+    """A job whose spot tier has had this availability for so many ticks more than the last of these spells. It has
+    `done` so many seconds of its work since that spell."""
     seen = spells(*lengths)
-    began, now, work = seen[-1].until, seen[-1].until + longer * TICK, 20 * HOUR
+    began, work = seen[-1].until, 20 * HOUR
+    now = began + longer * TICK
     seen = (*seen[:-1], replace(seen[-1], until=now))
     return view(
+        current,
         now=now,
         tiers=("spot-cheap", "on-demand-cheap"),
         records=(TierRecord("spot-cheap", spells=seen), TierRecord("on-demand-cheap")),
-        capacity={"spot-cheap": False, "on-demand-cheap": True},
+        capacity={"spot-cheap": available, "on-demand-cheap": True},
         deadline=began + work + slack,
         work=work,
-        remaining=work,
+        remaining=work - done,
         submitted_at=0.0,
         capacity_lasts=True,
+        starting=starting,
     )
+
+
+def in_an_outage(lengths: tuple[int, ...], slack: float, longer: int = 0) -> TierView:
+    """A job on no capacity, in an outage that has lasted for so many ticks more than the last of these spells."""
+    return with_newest_spell("", lengths, slack, longer, available=False)
 
 
 @pytest.mark.parametrize("slack", [2 * HOUR, 6 * HOUR, 20 * HOUR])
@@ -140,23 +158,8 @@ def test_a_job_waits_at_least_as_long_as_it_announces(lengths: tuple[int, ...], 
 def beside_capacity(lengths: tuple[int, ...], slack: float, starting: float, longer: int = 0) -> TierView:
     """A job on on-demand whose spot tier has had capacity for so many ticks more than the last of these spells. It
     works once it has been `starting`."""
-    seen = spells(*lengths)
-    began, work = seen[-1].until, 20 * HOUR
-    now = began + longer * TICK
-    seen = (*seen[:-1], replace(seen[-1], until=now))
-    return view(
-        "on-demand-cheap",
-        now=now,
-        tiers=("spot-cheap", "on-demand-cheap"),
-        records=(TierRecord("spot-cheap", spells=seen), TierRecord("on-demand-cheap")),
-        capacity={"spot-cheap": True, "on-demand-cheap": True},
-        deadline=began + work + slack,
-        work=work,
-        remaining=work - max(0.0, longer * TICK - starting),
-        submitted_at=0.0,
-        capacity_lasts=True,
-        starting=max(0.0, starting - longer * TICK),
-    )
+    left, done = max(0.0, starting - longer * TICK), max(0.0, longer * TICK - starting)
+    return with_newest_spell("on-demand-cheap", lengths, slack, longer, available=True, done=done, starting=left)
 
 
 @pytest.mark.parametrize("starting", [0.0, 720.0])
