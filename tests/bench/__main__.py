@@ -5,6 +5,7 @@ Arguments select benchmarks: `python -m tests.bench import log`. The page keeps 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -29,14 +30,17 @@ writes this page. Absolute figures depend on the machine: compare the ratios.
 """
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
+    scripts = {script.stem.removeprefix("bench_"): script for script in sorted(HERE.glob("bench_*.py"))}
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these benchmarks, of {', '.join(scripts)}")
+    wanted = parser.parse_args(argv).names
+    if unknown := [name for name in wanted if name not in scripts]:
+        parser.error(f"no benchmark is called {unknown[0]} (expected {', '.join(scripts)})")
     OUT.mkdir(exist_ok=True)
-    wanted = sys.argv[1:]
     failed = []
-    for script in sorted(HERE.glob("bench_*.py")):
-        name = script.stem.removeprefix("bench_")
-        if wanted and name not in wanted:
-            continue
+    for name in wanted or scripts:
+        script = scripts[name]
         print(f"--- {name}", flush=True)
         command = [sys.executable, "-m", f"tests.bench.{script.stem}", "--json", str(OUT / f"{name}.json")]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
