@@ -182,9 +182,8 @@ class LeaderRuntime:
             self._enqueue_all()
             for work in (self.queue.run(), self._resync(), *(self._work() for _ in range(self._settings.workers))):
                 tasks.create_task(self._ending_the_term(work))
-            await self._ending_the_term(
-                asyncio.get_running_loop().create_future()
-            )  # until cancelled, or until a task fails
+            until_cancelled = asyncio.get_running_loop().create_future()  # by the caller, or because a task has failed
+            await self._ending_the_term(until_cancelled)
 
     async def _ending_the_term(self, work: Awaitable[None]) -> None:
         """Do the work; its end, for whatever reason, ends the term."""
