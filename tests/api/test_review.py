@@ -142,6 +142,7 @@ AT = "0.yaml:8:28: pools.g5-spot-use1a.interruptions.trace"
     ("trace", "message"),
     [
         (None, "cannot be read: No such file or directory"),
+        ("", 'is empty: expected {"metadata": {"gap_seconds": 600}'),
         ('{"metadata": {"gap_sec', "is not valid JSON (Unterminated string"),
         ('{"metadata": {"gap_seconds": 0}, "data": [0]}', "metadata.gap_seconds must be a number of seconds above 0"),
         ('{"metadata": {"gap_seconds": NaN}, "data": [0]}', "metadata.gap_seconds must be a number of seconds above 0"),

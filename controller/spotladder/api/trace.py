@@ -38,7 +38,10 @@ def read_document(path: File) -> Any:
     """The parsed JSON of a trace file. Raises InvalidSpec, located at the file, for one that is missing or torn."""
     try:
         with open_regular(path) as stream:
-            return json.loads(stream.read())
+            content = stream.read()
+        if not content.strip():
+            raise InvalidSpec(f"is empty: expected {_FORMAT}", where=str(path))
+        return json.loads(content)
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror or error}", where=str(path)) from None
     except (ValueError, RecursionError) as error:

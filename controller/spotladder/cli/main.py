@@ -20,6 +20,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
+from spotladder.cli.called import called_as
 from spotladder.errors import SpotladderError
 
 INTERRUPTED = 130
@@ -157,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command. Returns the exit code."""
     _never_fail_on_output()
     try:
-        outcome = group().main(args=arguments, prog_name=_called(), standalone_mode=False)
+        outcome = group().main(args=arguments, prog_name=called_as(), standalone_mode=False)
     except SpotladderError as error:
         return _complain(str(error).splitlines(), error.exit_code)
     except typer.TyperException as error:
@@ -169,11 +170,6 @@ def main(arguments: list[str] | None = None) -> int:
         about = f": {error.filename}" if error.filename else ""
         return _complain([f"{error.strerror or error}{about}; free the resource and run the command again"], 5)
     return outcome if isinstance(outcome, int) else 0
-
-
-def _called() -> str:
-    """The program name for messages: kubectl runs `kubectl-spotladder` as `kubectl spotladder`."""
-    return "kubectl spotladder" if Path(sys.argv[0]).stem == "kubectl-spotladder" else "spotladder"
 
 
 def _never_fail_on_output() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.cli.called import words_to_call
 from spotladder.cli.folders import check_writable, folder
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 
@@ -151,7 +152,7 @@ def _report(outcome: RunOutcome, folder: Path | None, console: object) -> None:
 
 
 def _again(job: Path, world: Path | None, report: Path | None, state_dir: Path | None) -> str:
-    words = ["spotladder", "run", str(job)]
+    words = [*words_to_call(), "run", str(job)]
     words += ["--world", str(world)] if world else []
     words += ["--report", str(report)] if report else []
     words += ["--state-dir", str(state_dir)] if state_dir else []
