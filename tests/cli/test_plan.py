@@ -234,7 +234,9 @@ def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:
         ("spot-a.idleBudget=-1", "expected amounts in USD like 0.5,2, got '-1'"),
         ("spot-a.probe=-1", "expected numbers of workers like 0,1, got '-1'"),
         ("spot-a.maxFailures=0..99", "expected 1 to 50 values, got 100"),
+        ("spot-a.probe=0,3", "expected at most the 2 workers of the job, got 3"),
         ("spot-a.provisionTimeout=soon", "'soon'"),
+        ("spot-a.provisionTimeout=5m,0s", "expected more than 0s, got '5m,0s'"),
     ],
 )
 def test_bad_what_ifs(text: str, said: str, capsys: Capture, tmp_path: Path) -> None:
@@ -284,7 +286,18 @@ def test_a_deadline_that_cannot_be_met(limit: str, said: str, capsys: Capture, t
     for options, world in WITH_AND_WITHOUT_AN_ESTIMATE:
         answer = planned(capsys, tmp_path, *options, job=job, world=world)
         assert (answer.code, answer.out) == (2, "")
-        assert said in answer.err
+        assert f"job.yaml:7:{3 + len(limit.partition(' ')[0]) + 1}: {said}" in answer.err
+
+
+def test_times_are_of_all_runs_only_if_all_succeed(capsys: Capture, tmp_path: Path) -> None:
+    """The deadline leaves no time after nine of ten runs if fewer end before it."""
+    job = changed(JOB, ("spec:\n  tiers:\n", "spec:\n  maxDuration: 5h20m\n  tiers:\n"))
+    answer = planned(capsys, tmp_path, *RATE, "--runs", "30", job=job)
+    assert "\nEnds after, if it succeeds  " in answer.out
+    assert "the deadline leaves" not in answer.out
+    answer = planned(capsys, tmp_path, *RATE, "--runs", "30", job=changed(job, ("5h20m", "20h")))
+    assert "\nEnds after  " in answer.out
+    assert "the deadline leaves 14h" in answer.out
 
 
 def test_a_budget_below_the_work_at_the_lowest_price(capsys: Capture, tmp_path: Path) -> None:
@@ -292,7 +305,8 @@ def test_a_budget_below_the_work_at_the_lowest_price(capsys: Capture, tmp_path: 
     for options, world in WITH_AND_WITHOUT_AN_ESTIMATE:
         answer = planned(capsys, tmp_path, *options, job=job, world=world)
         assert (answer.code, answer.out) == (2, "")
-        assert answer.err.startswith("error: spec.budget: expected $")
+        assert answer.err.startswith(f"error: {tmp_path}/job.yaml:")
+        assert ": spec.budget: expected $" in answer.err
         assert answer.err.endswith(" or more (the work at the lowest price), got $0.01: raise it\n")
 
 

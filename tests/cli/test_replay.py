@@ -59,6 +59,12 @@ def test_the_policy_of_the_job_and_its_shadow_policy_are_the_default(capsys: Cap
     assert comparison.endswith(" more")
 
 
+def test_a_policy_that_may_not_end_is_not_called_cheaper(capsys: Capture, states: Path) -> None:
+    policies = [word for name in ("on-demand", "uniform-progress") for word in ("--policy", name)]
+    out = replayed(capsys, states, *policies).out
+    assert "compared: uniform-progress instead of on-demand: uniform-progress may not end\n" in out
+
+
 def test_json_with_what_ifs(capsys: Capture, states: Path) -> None:
     found = json.loads(replayed(capsys, states, "--what-if", "spot-a.maxFailures=0,3", "-o", "json").out)
     assert found["recorded"]["costUsd"] == pytest.approx(0.0413, abs=1e-4)
@@ -82,6 +88,9 @@ def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) 
     other = call(capsys, "replay", file)
     assert other.code == 1
     assert " was " in other.out
+    refused = call(capsys, "replay", file, "--policy", "adaptive", "--hours", "2")
+    assert (refused.code, refused.out) == (2, "")
+    assert "a file of --to is replayed as it was recorded: remove --policy and --hours" in refused.err
 
 
 @pytest.mark.parametrize(

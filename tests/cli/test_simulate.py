@@ -25,6 +25,14 @@ def simulated(capsys: Capture, folder: Path, *more: str | Path, text: str = "") 
     return call(capsys, "simulate", "--trace", file, "--hours", "6", *more)
 
 
+HOUR_MS = 3_600_000
+
+
+def changes(at: int) -> list[tuple[str, str]]:
+    """Two more nodes come at each even hour and leave at each odd one."""
+    return [("remove" if at // HOUR_MS % 2 else "add", node) for node in ("c", "d")]
+
+
 def test_a_table_of_the_policies(capsys: Capture, tmp_path: Path) -> None:
     answer = simulated(capsys, tmp_path, "--deadline", "12h", "--policy", "ordered", "--provision-delay", "0s")
     assert (answer.code, answer.err) == (0, "")
@@ -116,6 +124,20 @@ def test_traces_like_a_recorded_one_and_their_survival_curves(
     assert "--survival: needs a recorded trace" in answer.err
 
 
+def test_a_synthetic_trace_is_fitted_to_the_capacity_for_all_workers(capsys: Capture, tmp_path: Path) -> None:
+    """The source has four nodes, and in each second hour only two."""
+    rounds = "".join(f"{at},{event},{node}\n" for at in range(0, 200 * HOUR_MS, HOUR_MS) for event, node in changes(at))
+    source = written(tmp_path, "nodes.csv", f"0,add,a\n0,add,b\n{rounds}")
+    options = ("--trace", f"zone=synthetic:{source}", "--hours", "4", "--deadline", "12h", "--seeds", "9", "-o", "json")
+    two, four = (
+        sum(run["nodeHours"]["zone"] / workers for run in json.loads(answer.out)["policies"][0]["runs"])
+        for workers in (2, 4)
+        for answer in [call(capsys, "simulate", *options, "--workers", str(workers))]
+    )
+    assert two > 9 * 3
+    assert four < two / 2
+
+
 def test_a_queue_delays_the_job(capsys: Capture, tmp_path: Path) -> None:
     quota = written(tmp_path, "quota.csv", "time,nodes\n0,0\n3600,4\n")
     options = ("--hours", "2", "--deadline", "12h", "--trace", "zone=synthetic", "-o", "json")
@@ -191,6 +213,12 @@ def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
         (("--world", "world.yaml"), "--world: goes with --job"),
         (("--seeds", "0"), "--seeds"),
         (("--trace", "nowhere.json"), "nowhere.json: cannot be read"),
+        (("--trace", ""), "--trace: expected [ZONE=]FILE, [ZONE=]synthetic or [ZONE=]synthetic:FILE, got ''"),
+        (("--trace", "b="), "--trace: expected [ZONE=]FILE"),
+        (("--trace", "=b.json"), "--trace: expected [ZONE=]FILE"),
+        (("--trace", "synthetic:"), "--trace: expected [ZONE=]FILE"),
+        (("--spot-price", "inf"), "Invalid value for '--spot-price': expected a number, 1000000 or less"),
+        (("--on-demand-price", "inf"), "Invalid value for '--on-demand-price': expected a number, 1000000 or less"),
     ],
 )
 def test_bad_input(capsys: Capture, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
@@ -230,7 +258,8 @@ def test_a_budget_that_the_lowest_price_exceeds(capsys: Capture, tmp_path: Path)
     options = ("--job", job, "--trace", "g5-spot-use1a=synthetic", "--hours", "5", "--spot-price", "0.5")
     answer = call(capsys, "simulate", *options)
     assert (answer.code, answer.out) == (2, "")
-    assert "spec.budget: expected $5.00 or more (the work at the lowest price), got $4.00" in answer.err
+    said = "spec.budget: expected $5.00 or more (the work at the lowest price), got $4.00: raise it"
+    assert answer.err == f"error: {job}:22:11: {said}\n"
 
 
 def test_egress_prices_of_all_regions_are_needed(capsys: Capture, tmp_path: Path) -> None:

@@ -233,6 +233,15 @@ def test_incomplete_records_are_rejected(records: tuple[Record, ...], said: str)
         history(records, JobState())
 
 
+def test_the_time_for_which_the_job_was_suspended_is_an_assumption() -> None:
+    stopped = Moved(300, Move(Stage.DRAINING, Stage.SUSPENDED, Reason.STOP_REQUESTED, 1, "spot"))
+    resumed = Moved(420, Move(Stage.SUSPENDED, Stage.IDLE, Reason.RESUME_REQUESTED, 1, "spot"))
+    opening = Began(0, "digits", "default", SPEC), START_IT, READY
+    said = "the run was suspended for 2m, the replay is not"
+    assert said in history((*opening, stopped, resumed), JobState(), hours=2.0).assumptions
+    assert not [line for line in history(opening, JobState(), hours=2.0).assumptions if "suspended" in line]
+
+
 def test_the_work_can_be_set_in_hours() -> None:
     found = history((Began(0, "digits", "default", SPEC), START_IT, READY), JobState(), hours=2.0)
     assert found.low.program.work == 2 * HOUR

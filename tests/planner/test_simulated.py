@@ -92,6 +92,9 @@ def test_the_estimate_has_the_probability_of_meeting_the_deadline() -> None:
     assert 0.0 <= low < found.success < high <= 1.0
     assert found.hours is not None
     assert found.hours.at[99] <= 5.5 + 60 / 3600, "an attempt that is being drained may still finish"
+    assert found.ends_within(found.success) == found.hours.values[-1]
+    assert found.ends_within(found.success / 2) == found.hours.values[math.ceil(len(found.hours.values) / 2) - 1]
+    assert found.ends_within(found.success + 0.5 / FEW) is None, "so many runs do not succeed"
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,19 @@ def test_invalid_markets_are_rejected(changes: dict[str, Any], said: str) -> Non
     assert str(caught.value).startswith(said)
 
 
-def test_traces_without_uniform_ticks_cannot_be_fitted() -> None:
-    with pytest.raises(InvalidSpec, match="expected traces with ticks of one length"):
-        fit([trace((0, 1), (10, 0))])
+def test_traces_of_events_are_sampled_for_the_workers_of_the_job() -> None:
+    """Four nodes, and in each fifth hour only two."""
+    steps = [(18_000.0 * turn + at, nodes) for turn in range(200) for at, nodes in ((0.0, 4), (14_400.0, 2))]
+    recorded = trace(*steps, end=200 * 18_000.0)
+    for workers, share in ((2, 1.0), (4, 0.8)):
+        market = fit([recorded], workers)
+        assert market.gap == SyntheticMarket().gap
+        assert generate(market, LONG, ["copy"], 1)[0].share() == pytest.approx(share, abs=0.05)
+
+
+def test_traces_with_ticks_of_different_lengths_cannot_be_fitted() -> None:
     with pytest.raises(InvalidSpec, match="ticks: expected 1 or more"):
         generate(SyntheticMarket(), 0, ["a"], 1)
     of = of_ticks("a", np.array([True, False]), 600), of_ticks("b", np.array([True, False]), 300)
-    with pytest.raises(InvalidSpec, match="expected traces with ticks of one length"):
+    with pytest.raises(InvalidSpec, match="expected ticks of one length, got 300 s and 600 s: resample them"):
         fit(of)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path as File
 from typing import TypeVar
 
@@ -17,7 +19,7 @@ from spotladder.api.trace import trace_problems
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 
-__all__ = ["located", "model_of", "read_documents", "read_job", "read_job_and_world", "read_world"]
+__all__ = ["errors_located", "located", "model_of", "read_documents", "read_job", "read_job_and_world", "read_world"]
 
 KINDS: dict[str, type[TieredJob | CapacityTier]] = {"TieredJob": TieredJob, "CapacityTier": CapacityTier}
 
@@ -57,13 +59,22 @@ def read_job_and_world(job_path: str | File, world_path: str | File) -> tuple[Ti
 def located(error: InvalidSpec, path: str | File) -> InvalidSpec:
     """The error with the line and column of its field, if it has no location yet.
 
-    For errors that are detected after the file was read. Standard input cannot be read again.
+    For errors that are detected after the file was read. Standard input cannot be read again. Options have no location.
     """
-    if error.where or not error.path:
+    if error.where or not error.path or error.path.startswith("--"):
         return error
     documents = [] if str(path) == "-" else read_documents(path)
     where = documents[0].where_named(error.path) if documents else file_name(path)
     return InvalidSpec(error.message, path=error.path, where=where)
+
+
+@contextmanager
+def errors_located(path: str | File) -> Iterator[None]:
+    """Inside the block, an error about a field of this file gets the line and column of the field."""
+    try:
+        yield
+    except InvalidSpec as error:
+        raise located(error, path) from error
 
 
 def model_of(document: Document) -> TieredJob | CapacityTier | World:

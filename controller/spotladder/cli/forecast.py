@@ -101,7 +101,8 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     limited = question.spec.deadline is not None or question.spec.max_duration is not None
     typer.echo()
     title = f"Simulated: {own.runs} runs, {share} succeed" + (" before the deadline" if limited else "")
-    rows = [_row("Cost", own.cost, "${:.2f}"), _row("Ends after", own.hours, "{:.2f} h")]
+    ends = "Ends after" if own.success in (0.0, 1.0) else "Ends after, if it succeeds"
+    rows = [_row("Cost", own.cost, "${:.2f}"), _row(ends, own.hours, "{:.2f} h")]
     rows += [_row(f"Cost on {tier.name}", tier.cost, "${:.2f}") for tier in own.tiers]
     rows += [_row(f"Time on {tier.name}", tier.hours, "{:.2f} h") for tier in own.tiers]
     print_table(COLUMNS, rows, title)
@@ -156,8 +157,8 @@ def advice(found: Simulated, question: Question) -> list[str]:
         )
     limit = _limit(question)
     spot = [facts for facts in question.tiers if facts.spot]
-    if limit is not None and spot and found.own.hours is not None:
-        slack = limit - found.own.hours.at[90] * 3600
+    if limit is not None and spot and (hours := found.own.ends_within(0.9)) is not None:
+        slack = limit - hours * HOUR
         if slack > 0:
             sentences.append(
                 f"provisionTimeout: the deadline leaves {_rounded(slack)} after nine of ten runs; keep the sum of the "

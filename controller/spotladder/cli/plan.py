@@ -80,7 +80,7 @@ def plan(
       spotladder plan job.yaml --hours 5 --what-if spot-a.maxFailures=0..5
       spotladder plan job.yaml --hours 5 --write advised.yaml
     """
-    from spotladder.api.read import read_job
+    from spotladder.api.read import errors_located, read_job
     from spotladder.api.resolve import sizes
     from spotladder.planner.plan import Question, check_budget, time_limit
 
@@ -90,8 +90,9 @@ def plan(
     first_step_after = seconds("--restart", restart)
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
-    time_limit(known.spec, hours)
-    check_budget(known.spec, hours, [facts.tier.price.per_node_hour for facts in known.tiers])
+    with errors_located(source):
+        time_limit(known.spec, hours)
+        check_budget(known.spec, hours, [facts.tier.price.per_node_hour for facts in known.tiers])
     interval = _interval(job)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
@@ -101,13 +102,14 @@ def plan(
     question = Question(known.spec, known.tiers, hours, overhead, interval, commit, measured, job.spec.policy.name)
     if (elastic := job.spec.elastic) is not None:
         question = replace(question, sizes=sizes(job), grow_after=elastic.grow_after)
-    variants = [parsed(text, [tier.tier.name for tier in known.tiers]) for text in what_if or []]
+    variants = [parsed(text, known.spec) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None
     if runs and formulas["choices"] and _installed():
         check_picture("--plot", plot)
         check_file("--write", write)
-        simulated = forecast.simulate(question, _assumptions(question, first_step_after), runs, seed, variants)
+        with errors_located(source):
+            simulated = forecast.simulate(question, _assumptions(question, first_step_after), runs, seed, variants)
     elif needed := [name for name, given in (("what-if", variants), ("plot", plot), ("write", write)) if given]:
         raise InvalidSpec(f"needs simulated runs: {_remedy(runs)}", path=f"--{needed[0]}")
     if simulated is not None:

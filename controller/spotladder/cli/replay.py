@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 DIFFERENT = 1
 """Exit code if a file of --to takes another path now."""
 
+NOT_ENDED = "not ended"
+
 COLUMNS = ("Policy", "Ends with", "Cost", "Ends after", "Losses", "Attempts")
 
 
@@ -108,6 +110,9 @@ def replay(
         raise EnvironmentFailure("replay needs numpy: pip install 'spotladder[sim]'") from None
 
     if job.endswith(".json"):
+        options = {"--policy": policy, "--what-if": change, "--hours": hours, "--to": to}
+        if given := [name for name, value in options.items() if value is not None]:
+            raise Refused(f"{given[0]}: a file of --to is replayed as it was recorded: remove {' and '.join(given)}")
         return _check(Path(job))
     check_file("--to", to)
     recorded, state = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
@@ -149,9 +154,8 @@ def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple
 def _replays(found: RecordedRun, policies: Sequence[str], changes: Sequence[str]) -> list[Replayed]:
     from spotladder.sim.compare import simulate
 
-    tiers = [tier.name for tier in found.low.spec.tiers]
     variants = [("", found)]
-    for one in [parsed(text, tiers) for text in changes]:
+    for one in [parsed(text, found.low.spec) for text in changes]:
         variants += [
             (f"{one.tier}.{one.field}={text}", found.with_tier(one.tier, **{FIELDS[one.field]: value}))
             for text, value in one.values
@@ -206,11 +210,18 @@ def _print(found: RecordedRun, replays: Sequence[Replayed]) -> None:
 
 
 def _saving(first: Replayed, other: Replayed) -> str:
-    """The difference in cost between the two replays, in words."""
+    """The difference in cost between the two replays, in words. The cost of one that does not end is not comparable."""
     from spotladder.display.figures import money
 
+    if endless := [one.policy for one in (first, other) if NOT_ENDED in (_ending(one.low), _ending(one.high))]:
+        return f"{' and '.join(endless)} may not end"
+
+    def difference(usd: float) -> str:
+        text = money(abs(usd))
+        return "the same cost" if text == money(0.0) else f"{text} {'less' if usd > 0 else 'more'}"
+
     saved = first.low.cost - other.low.cost, first.high.cost - other.high.cost
-    return " – ".join(dict.fromkeys(f"{money(abs(usd))} {'less' if usd >= 0 else 'more'}" for usd in saved))
+    return " – ".join(dict.fromkeys(map(difference, saved)))
 
 
 def _row(one: Replayed) -> tuple[str, ...]:
@@ -234,7 +245,7 @@ def _ending(one: SimulationOutcome) -> str:
     """The reason of the end; a policy that waits for capacity may not end at all."""
     from spotladder.core.model import TERMINAL
 
-    return str(one.reason) if one.path and one.path[-1].move.target in TERMINAL else "not ended"
+    return str(one.reason) if one.path and one.path[-1].move.target in TERMINAL else NOT_ENDED
 
 
 def _plain(found: RecordedRun, replays: Sequence[Replayed]) -> dict[str, Any]:

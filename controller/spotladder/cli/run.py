@@ -12,7 +12,7 @@ import typer
 
 from spotladder.cli.called import words_to_call
 from spotladder.cli.folders import check_writable, folder
-from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
+from spotladder.errors import EnvironmentFailure, SpotladderError
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
@@ -69,7 +69,7 @@ def run(
     from rich.console import Console
 
     from spotladder.api.deadline import check_deadline
-    from spotladder.api.read import located, read_job, read_job_and_world
+    from spotladder.api.read import errors_located, read_job, read_job_and_world
     from spotladder.core.contract import ExitCode
     from spotladder.core.model import TERMINAL
     from spotladder.display.view import PlainView, Shielded, view_on
@@ -81,7 +81,7 @@ def run(
     from spotladder.state_folder import state_root
 
     console = Console()
-    try:
+    with errors_located(job):
         if world:
             read, pools = read_job_and_world(job, world)
         else:
@@ -109,8 +109,6 @@ def run(
         with Stopping() as stopping:
             outcome = run_locally(request, show, stopping)
             _report(outcome, report, console)
-    except InvalidSpec as error:
-        raise located(error, job) from error
     if outcome.message:
         typer.echo(outcome.message)
     if outcome.exit_code in (ExitCode.INTERRUPTED, EnvironmentFailure.exit_code):

@@ -138,7 +138,7 @@ def simulate(
     if survival is not None and compared is not None:
         from spotladder.sim.plots import draw_survival
 
-        draw_survival(survival, compared)
+        draw_survival(survival, compared, scenario.spec.workers)
     _write(plot, report, summaries, scenario)
     if output is not Format.TABLE:
         print_data({"seeds": seeds, "policies": [_plain(summary, jobs) for summary in summaries]}, output)

@@ -73,9 +73,11 @@ RayOption = Annotated[
     ),
 ]
 
-SpotPriceOption = Annotated[float, typer.Option(min=0, help="USD per node-hour of zones whose traces have no prices.")]
+SpotPriceOption = Annotated[
+    float, typer.Option(min=0, max=MOST, help="USD per node-hour of zones whose traces have no prices.")
+]
 
-OnDemandPriceOption = Annotated[float, typer.Option(min=0, help="USD per node-hour on demand.")]
+OnDemandPriceOption = Annotated[float, typer.Option(min=0, max=MOST, help="USD per node-hour on demand.")]
 
 RestartOption = Annotated[
     str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
@@ -99,7 +101,7 @@ NoticeOption = Annotated[
 
 EgressOption = Annotated[Path | None, typer.Option(metavar="FILE", help="CSV: from_region,to_region,price_usd_per_gb.")]
 
-CheckpointGibOption = Annotated[float, typer.Option(min=0, help="Size of a commit, for --egress.")]
+CheckpointGibOption = Annotated[float, typer.Option(min=0, max=MOST, help="Size of a commit, for --egress.")]
 
 QuotaOption = Annotated[
     list[str] | None,
@@ -128,7 +130,8 @@ ProbedOption = Annotated[
 ]
 
 PolarityOption = Annotated[
-    str | None, typer.Option(metavar="available|preempted", help="Meaning of a 1, if the file does not define it.")
+    str | None,
+    typer.Option(metavar="available|preempted", help="Meaning of a 1, instead of the one that the format defines."),
 ]
 
 SortOption = Annotated[bool, typer.Option("--sort", help="Lines of node counts may be in any order.")]

@@ -30,15 +30,24 @@ ON_DEMAND = "on-demand"
 
 @dataclass(frozen=True, slots=True)
 class ZoneTraces:
-    """The traces of a zone: recorded ones, one per seed, or those of a synthetic market."""
+    """The recorded traces of a zone, one per seed. `synthetic`: the zone has synthetic traces, which are fitted to the
+    recorded ones if there are any."""
 
     traces: tuple[Trace, ...] = ()
-    synthetic: SyntheticMarket | None = None
+    synthetic: bool = False
 
     @property
     def priced(self) -> bool:
         """Whether the traces have the prices of the zone."""
-        return self.synthetic is None and all(one.prices is not None for one in self.traces)
+        return not self.synthetic and all(one.prices is not None for one in self.traces)
+
+    def source(self, plan: ZonePlan, workers: int) -> ZoneSource:
+        """The zone for a job with this number of workers. Raises InvalidSpec for traces that cannot be fitted."""
+        if not self.synthetic:
+            return ZoneSource(plan, self.traces)
+        # The files are periods of one zone, so they say nothing about the correlation of zones.
+        market = replace(fit(self.traces, workers), correlation=0.0) if self.traces else SyntheticMarket()
+        return ZoneSource(plan, (), market)
 
 
 Traces = dict[str, ZoneTraces]
@@ -77,13 +86,17 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
     for text in given:
         named, _, rest = text.rpartition("=")
         kind, _, file = rest.partition(":") if rest.startswith(f"{SYNTHETIC}:") else ("", "", rest)
+        if not file or text.startswith("="):
+            raise InvalidSpec(
+                f"expected [ZONE=]FILE, [ZONE=]synthetic or [ZONE=]synthetic:FILE, got {text!r}: name a trace",
+                path="--trace",
+            )
         if rest == SYNTHETIC:
-            name, source = named or SYNTHETIC, ZoneTraces(synthetic=SyntheticMarket())
+            name, source = named or SYNTHETIC, ZoneTraces(synthetic=True)
         else:
             traces = tuple(read_traces([Path(file)], chosen, sort=sort))
             name = named or (Path(file).stem if len(traces) != 1 else traces[0].zone)
-            # The files are periods of one zone, so they say nothing about the correlation of zones.
-            source = ZoneTraces(traces, replace(fit(traces), correlation=0.0) if kind else None)
+            source = ZoneTraces(traces, synthetic=bool(kind))
         if name in found:
             raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path="--trace")
         found[name] = source
@@ -108,7 +121,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
         on_demand = next(given, options.on_demand_price)
         price = Price(options.spot_price, on_demand)
         notice = seconds("--notice", options.notice)
-        zones.append(_zone(name, found, price, notice, options))
+        zones.append(found.source(_plan(name, price, notice, options), options.workers))
         tiers.append(Tier(name, FOR_EVER, 600.0, CapacityType.SPOT, price, notice=notice, surge=options.surge))
     if ON_DEMAND in traces:
         raise InvalidSpec(f"{ON_DEMAND!r} is the tier that is added: name the zone otherwise", path="--trace")
@@ -124,7 +137,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
 
 def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOptions) -> Scenario:
     """The job of a file, on the traces of its capacityTiers. Raises InvalidSpec."""
-    from spotladder.api.read import read_job
+    from spotladder.api.read import errors_located, read_job
     from spotladder.api.resolve import Capacity, capacity_of, job_spec, sizes
     from spotladder.cli.tier_facts import priced_world
 
@@ -144,9 +157,10 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
         capacity.setdefault(
             name, Capacity(CapacityType.ON_DEMAND, Price(options.on_demand_price, options.on_demand_price))
         )
-    spec = _relative(job_spec(job, capacity, submitted_at=options.start), file, options)
+    with errors_located(file):
+        spec = _relative(job_spec(job, capacity, submitted_at=options.start), options)
     zones = [
-        _zone(name, traces[name], capacity[name].price, capacity[name].notice, options)
+        traces[name].source(_plan(name, capacity[name].price, capacity[name].notice, options), spec.workers)
         if name in traces
         else ZoneSource(_plan(name, capacity[name].price, 0.0, options))
         for name in names
@@ -163,10 +177,11 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     if elastic is not None:
         program = replace(program, hands_over=True, sizes=sizes(job), grow_after=elastic.grow_after)
     tiers = {tier.name: entry.capacity_tier for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)}
-    return _scenario(replace(spec, suspend=False), program, zones, tiers, options)
+    with errors_located(file):
+        return _scenario(replace(spec, suspend=False), program, zones, tiers, options)
 
 
-def _relative(spec: JobSpec, file: Path, options: SimulationOptions) -> JobSpec:
+def _relative(spec: JobSpec, options: SimulationOptions) -> JobSpec:
     """The spec with its deadline as a duration from --start. Raises InvalidSpec for one before the end of the work."""
     if spec.deadline is None or options.deadline is not None:
         return replace(spec, deadline=None, submitted_at=0.0)
@@ -177,7 +192,6 @@ def _relative(spec: JobSpec, file: Path, options: SimulationOptions) -> JobSpec:
             f"{problem} (expected at least the work, {options.hours:g} h, from now on or from --start): set a later "
             "deadline, or specify --start or --deadline",
             path="spec.deadline",
-            where=str(file),
         )
     limit = left if spec.max_duration is None else min(left, spec.max_duration)
     return replace(spec, deadline=None, max_duration=limit, submitted_at=0.0)
@@ -245,11 +259,6 @@ def _program(options: SimulationOptions, interval: Seconds) -> ProgramPlan:
     work = max(1, round(options.hours * HOUR))
     with option_errors():
         return ProgramPlan(work, restart, interval, commit_time, options.checkpoint_gib, hands_over=options.surge)
-
-
-def _zone(name: str, source: ZoneTraces, price: Price, notice: Seconds, options: SimulationOptions) -> ZoneSource:
-    recorded = () if source.synthetic is not None else source.traces
-    return ZoneSource(_plan(name, price, notice, options), recorded, source.synthetic)
 
 
 def _plan(name: str, price: Price, notice: Seconds, options: SimulationOptions) -> ZonePlan:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spotladder.core.durations import parse_duration
+from spotladder.core.model import JobSpec
 from spotladder.errors import InvalidSpec
 
 MOST_VALUES = 50
@@ -32,9 +32,9 @@ FIELDS = {
 """Fields of `core.model.Tier` by the names of the job's fields."""
 
 
-def parsed(text: str, tiers: Sequence[str]) -> WhatIf:
+def parsed(text: str, spec: JobSpec) -> WhatIf:
     """Parse `TIER.maxFailures=0..10`, `TIER.provisionTimeout=5m,10m`, `TIER.idleBudget=0.5,2` or `TIER.probe=0,1`, for
-    a job with these tiers. Raises InvalidSpec."""
+    this job. Raises InvalidSpec."""
     target, given, values = text.partition("=")
     tier, _, field = target.rpartition(".")
     if not given or field not in FIELDS:
@@ -43,11 +43,14 @@ def parsed(text: str, tiers: Sequence[str]) -> WhatIf:
             f"got {text!r}",
             path="--what-if",
         )
+    tiers = [one.name for one in spec.tiers]
     if tier not in tiers:
         raise InvalidSpec(f"the job has no tier {tier!r} (expected one of {', '.join(tiers)})", path="--what-if")
     found = _PARSERS[field](values)
     if not 0 < len(found) <= MOST_VALUES:
         raise InvalidSpec(f"expected 1 to {MOST_VALUES} values, got {len(found)}: {text!r}", path="--what-if")
+    if field == "probe" and (most := max(value for _text, value in found)) > spec.workers:
+        raise InvalidSpec(f"expected at most the {spec.workers} workers of the job, got {most:g}", path="--what-if")
     return WhatIf(text, tier, field, tuple(found))
 
 
@@ -76,9 +79,12 @@ def _amounts(text: str) -> list[tuple[str, float]]:
 
 def _durations(text: str) -> list[tuple[str, float]]:
     try:
-        return [(part, parse_duration(part)) for part in text.split(",")]
+        found = [(part, parse_duration(part)) for part in text.split(",")]
     except ValueError as error:
         raise InvalidSpec(f"{text!r}: {error}", path="--what-if") from None
+    if not all(value > 0 for _part, value in found):
+        raise InvalidSpec(f"expected more than 0s, got {text!r}", path="--what-if")
+    return found
 
 
 _PARSERS = {"maxFailures": _numbers, "provisionTimeout": _durations, "idleBudget": _amounts, "probe": _counts}

@@ -103,6 +103,11 @@ class Forecast:
     waiting: float
     tiers: tuple[TierForecast, ...]
 
+    def ends_within(self, share: float) -> float | None:
+        """The hours within which this share of all runs ends with success; None if fewer succeed."""
+        ends, least = () if self.hours is None else self.hours.values, math.ceil(share * self.runs)
+        return ends[least - 1] if len(ends) >= least else None
+
 
 def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int = 0) -> Forecast:
     """Simulate the job `runs` times. Raises InvalidSpec for a job that cannot be simulated: an unknown eviction rate, a

@@ -39,19 +39,19 @@ def draw(file: Path, summaries: Sequence[Summary], jobs: int = 1) -> None:
     save(figure, file, "--plot")
 
 
-def draw_survival(file: Path, zones: Sequence[tuple[str, Sequence[Trace]]]) -> None:
+def draw_survival(file: Path, zones: Sequence[tuple[str, Sequence[Trace]]], workers: int = 1) -> None:
     """Draw, for each zone, the share of its spells that last longer than a time, beside that of a synthetic trace that
-    is fitted to it: on the left spells with capacity, on the right spells without. Raises EnvironmentFailure, and
-    InvalidSpec for traces that cannot be fitted."""
+    is fitted to it: on the left spells with capacity for so many workers, on the right spells without. Raises
+    EnvironmentFailure, and InvalidSpec for traces that cannot be fitted."""
     figure = new_figure((10, 4.2), "--survival")
     for column, available in enumerate((True, False)):
         axes = figure.add_subplot(1, 2, column + 1)
         for (name, traces), colour in zip(zones, _colours(zones), strict=True):
-            market = fit(traces)
-            ticks = sum(len(trace.nodes) for trace in traces)
+            market = fit(traces, workers)
+            ticks = round(sum(trace.end for trace in traces) / market.gap)
             made = [trace.ticks(market.gap) for trace in generate(market, max(ticks, LEAST_TICKS), [name], SEED)]
             hours = [age * market.gap / HOUR for age in range(LONGEST)]
-            own = survival([trace.ticks(market.gap) for trace in traces], available, LONGEST)
+            own = survival([trace.ticks(market.gap, workers) for trace in traces], available, LONGEST)
             axes.step(hours, own, where="post", color=colour, label=name)
             axes.step(hours, survival(made, available, LONGEST), where="post", color=colour, linestyle="--")
         kind = "with" if available else "without"

@@ -97,16 +97,17 @@ def _survival_of(hazards: Sequence[float], ages: int) -> Floats:
 
 
 def fit(traces: Sequence[Trace], workers: int = 1) -> SyntheticMarket:
-    """The market whose spells end as often, by age, as those of the traces. `correlation` is the mean correlation of
-    availability between traces of equal length, which is less than that of their random numbers; `diurnal` is not
-    fitted. Raises InvalidSpec for traces whose ticks differ in length, and for traces of events."""
-    gaps = {trace.gap for trace in traces}
-    gap = gaps.pop() if len(gaps) == 1 else None
-    if gap is None:
-        names = ", ".join(trace.source or trace.zone for trace in traces)
-        raise InvalidSpec("expected traces with ticks of one length: resample them", where=names)
-    flags = [trace.ticks(gap, workers) for trace in traces]
+    """The market whose spells end as often, by age, as those of the traces. Traces of events are sampled every
+    SyntheticMarket.gap. `correlation` is the mean correlation of availability between traces of equal length, which is
+    less than that of their random numbers; `diurnal` is not fitted. Raises InvalidSpec for traces whose ticks differ in
+    length."""
     usual = SyntheticMarket()
+    gaps = sorted({trace.gap or usual.gap for trace in traces})
+    if len(gaps) > 1:
+        lengths, names = " and ".join(f"{gap:g} s" for gap in gaps), ", ".join(one.source or one.zone for one in traces)
+        raise InvalidSpec(f"expected ticks of one length, got {lengths}: resample them", where=names)
+    gap = gaps[0]
+    flags = [trace.ticks(gap, workers) for trace in traces]
     found = replace(usual, lost=_hazards(flags, True, usual.lost), back=_hazards(flags, False, usual.back), gap=gap)
     return replace(found, correlation=_correlation(flags))
 

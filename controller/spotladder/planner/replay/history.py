@@ -111,7 +111,7 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         low,
         high,
         uncertain,
-        _assumptions(program, tiers, uncertain),
+        _assumptions(program, tiers, uncertain, _suspended(records)),
         tuple(name for name in (newest.policy, newest.shadow) if name),
     )
 
@@ -245,7 +245,20 @@ def _result(records: Sequence[Record], state: JobState, began: Instant) -> Recor
     )
 
 
-def _assumptions(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain: Sequence[str]) -> tuple[str, ...]:
+def _suspended(records: Sequence[Record]) -> Seconds:
+    """How long the job was suspended, until it was resumed."""
+    total, since = 0.0, None
+    for record in records:
+        if isinstance(record, Moved):
+            if since is not None:
+                total += record.at - since
+            since = record.at if record.move.target is Stage.SUSPENDED else None
+    return total
+
+
+def _assumptions(
+    program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain: Sequence[str], suspended: Seconds
+) -> tuple[str, ...]:
     """The assumptions of the replay, one sentence each."""
     restart, interval = format_duration(round(program.restart)), format_duration(round(program.commit_interval))
     work = f"the work takes {format_duration(round(program.work))} without interruptions"
@@ -258,6 +271,8 @@ def _assumptions(program: ProgramPlan, tiers: Sequence[TierCapacity], uncertain:
         found.append(
             f"it trains with {program.sizes[0]} to {program.sizes[-1]} workers, at a rate in proportion to them"
         )
+    if suspended:
+        found.append(f"the run was suspended for {format_duration(max(1, round(suspended)))}, the replay is not")
     if uncertain:
         found.append(
             f"the run did not observe the capacity of {', '.join(uncertain)} at all times: the first value of a range "
