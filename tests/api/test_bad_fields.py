@@ -48,7 +48,7 @@ CASES = [
         "    interval: 5m",
         "    zzz: 5m",
         "job.yaml:20:5: spec.checkpoints.zzz: is not a known field; known here: uri, interval, keep, credentials, "
-        "cache",
+        "cache, price",
     ),
     Case(
         "misspelt required field is reported once",

@@ -8,7 +8,17 @@ import pytest
 
 from spotladder.api.read import read_job, read_job_and_world, read_world
 from spotladder.api.resolve import capacity_of, job_spec, local_program
-from spotladder.core.model import CapacityType, Exhausted, FailureUnit, Handover, JobSpec, Overlap, Price, Tier
+from spotladder.core.model import (
+    BucketPrice,
+    CapacityType,
+    Exhausted,
+    FailureUnit,
+    Handover,
+    JobSpec,
+    Overlap,
+    Price,
+    Tier,
+)
 from spotladder.errors import InvalidSpec
 from tests.api.builders import JOB, WORLD, changed, written
 
@@ -171,6 +181,12 @@ def test_the_output_of_kubectl_get_is_accepted(tmp_path: Path) -> None:
     set_by_kubernetes = "  name: digits\n  uid: 1-2\n  generation: 3\n  creationTimestamp: '2026-11-21T00:00:00Z'\n"
     text = changed(JOB, ("  name: digits\n", set_by_kubernetes)) + "status: {phase: Running}\n"
     assert read_job(written(tmp_path, "job.yaml", text)).metadata.name == "digits"
+
+
+def test_the_price_of_the_bucket_is_for_each_object(tmp_path: Path) -> None:
+    price = '{perGiBMonth: "0.023", perThousandWrites: "5", perThousandReads: "0.4"}'
+    text = changed(JOB, ("interval: 5m\n", f"interval: 5m\n    price: {price}\n"))
+    assert resolved(tmp_path, text).bucket == BucketPrice(0.023, 0.005, 0.4 / 1000)
 
 
 def test_the_idle_budget_of_a_tier_is_converted(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from spotladder.checkpoints.entry_log import TRIES, ForeignLog
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.progress import Follower, progress
-from spotladder.core.model import Progress
+from spotladder.core.model import CommitSize, Progress
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 from tests.checkpoints.builders import AT, PauseClock, a_log, committed, uploaded
 
@@ -34,7 +34,8 @@ def test_a_job_from_start_to_end(log: CommitLog, store: MemoryStore) -> None:
     assert log.newest() == commit
     assert commit.metrics == {"loss": 0.5}
     assert (commit.path, commit.attempt, commit.tier, commit.at) == ("attempts/0001/ckpt-000010", 1, "spot-a", AT)
-    assert progress(log) == Progress(step=10, total=100, committed_at=AT, attempt=1)
+    files = CommitSize(len(commit.files), commit.size, len(commit.files), commit.size)
+    assert progress(log) == Progress(step=10, total=100, committed_at=AT, attempt=1, size=files, start=0)
     assert log.read().end == end
     assert all(key.startswith("digits/") for key in store.objects)
 

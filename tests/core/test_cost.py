@@ -1,4 +1,4 @@
-"""The cost model: its published reference values, its monotonicity, and the bill of a real job."""
+"""The cost model: its published reference values, its monotonicity, and the bill of a scenario."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting import HOUR, charged
 from spotladder.core.cost import (
-    MONTH,
     Accounting,
-    Bill,
     CostScenario,
     Estimate,
-    Held,
-    Stored,
-    TierBill,
-    Transfer,
-    bill,
     break_even,
     estimate,
 )
@@ -182,35 +175,6 @@ def test_invalid_arguments_are_rejected_with_their_range(said: str) -> None:
     assert str(caught.value) == said
 
 
-# --- bills -----------------------------------------------------------------------------------------------------------
-
-SPOT = Price(0.42, 1.41)
-ON_DEMAND = Price(1.41, 1.41)
-
-
-def test_a_bill_adds_up_nodes_storage_and_egress() -> None:
-    held = [
-        Held("spot-a", 2, 0.0, HOUR, SPOT),
-        Held("on-demand", 2, HOUR, 1.5 * HOUR, ON_DEMAND),
-        Held("spot-a", 2, 2 * HOUR, 3 * HOUR, Price(0.50, 1.41)),
-    ]
-    result = bill(held, [Stored(100, MONTH / 2, 0.023)], [Transfer(10, 0.02)])
-    assert result.tiers == (
-        TierBill("spot-a", 4 * HOUR, near(1.84), near(5.64)),
-        TierBill("on-demand", HOUR, near(1.41), near(1.41)),
-    )
-    assert (result.storage, result.egress) == (near(1.15), near(0.2))
-    assert result.total == pytest.approx(1.84 + 1.41 + 1.15 + 0.2)
-    assert result.on_demand == pytest.approx(5.64 + 1.41 + 1.15)
-    assert result.savings_fraction == pytest.approx(1 - 4.60 / 8.20)
-
-
-def test_prices_are_per_node_hour_and_per_gigabyte_month() -> None:
-    assert bill([Held("t", 1, 0.0, 3600.0, Price(2.0, 3.0))]).total == pytest.approx(2.0)
-    assert bill([], [Stored(1, 730 * 3600.0, 0.5)]).storage == pytest.approx(0.5)
-    assert bill([Held("t", 2, 100.0, 160.0, SPOT)]).tiers[0].node_seconds == 120.0
-
-
 def test_arguments_above_one_million_are_rejected() -> None:
     assert CostScenario(1_000_000, 1, 1_000_000, 1_000_000, 1).total_hours > 0
     for field in ("hours", "max_failures", "overhead"):
@@ -218,11 +182,7 @@ def test_arguments_above_one_million_are_rejected() -> None:
             savings(Accounting.BLENDED, REFERENCE, **{field: 1_000_001})
 
 
-def test_an_empty_bill_is_zero() -> None:
-    assert Bill(()).total == 0.0
-
-
-@pytest.mark.parametrize("record", [CostScenario, Estimate, Held, Stored, Transfer, TierBill, Bill])
+@pytest.mark.parametrize("record", [CostScenario, Estimate])
 def test_records_cannot_be_changed(record: type) -> None:
     assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert not hasattr(record, "__dict__") or "__slots__" in vars(record)
@@ -232,44 +192,12 @@ def test_the_accountings_have_the_names_of_the_command_line() -> None:
     assert [str(kind) for kind in Accounting] == ["conservative", "blended", "at-spot-price"]
 
 
-def test_no_savings_are_reported_without_an_on_demand_price() -> None:
-    assert bill([Held("t", 1, 0.0, HOUR, Price(0.42))]).savings_fraction == 0.0
-
-
-def test_a_job_that_held_no_nodes_costs_nothing() -> None:
-    assert (bill([]).total, bill([]).savings_fraction) == (0.0, 0.0)
-
-
-def test_an_interval_that_ends_before_it_starts_costs_nothing() -> None:
-    assert bill([Held("t", 3, 10.0, 5.0, SPOT)]).total == 0.0
-
-
-TIMES = st.floats(0, 1e9)
-
-
-@given(st.lists(st.builds(Held, st.sampled_from("abc"), st.integers(0, 64), TIMES, TIMES, st.just(SPOT))))
-def test_a_bill_is_the_sum_of_its_parts(held: list[Held]) -> None:
-    total = bill(held)
-    assert total.total == pytest.approx(math.fsum(bill([part]).total for part in held))
-    assert total.total == pytest.approx(total.on_demand * SPOT.per_node_hour / SPOT.on_demand)
-
-
-@given(st.integers(1, 64), TIMES, st.floats(0, 1e6), st.floats(0, 1e6))
-def test_splitting_an_interval_does_not_change_the_bill(nodes: int, start: float, first: float, second: float) -> None:
-    middle, end = start + first, start + first + second
-    cut = bill([Held("t", nodes, start, middle, SPOT), Held("t", nodes, middle, end, SPOT)])
-    assert cut.total == pytest.approx(bill([Held("t", nodes, start, end, SPOT)]).total, abs=1e-6)
-
-
 @given(SCENARIO)
-def test_the_bill_of_a_scenario_equals_its_estimate(scenario: CostScenario) -> None:
-    """Work and overhead laid out as intervals: overhead on spot is `at-spot-price`, on demand `conservative`."""
+def test_the_charged_node_seconds_of_a_scenario_cost_its_estimate(scenario: CostScenario) -> None:
+    """Work on both capacities, and the overhead: on spot it is `at-spot-price`, on demand `conservative`."""
     spot, on_demand = Price(1 - scenario.spot_discount, 1.0), Price(1.0, 1.0)
-    work = [
-        Held("spot", 1, 0.0, scenario.spot_fraction * scenario.hours * HOUR, spot),
-        Held("on-demand", 1, 0.0, (1 - scenario.spot_fraction) * scenario.hours * HOUR, on_demand),
-    ]
-    lost = scenario.overhead_hours * HOUR
+    on_spot = scenario.spot_fraction * scenario.hours
     for price, kind in ((spot, Accounting.AT_SPOT_PRICE), (on_demand, Accounting.CONSERVATIVE)):
-        total = bill([*work, Held("lost", 1, 0.0, lost, price)]).total
-        assert total == pytest.approx(estimate(scenario, kind).cost)
+        parts = ((on_spot, spot), (scenario.hours - on_spot, on_demand), (scenario.overhead_hours, price))
+        paid = math.fsum(charged(hours * HOUR, at)[0] for hours, at in parts)
+        assert paid == pytest.approx(estimate(scenario, kind).cost)

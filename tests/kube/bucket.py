@@ -15,6 +15,7 @@ from spotladder.checkpoints.standby import is_held
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
 from spotladder.operator.storage.commit_logs import LogAddress, keep_outputs
+from tests.checkpoints.builders import uploaded
 
 
 class MemoryBucket:
@@ -30,10 +31,13 @@ class MemoryBucket:
         self.opened.append(address)
         return _TestLog(self, address)
 
-    def commit(self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100) -> None:
-        """Start the attempt in the log and commit `step`, as the program does."""
+    def commit(
+        self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100, files: Mapping[str, bytes] = {}
+    ) -> None:
+        """Start the attempt in the log and commit `step` with these files, as the program does."""
         writer = CommitLog(self.store, job, namespace=namespace).start(attempt, "")
-        writer.commit(step, [], total=total)
+        entries = [entry for name, data in files.items() for entry in uploaded(writer, step, name, data)]
+        writer.commit(step, entries, total=total)
 
 
 class _TestLog:

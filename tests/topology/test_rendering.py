@@ -40,6 +40,22 @@ def test_every_pool_of_workers_is_a_tier(fleet: Fleet) -> None:
     assert [tier.spec.capacity_type for tier in tiers] == [pool.capacity_type for pool in pools]
 
 
+@pytest.mark.parametrize(
+    ("heads", "per_hour"),
+    [
+        ('families: [m7i], price: {perNodeHour: "0.25"}', 0.25),
+        ("instanceTypes: [m7i.xlarge]", 0.2016),
+        ("families: [m7i]", None),
+    ],
+)
+def test_the_price_of_a_head_is_that_of_the_head_pool(tmp_path: Path, heads: str, per_hour: float | None) -> None:
+    file = fleet_file(tmp_path, ("role: heads, families: [m7i]", f"role: heads, {heads}"))
+    found = {tier["metadata"]["name"]: CapacityTier.model_validate(tier).spec for tier in capacity_tiers(file.fleet)}
+    price = found["g5-spot"].price
+    assert price is not None
+    assert price.head_per_hour == per_hour
+
+
 def test_pods_of_a_tier_fit_its_nodes_and_no_others(fleet: Fleet) -> None:
     """A pod's selectors and tolerations, as the controller sets them, compared with the nodes of every NodePool."""
     cluster = fleet.cluster("east")

@@ -87,6 +87,10 @@ class TierPrice(Record):
     on_demand_per_node_hour: Usd | None = Field(
         default=None, description="USD per hour for the same node on demand, the basis of savings."
     )
+    head_per_hour: Usd | None = Field(
+        default=None,
+        description="USD per hour for the node of an attempt's head. Default: the head is not part of the cost.",
+    )
     source: Annotated[PriceSource, choice(PriceSource)] | None = Field(
         default=None, description="Source of the price lookup: aws (spot price history) or gcp (a table)."
     )
@@ -153,7 +157,8 @@ class CapacityTierSpec(Record):
     egress_per_gi_b: Usd | None = Field(
         default=None,
         alias="egressPerGiB",
-        description="USD per GiB read from a checkpoint bucket in another region or cloud.",
+        description="USD per GiB read from a checkpoint bucket in another region or cloud. Each start of the program "
+        "reads the newest commit. Default: nothing.",
     )
     limits: TierLimits = Field(default_factory=TierLimits, description="Limits on the use of the tier.")
 

@@ -15,7 +15,18 @@ from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.api.world import World, WorldPool
 from spotladder.core.durations import parse_duration
-from spotladder.core.model import NO_OUTCOMES, CapacityType, Instant, JobSpec, Outcomes, Overlap, Price, Seconds, Tier
+from spotladder.core.model import (
+    NO_OUTCOMES,
+    BucketPrice,
+    CapacityType,
+    Instant,
+    JobSpec,
+    Outcomes,
+    Overlap,
+    Price,
+    Seconds,
+    Tier,
+)
 from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
@@ -25,12 +36,14 @@ _STALL_INTERVALS = 5
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """The capacity of a tier for the decision core. `notice` is in seconds, and `fleet` is what all jobs have observed
-    on it."""
+    on it. `head_per_hour` and `egress_per_gib` are in USD."""
 
     capacity_type: CapacityType
     price: Price
     notice: Seconds = 0.0
     fleet: Outcomes = NO_OUTCOMES
+    head_per_hour: float = 0.0
+    egress_per_gib: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +91,12 @@ def job_spec(
             idle_budget=tier.idle_budget,
             probe=tier.probe,
             fleet=capacity[tier.capacity_tier].fleet,
+            head_per_hour=capacity[tier.capacity_tier].head_per_hour,
+            egress_per_gib=capacity[tier.capacity_tier].egress_per_gib,
         )
         for tier in spec.tiers
     )
-    bounds = spec.overlap
+    bounds, bucket = spec.overlap, spec.checkpoints.price
     return JobSpec(
         tiers=tiers,
         overlap=None if bounds is None else Overlap(bounds.max_duration, bounds.budget, bounds.hedge_after),
@@ -102,6 +117,8 @@ def job_spec(
         max_duration=spec.max_duration,
         budget=spec.budget,
         suspend=spec.suspend,
+        bucket=BucketPrice(bucket.per_gi_b_month, bucket.per_thousand_writes / 1000, bucket.per_thousand_reads / 1000),
+        keep=spec.checkpoints.keep,
     )
 
 

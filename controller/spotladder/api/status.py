@@ -121,6 +121,15 @@ class CostStatus(StatusRecord):
         default="",
         description="Estimated cost of the committed steps in an uninterrupted run on on-demand nodes, in USD.",
     )
+    heads: str = Field(default="", description="Part of spent for the heads' nodes, in USD; empty if it is 0.")
+    storage: str = Field(default="", description="Part of spent for stored commits, in USD; empty if it is 0.")
+    requests: str = Field(
+        default="", description="Part of spent for requests to the checkpoint bucket, in USD; empty if it is 0."
+    )
+    egress: str = Field(
+        default="",
+        description="Part of spent for commits that attempts have read from another region, in USD; empty if it is 0.",
+    )
     overlap: str = Field(default="", description="Part of spent for standby attempts, in USD; empty if there was none.")
     unpriced: list[str] = Field(default_factory=list, description="Tiers that were used while their price was unknown.")
 

@@ -185,6 +185,14 @@ class CheckpointCache(Record):
     )
 
 
+class CheckpointPrice(Record):
+    """The price of the bucket, for the cost of the job. Default of each: nothing."""
+
+    per_gi_b_month: Usd = Field(default=0.0, alias="perGiBMonth", description="USD per GiB stored for a month.")
+    per_thousand_writes: Usd = Field(default=0.0, description="USD per 1,000 objects written (PUT).")
+    per_thousand_reads: Usd = Field(default=0.0, description="USD per 1,000 objects read (GET).")
+
+
 class Checkpoints(Record):
     """Location, interval and retention of commits."""
 
@@ -209,6 +217,10 @@ class Checkpoints(Record):
         default=None,
         description="Keeps the newest checkpoint on the machines that wrote it. A restart inside the attempt copies "
         "files with the right checksums from there and downloads only the others.",
+    )
+    price: CheckpointPrice = Field(
+        default_factory=CheckpointPrice,
+        description="Price of storage and requests. They are part of the cost of the job.",
     )
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from spotladder.checkpoints.entries import Commit
 from spotladder.checkpoints.history import History
 from spotladder.checkpoints.log import CommitLog
-from spotladder.core.model import Progress
+from spotladder.checkpoints.resume import rank_of
+from spotladder.core.model import CommitSize, Progress
 
 
 class Follower:
@@ -28,15 +32,31 @@ def progress(log: CommitLog) -> Progress:
 def progress_of(history: History) -> Progress:
     """The part of a history that the decision core uses."""
     newest, start = history.newest, history.start
-    hands_over, stands_by = (start.hands_over, start.stands_by) if start is not None else (False, False)
-    workers = start.workers if start is not None else 0
+    known = Progress(attempt=history.attempt)
+    if start is not None:
+        known = replace(
+            known, hands_over=start.hands_over, stands_by=start.stands_by, workers=start.workers, start=start.seq
+        )
     if newest is None:
-        return Progress(attempt=history.attempt, hands_over=hands_over, stands_by=stands_by, workers=workers)
+        return known
     skipped = [str(one) for commit in history.commits if commit.attempt == newest.attempt for one in commit.skipped]
-    words = "; ".join(skipped)
-    return Progress(
-        newest.step, newest.total, newest.at, history.attempt, words, hands_over, stands_by, newest.seconds, workers
+    return replace(
+        known,
+        step=newest.step,
+        total=newest.total,
+        committed_at=newest.at,
+        skipped="; ".join(skipped),
+        commit_seconds=newest.seconds,
+        size=size_of(newest),
     )
+
+
+def size_of(commit: Commit) -> CommitSize:
+    """The size of the commit. Every worker downloads the files outside the folders of ranks, and a rank without a
+    folder also those of rank 0."""
+    ranks = {rank_of(file.name) for file in commit.files} - {None}
+    shared = [file.size for file in commit.files if len(ranks) <= 1 or rank_of(file.name) is None]
+    return CommitSize(len(commit.files), commit.size, len(shared), sum(shared))
 
 
 def went_back(known: Progress, read: Progress) -> str:

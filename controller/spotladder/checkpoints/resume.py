@@ -132,6 +132,11 @@ def _fetch_file(store: Store, commit: Commit, file: FileEntry, folder: Path | No
     return False
 
 
-def _wanted(name: str, ranks: Collection[int] | None) -> bool:
+def rank_of(name: str) -> int | None:
+    """The rank in whose folder this file of a commit is; None outside of such a folder."""
     match = _RANK.match(name)
-    return ranks is None or match is None or int(match[1]) in ranks
+    return int(match[1]) if match else None
+
+
+def _wanted(name: str, ranks: Collection[int] | None) -> bool:
+    return ranks is None or (rank := rank_of(name)) is None or rank in ranks

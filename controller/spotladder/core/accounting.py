@@ -1,4 +1,5 @@
-"""The nodes that a job has held and their cost so far: node-seconds and money per tier, added at each observation."""
+"""The nodes that a job has held and their cost so far: node-seconds and money per tier, added at each observation. What
+heads and stored commits cost over time is added, too; `extra_costs` has the other costs."""
 
 from __future__ import annotations
 
@@ -8,6 +9,12 @@ from spotladder.core.losses import with_record
 from spotladder.core.model import AttemptSeen, Impediment, Instant, JobSpec, JobState, PodPhase, PodRole, Price, Seconds
 
 HOUR: Seconds = 3600.0
+
+MONTH: Seconds = 730 * HOUR
+"""Seconds in a month of 730 hours, as clouds bill storage."""
+
+GIB = 2**30
+"""Bytes in a GiB."""
 
 
 def held_nodes(seen: AttemptSeen | None) -> int:
@@ -25,8 +32,10 @@ def charged(node_seconds: float, price: Price) -> tuple[float, float]:
 
 
 def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
-    """Charge the nodes held since the last decision to their tier. If the clock stepped back, charge nothing."""
+    """Charge the nodes held since the last decision to their tier, and the heads and the stored commits. If the clock
+    stepped back, charge nothing."""
     elapsed = max(0.0, now - state.clock) if state.clock else 0.0
+    state = _extra(state, spec, elapsed)
     if state.tier:
         state = _paid(state, spec, state.tier, state.nodes * elapsed, surge_seconds=_over(state, spec) * elapsed)
     if state.standby is not None:
@@ -34,6 +43,19 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
         state = _paid(state, spec, state.standby.tier, state.standby_nodes * elapsed)
         state = replace(state, overlap_usd=state.overlap_usd + state.spent_usd - before)
     return replace(state, clock=now, idle_usd=_idle_usd(state, spec, elapsed))
+
+
+def _extra(state: JobState, spec: JobSpec, elapsed: Seconds) -> JobState:
+    heads, storage = state.heads_per_hour * elapsed / HOUR, stored_per_second(state, spec) * elapsed
+    if not (heads or storage):
+        return state
+    extra = state.extra
+    return replace(state, extra=replace(extra, heads=extra.heads + heads, storage=extra.storage + storage))
+
+
+def stored_per_second(state: JobState, spec: JobSpec) -> float:
+    """USD per second for the commits in the bucket."""
+    return state.progress.size.bytes / GIB * spec.keep * spec.bucket.per_gib_month / MONTH
 
 
 def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, surge_seconds: float = 0.0) -> JobState:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core import limits
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting import HOUR, stored_per_second
 from spotladder.core.elastic import begin_due, resize
 from spotladder.core.hedging import hedge_due
 from spotladder.core.idle import idle_budget_ends_at
@@ -172,6 +172,8 @@ def _budget_ends_at(situation: Situation) -> Instant | None:
     rate = _rate(state.nodes, state.tier, situation)
     if state.standby is not None:
         rate += _rate(state.standby_nodes, state.standby.tier, situation)
+    if state.attempt is not None:
+        rate += state.heads_per_hour / HOUR + stored_per_second(state, situation.spec)
     return None if budget is None or not rate else situation.now + max(0.0, (budget - state.spent_usd) / rate)
 
 

@@ -1,4 +1,4 @@
-"""The savings of spot capacity: closed formulas before a job, measured cost after it.
+"""The savings of spot capacity by closed formulas, before a job.
 
 The formulas are the published ones of the method that spotladder implements. In their symbols, T is the job's hours if
 it ran on demand only (`hours`), α the share of the work done on spot before the fallback (`spot_fraction`), M the
@@ -13,16 +13,10 @@ They disagree about the price of the overhead M·Δt, so this module has all thr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spotladder.core.accounting import HOUR, charged
-from spotladder.core.model import Instant, Price, Seconds
 from spotladder.errors import InvalidSpec
-
-MONTH: Seconds = 730 * HOUR
-"""Seconds in a month of 730 hours, as clouds bill storage."""
 
 _MOST = 1_000_000
 """Maximum number of hours or failures; a larger one is a typing error."""
@@ -151,109 +145,3 @@ def _within(name: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
         hint = f"; for {value:g} % write {value / 100:g}" if most == 1 < value <= 100 else ""
         raise InvalidSpec(f"must be between {least:.10g} and {most:.10g}, not {value:g}{hint}", path=name)
-
-
-# --- measured cost
-# ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Nodes of a tier that were held for some time at one price. If `end` is before `start`, they count as nothing."""
-
-    tier: str
-    nodes: float
-    start: Instant
-    end: Instant
-    price: Price
-
-    @property
-    def node_seconds(self) -> float:
-        """Nodes times seconds."""
-        return self.nodes * max(0.0, self.end - self.start)
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """Data that is stored for some time; `per_gib_month` in USD."""
-
-    gib: float
-    seconds: Seconds
-    per_gib_month: float
-
-    @property
-    def cost(self) -> float:
-        """USD."""
-        return self.gib * self.seconds / MONTH * self.per_gib_month
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Data read from another region or cloud; `per_gib` in USD."""
-
-    gib: float
-    per_gib: float
-
-    @property
-    def cost(self) -> float:
-        """USD."""
-        return self.gib * self.per_gib
-
-
-@dataclass(frozen=True, slots=True)
-class TierBill:
-    """USD for the nodes of one tier, and what the same node-seconds cost on demand."""
-
-    tier: str
-    node_seconds: float
-    cost: float
-    on_demand_cost: float
-
-
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """USD for everything, tiers in the order in which they were first held."""
-
-    tiers: tuple[TierBill, ...]
-    storage: float = 0.0
-    egress: float = 0.0
-
-    @property
-    def nodes(self) -> float:
-        """USD for all nodes."""
-        return math.fsum(tier.cost for tier in self.tiers)
-
-    @property
-    def total(self) -> float:
-        """USD for nodes, storage and egress."""
-        return self.nodes + self.storage + self.egress
-
-    @property
-    def on_demand(self) -> float:
-        """USD for the same node-seconds on demand, with the same storage and without egress, since no data would have
-        moved."""
-        return math.fsum(tier.on_demand_cost for tier in self.tiers) + self.storage
-
-    @property
-    def savings_fraction(self) -> float:
-        """The savings as a fraction of the on-demand cost; 0 if no price is known."""
-        return 1 - self.total / self.on_demand if self.on_demand else 0.0
-
-
-def bill(held: Iterable[Held], stored: Iterable[Stored] = (), moved: Iterable[Transfer] = ()) -> Bill:
-    """The measured cost: node-seconds times price for each tier, plus storage and egress."""
-    tiers: dict[str, TierBill] = {}
-    for interval in held:
-        before = tiers.get(interval.tier, TierBill(interval.tier, 0.0, 0.0, 0.0))
-        cost, on_demand = charged(interval.node_seconds, interval.price)
-        tiers[interval.tier] = TierBill(
-            interval.tier,
-            before.node_seconds + interval.node_seconds,
-            before.cost + cost,
-            before.on_demand_cost + on_demand,
-        )
-    return Bill(
-        tuple(tiers.values()),
-        storage=math.fsum(entry.cost for entry in stored),
-        egress=math.fsum(entry.cost for entry in moved),
-    )

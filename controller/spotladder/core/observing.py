@@ -8,6 +8,7 @@ from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
 from spotladder.core.elastic import enough_since
 from spotladder.core.evidence import contact_lost
+from spotladder.core.extra_costs import with_heads, with_progress
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
 from spotladder.core.model import Attempt, Exit, Instant, Seconds, Stage, Steps
 from spotladder.core.moving import launched_with
@@ -23,12 +24,13 @@ GROUPS = 8
 
 def take_in(draft: Draft) -> None:
     """Record the newest commit, the pods of the live attempt that run or are lost, the nodes that it holds, the standby
-    attempt, and the capacity of the tiers."""
+    attempt, the heads that run, and the capacity of the tiers."""
     _take_in_progress(draft)
     _take_in_attempt(draft)
     replace_suspects(draft)
     forget_finished(draft)
     take_in_standby(draft)
+    draft.state = with_heads(draft.state, draft.spec, draft.seen)
     draft.state = with_sightings(draft.state, sightings(draft.situation), draft.now, draft.last)
 
 
@@ -76,6 +78,7 @@ def _take_in_progress(draft: Draft) -> None:
     if now.committed_at != before.committed_at:
         draft.state = replace(draft.state, denials=0, denied="", commit_seconds=_commit_seconds(draft))
     draft.state = with_first_commit(with_pace(draft.state, now, draft.now), now)
+    draft.state = with_progress(draft.state, draft.spec, now)
     draft.state = replace(draft.state, progress=now, progress_at=draft.now)
 
 

@@ -1,7 +1,7 @@
 """What a job saves: its cost beside that of an uninterrupted run of the same steps on on-demand nodes.
 
-Repeated steps after a loss and waiting nodes are costs of spot capacity. The same node-hours at the on-demand price
-(`JobState.on_demand_usd`) include both, so they do not measure savings.
+Repeated steps after a loss, waiting nodes and egress are costs of spot capacity. The same node-hours at the on-demand
+price (`JobState.on_demand_usd`) include the first two, so they do not measure savings.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
 
     Such a run also starts once: its node-seconds until the first commit are those of the attempt that made the first
     commit, if it lost no pod before. The time of a later step is the mean between commits of one attempt. Without a
-    measured start the estimate has none, so it is low rather than high. None until two commits of one attempt, and the
-    price of every node, are known.
+    measured start the estimate has none, so it is low rather than high. It holds a head for the same time, stores the
+    same commits, and reads nothing from another region. None until two commits of one attempt, and the price of every
+    node, are known.
     """
     node_seconds = state.node_seconds
     if not state.timed_steps or node_seconds <= 0 or state.on_demand_usd <= 0 or any(t.unpriced for t in state.tiers):
         return None
     later = max(0, state.progress.step - state.first_commit_step) * state.timed_seconds / state.timed_steps
     needed = state.first_commit_node_seconds + later * spec.workers
-    return needed * state.on_demand_usd / node_seconds
+    extra = state.extra
+    return needed * (state.on_demand_usd + extra.heads) / node_seconds + extra.storage + extra.requests
 
 
 def savings(spec: JobSpec, state: JobState) -> float | None:

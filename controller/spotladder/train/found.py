@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import Commit, Skipped, decode, encode
-from spotladder.checkpoints.resume import Resumed, rank_folder
+from spotladder.checkpoints.resume import Resumed, rank_folder, rank_of
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.channel import Channel
 from spotladder.train.ranks import ProcessRank
@@ -210,4 +210,4 @@ def _source(commit: Commit, rank: int) -> int:
 
 
 def _ranks(commit: Commit) -> tuple[int, ...]:
-    return tuple(sorted({int(match[1]) for file in commit.files if (match := _RANK.fullmatch(file.name))}))
+    return tuple(sorted({rank for file in commit.files if (rank := rank_of(file.name)) is not None}))

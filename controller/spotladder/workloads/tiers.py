@@ -21,7 +21,7 @@ class ResolvedTier:
     `index` is its index in `spec.tiers`, for messages. `workers` and `head` are the placements of their pods. `notice`
     is the cloud's notice period before a reclaim, in seconds. `queue` is the LocalQueue of Kueue, "" without one.
     `gated`: the workers are created with the scheduling gate of a probe. `fleet` is what all jobs have observed on the
-    tier.
+    tier. `head_per_hour` and `egress_per_gib` are in USD.
     """
 
     name: str
@@ -39,6 +39,8 @@ class ResolvedTier:
     queue: str = ""
     gated: bool = False
     fleet: Outcomes = NO_OUTCOMES
+    head_per_hour: float = 0.0
+    egress_per_gib: float = 0.0
 
     def avoiding(self, nodes: tuple[str, ...]) -> ResolvedTier:
         """The same tier without these nodes, by name."""
@@ -82,6 +84,8 @@ def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier, price: Price
         price=price,
         overrides=tier.overrides,
         queue=tier.queue or "",
+        head_per_hour=(spec.price.head_per_hour if spec.price else None) or 0.0,
+        egress_per_gib=spec.egress_per_gi_b or 0.0,
     )
 
 

@@ -49,6 +49,8 @@ def capacity_tier(fleet: Fleet, cluster: Cluster, pool: Pool) -> Object:
         spec["notice"] = format_duration(notice)
     if price := _price(cluster, pool):
         spec["price"] = price
+        if heads is not None and (per_hour := _head_price(cluster, heads)) is not None:
+            spec["price"]["headPerHour"] = _usd(per_hour)
     bucket = fleet.bucket_of(cluster)
     if bucket is not None and bucket.region != cluster.region:
         spec["egressPerGiB"] = _usd(prices.REGION_EGRESS_GIB[cluster.cloud])
@@ -74,6 +76,13 @@ def _price(cluster: Cluster, pool: Pool) -> Object | None:
     else:
         return None
     return {**found, "onDemandPerNodeHour": _usd(on_demand)} if on_demand is not None else found
+
+
+def _head_price(cluster: Cluster, heads: Pool) -> float | None:
+    """USD per hour for the node of a head."""
+    if heads.price is not None:
+        return heads.price.per_node_hour
+    return prices.dearest(heads.instance_types) if cluster.cloud in CREATED else None
 
 
 def _usd(amount: float) -> str:

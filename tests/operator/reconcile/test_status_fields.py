@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.explanation import Explanation
-from spotladder.core.model import Attempt, AttemptRecord, JobState, Progress, Stage, TierRecord
+from spotladder.core.model import Attempt, AttemptRecord, ExtraCosts, JobState, Progress, Stage, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.operator.reconcile import status
 from tests.core.builders import START
@@ -59,7 +59,7 @@ def test_the_status_of_a_new_job_is_empty() -> None:
     assert fields["progress"] == {"step": 0, "total": 0, "uri": "", "text": ""}
     assert fields["cost"] == {
         "spent": "0.00", "onDemandEquivalent": "0.00", "savingsPercent": "", "uninterrupted": "", "overlap": "",
-        "unpriced": [],
+        "heads": "", "storage": "", "requests": "", "egress": "", "unpriced": [],
     }  # fmt: skip
     assert (fields["phase"], fields["message"], fields["attempt"], fields["failures"]) == ("Pending", "", 0, 0)
     assert (fields["tier"], fields["cluster"], fields["observedGeneration"]) == ("", "", 7)
@@ -116,8 +116,17 @@ def test_the_progress_is_that_of_the_newest_commit(progress: Progress, text: str
 def test_the_cost_is_compared_with_that_of_the_same_steps_on_demand() -> None:
     assert written(LATER, uninterrupted=4.0)["cost"] == {
         "spent": "1.73", "onDemandEquivalent": "8.50", "savingsPercent": "57", "uninterrupted": "4.00",
-        "overlap": "0.13", "unpriced": [],
+        "overlap": "0.13", "heads": "", "storage": "", "requests": "", "egress": "", "unpriced": [],
     }  # fmt: skip
+
+
+def test_the_cost_has_the_parts_beside_the_workers_nodes() -> None:
+    cost = written(replace(LATER, extra=ExtraCosts(1.5, 0.25, 0.00004, 12.0)), uninterrupted=20.0)["cost"]
+    assert cost["spent"] == "15.48"
+    assert {name: cost[name] for name in ("heads", "storage", "requests", "egress")} == {
+        "heads": "1.5000", "storage": "0.2500", "requests": "0.0000", "egress": "12.0000",
+    }  # fmt: skip
+    assert cost["savingsPercent"] == "23"
 
 
 @pytest.mark.parametrize(("cost", "spent", "of_tier"), [(0.0, "unknown", "unknown"), (1.5, ">1.50", ">1.5000")])

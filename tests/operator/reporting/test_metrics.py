@@ -11,6 +11,7 @@ from spotladder.core.model import (
     Attempt,
     AttemptRecord,
     Decision,
+    ExtraCosts,
     JobState,
     Loss,
     Move,
@@ -42,13 +43,17 @@ def test_job_metrics_have_the_values_of_the_last_reconcile_and_end_with_the_job(
 def test_cost_is_counted_by_capacity_type_and_by_namespace() -> None:
     metrics = Metrics(SteppedClock())
     before = JobState(tiers=(TierRecord("spot-a", cost=1.0),))
-    after = JobState(tiers=(TierRecord("spot-a", cost=3.0), TierRecord("on-demand", cost=4.0)))
+    tiers_after = (TierRecord("spot-a", cost=3.0), TierRecord("on-demand", cost=4.0))
+    after = JobState(tiers=tiers_after, extra=ExtraCosts(heads=0.5, egress=0.25))
     for namespace, removed in (("vision", "on-demand"), ("speech", "none")):
         tiers = [tier(name) for name in ("spot-a", "on-demand") if name != removed]
         metrics.decided(namespace, spec(*tiers), before, Decision(after))
     lines = samples(metrics)
-    assert 'spotladder_namespace_cost_usd_total{namespace="vision"} 6.0' in lines
-    assert 'spotladder_namespace_cost_usd_total{namespace="speech"} 6.0' in lines
+    assert 'spotladder_namespace_cost_usd_total{namespace="vision"} 6.75' in lines
+    assert 'spotladder_namespace_cost_usd_total{namespace="speech"} 6.75' in lines
+    assert 'spotladder_extra_cost_usd_total{kind="heads"} 1.0' in lines
+    assert 'spotladder_extra_cost_usd_total{kind="egress"} 0.5' in lines
+    assert not [line for line in lines if 'kind="storage"' in line]
     assert 'spotladder_cost_usd_total{capacity_type="spot"} 4.0' in lines
     assert 'spotladder_cost_usd_total{capacity_type="on-demand"} 4.0' in lines, "a removed tier has no capacity type"
 

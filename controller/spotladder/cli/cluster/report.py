@@ -167,9 +167,11 @@ def _sentences(job: Mapping[str, Any]) -> list[tuple[str, str]]:
     if cost.get("spent"):
         unpriced = ", ".join(cost.get("unpriced") or ())
         rows.append(("paid", display.money(cost["spent"]) + (f" (unknown price: {unpriced})" if unpriced else "")))
+    if parts := [f"{name} ${cost[name]}" for name in ("heads", "storage", "requests", "egress") if cost.get(name)]:
+        rows.append(("", f"with {', '.join(parts)}"))
     if cost.get("savingsPercent"):
         percent = f"{cost['savingsPercent']} %".replace("-", "−")
-        rows.append(("saved", f"{percent} of ${cost['onDemandEquivalent']}, the same nodes on demand"))
+        rows.append(("saved", f"{percent} of ${cost['uninterrupted']}, the same steps on demand without interruptions"))
     return rows
 
 

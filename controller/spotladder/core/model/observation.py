@@ -196,12 +196,25 @@ class AttemptSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitSize:
+    """The files of a commit and their size. `shared_files`, of `shared_bytes`, are those that every worker downloads
+    when it resumes; each of the others is downloaded by one worker."""
+
+    files: int = 0
+    bytes: int = 0
+    shared_files: int = 0
+    shared_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The newest commit of the log, and the newest attempt that has started according to the log. `skipped`: which
     commits the attempt of the newest commit could not resume from, and why. `hands_over`: the program of the newest
     attempt can continue inside the attempt without pods that are leaving (`NoticeKind.HANDOVER`). `stands_by`: its
     library can hold the program of a standby attempt. `commit_seconds`: how long the newest commit took; 0 if
-    unknown. `workers`: the number of workers with which the program of an elastic job last started; 0 if unknown."""
+    unknown. `workers`: the number of workers with which the program of an elastic job last started; 0 if unknown.
+    `size` is that of the newest commit. `start` is the log's sequence number of the newest start of a program; -1
+    before the first."""
 
     step: int = 0
     total: int = 0
@@ -212,6 +225,8 @@ class Progress:
     stands_by: bool = False
     commit_seconds: Seconds = 0.0
     workers: int = 0
+    size: CommitSize = CommitSize()
+    start: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,15 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class BucketPrice:
+    """USD for a GiB that is stored for a month, for an object that is written, and for one that is read."""
+
+    per_gib_month: float = 0.0
+    per_write: float = 0.0
+    per_read: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Tier:
     """One entry of a job's ordered tiers. `notice` is how long before a reclaim the cloud announces it, in seconds; 0
     if unknown. `template` is a digest of the part of the spec from which the pods of an attempt on this tier are
@@ -81,7 +90,9 @@ class Tier:
     admission queue; None: without limit. `surge`: a pod whose node will be reclaimed is replaced inside the attempt
     before that, if possible. `standby`: a standby attempt may start on it. `idle_budget` is what the nodes of a gang
     that waits for more nodes may cost, in USD; None: without limit. `probe` workers must have a node before the others
-    ask for theirs; 0: all ask at once. `fleet` is what all jobs have observed on it."""
+    ask for theirs; 0: all ask at once. `fleet` is what all jobs have observed on it.
+    `head_per_hour` is the price of the head's node in USD, and `egress_per_gib` what a GiB costs that an attempt on it
+    reads from the checkpoint bucket."""
 
     name: str
     max_failures: int = 0
@@ -97,6 +108,8 @@ class Tier:
     idle_budget: float | None = None
     probe: int = 0
     fleet: Outcomes = NO_OUTCOMES
+    head_per_hour: float = 0.0
+    egress_per_gib: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +138,8 @@ class JobSpec:
     `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
     attempt needs until it makes progress, without the wait for capacity. `decision_interval` is the longest time
     between two decisions, which a policy keeps in reserve. `capacity_lasts`: capacity that an observation shows lasts
-    for `decision_interval`, so that work done in it is never lost; true only in a world of ticks.
+    for `decision_interval`, so that work done in it is never lost; true only in a world of ticks. `bucket` is the price
+    of the checkpoint bucket, and `keep` the number of newest commits that it keeps.
     """
 
     tiers: tuple[Tier, ...]
@@ -154,6 +168,8 @@ class JobSpec:
     decision_interval: Seconds = 60.0
     capacity_lasts: bool = False
     min_workers: int | None = None
+    bucket: BucketPrice = BucketPrice()
+    keep: int = 1
 
     def tier(self, name: str) -> Tier | None:
         """The tier with this name, if the spec still has it."""

@@ -201,6 +201,22 @@ class TierRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtraCosts:
+    """USD for the heads' nodes, for the storage of commits, for requests to the checkpoint bucket, and for checkpoints
+    that attempts have read from another region or cloud."""
+
+    heads: float = 0.0
+    storage: float = 0.0
+    requests: float = 0.0
+    egress: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The sum."""
+        return self.heads + self.storage + self.requests + self.egress
+
+
+@dataclass(frozen=True, slots=True)
 class JobState:
     """The stored state of a job. Persisted after every change; nothing else is kept between decisions.
 
@@ -225,7 +241,8 @@ class JobState:
     standby attempt that was given up, no other one starts before `standby_after`. `overlap_usd` is what standby
     attempts have cost, as a part of the cost of their tiers. `hangs` is the number of attempts that ended because their
     program hung. `idle_usd` is what the nodes of the live attempt have cost while they waited for the rest of their
-    gang, since `waiting_since` and on a tier with an `idle_budget`.
+    gang, since `waiting_since` and on a tier with an `idle_budget`. `extra` is what the job has cost beside its
+    workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`.
     """
 
     stage: Stage = Stage.IDLE
@@ -270,6 +287,8 @@ class JobState:
     overlap_usd: float = 0.0
     idle_usd: float = 0.0
     hangs: int = 0
+    extra: ExtraCosts = ExtraCosts()
+    heads_per_hour: float = 0.0
 
     @property
     def phase(self) -> Phase:
@@ -283,8 +302,8 @@ class JobState:
 
     @property
     def spent_usd(self) -> float:
-        """USD paid for nodes so far, over all tiers."""
-        return sum(tier.cost for tier in self.tiers)
+        """USD paid so far: for nodes, over all tiers, and for everything else."""
+        return sum(tier.cost for tier in self.tiers) + self.extra.total
 
     @property
     def node_seconds(self) -> float:
@@ -322,6 +341,8 @@ class JobState:
             standby_nodes=0,
             overlap_usd=0.0,
             idle_usd=0.0,
+            extra=ExtraCosts(),
+            heads_per_hour=0.0,
             attempt=self.attempt and replace(self.attempt, known_pods=(), steps=()),
             tiers=tiers,
             waiting_since=self.waiting_since and 0.0,

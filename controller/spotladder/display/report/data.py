@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from spotladder.display.figures import saved
@@ -52,6 +53,7 @@ def as_data(facts: Facts) -> dict[str, Any]:
             "paid": facts.spent,
             "unpricedTiers": list(facts.unpriced),
             "nodeHours": facts.node_hours,
+            "extra": asdict(facts.state.extra),
             "onDemandSameNodes": facts.on_demand,
             "onDemandUninterrupted": uninterrupted,
             "savedAgainstSameNodes": facts.saved,

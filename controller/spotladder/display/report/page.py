@@ -92,7 +92,9 @@ def _figures(facts: Facts) -> list[tuple[Markup, Markup]]:
 
 
 def _paid(facts: Facts) -> tuple[str, str]:
-    hours = f"{facts.node_hours:.3g} node-hours"
+    hours, extra = f"{facts.node_hours:.3g} node-hours", facts.state.extra.total
+    if extra:
+        hours += f", and {money(extra)} for heads, storage, requests and egress"
     if not facts.unpriced:
         return money(facts.spent), hours
     return (

@@ -121,6 +121,10 @@ def of_state(
             on_demand_equivalent=_usd(on_demand, unpriced=bool(unpriced), places=2),
             savings_percent=f"{100 * (1 - spent / uninterrupted):.0f}" if uninterrupted else "",
             uninterrupted=f"{uninterrupted:.2f}" if uninterrupted else "",
+            heads=_part(state.extra.heads),
+            storage=_part(state.extra.storage),
+            requests=_part(state.extra.requests),
+            egress=_part(state.extra.egress),
             overlap=f"{state.overlap_usd:.2f}" if state.overlap_usd else "",
             unpriced=unpriced,
         ),
@@ -205,6 +209,11 @@ def _observed(state: JobState) -> tuple[int, tuple[str, ...], bool]:
     attempt = state.attempt
     pods, seen = (attempt.known_pods, attempt.seen) if attempt else ((), False)
     return state.nodes + state.standby_nodes, pods, seen
+
+
+def _part(amount: float) -> str:
+    """A part of the cost, which may be small."""
+    return f"{amount:.4f}" if amount else ""
 
 
 def _usd(amount: float, *, unpriced: bool, places: int) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.transport import Watcher
-from spotladder.core.model import Decision, Instant, JobSpec, JobState, Phase, Seconds
+from spotladder.core.model import Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.inventory import JobKey
 
@@ -56,11 +56,19 @@ class Metrics:
             ["tier"],
             registry=self.registry,
         )
-        self.cost = Counter("spotladder_cost_usd", "USD spent on nodes.", ["capacity_type"], registry=self.registry)
+        self.cost = Counter(
+            "spotladder_cost_usd", "USD spent on workers' nodes.", ["capacity_type"], registry=self.registry
+        )
         self.namespace_cost = Counter(
             "spotladder_namespace_cost_usd",
-            "USD spent on nodes of the jobs of a namespace.",
+            "USD spent by the jobs of a namespace.",
             ["namespace"],
+            registry=self.registry,
+        )
+        self.extra_cost = Counter(
+            "spotladder_extra_cost_usd",
+            "USD spent beside workers' nodes, by kind: heads, storage, requests or egress.",
+            ["kind"],
             registry=self.registry,
         )
         self.saved = Counter(
@@ -163,6 +171,10 @@ class Metrics:
                     self.cost.labels(tier.capacity_type).inc(paid)
             if (saved := record.on_demand_cost - record.cost - (known.on_demand_cost - known.cost)) > 0:
                 self.saved.inc(saved)
+        for entry in fields(ExtraCosts):
+            if (paid := getattr(after.extra, entry.name) - getattr(before.extra, entry.name)) > 0:
+                self.namespace_cost.labels(namespace).inc(paid)
+                self.extra_cost.labels(entry.name).inc(paid)
 
     def collect(self) -> Iterator[Metric]:
         """The gauges, created at each scrape."""

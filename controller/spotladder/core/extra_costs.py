@@ -1,0 +1,62 @@
+"""What a job costs beside its workers' nodes: heads, stored commits, requests to the bucket, and egress.
+
+Rules
+ 1. A head's node costs from the observation of the running head to that of its end.
+ 2. The bucket holds `keep` commits of the size of the newest one.
+ 3. A commit writes each of its files and one entry of the log.
+ 4. A program that starts reads the newest commit: each worker the shared files, and one worker each other file.
+    Egress is due for these bytes, at the price of the attempt's tier.
+
+The sizes come from the commit log. A commit that no observation has seen as the newest is not counted.
+"""
+
+from __future__ import annotations
+
+from spotladder.core.accounting import GIB
+from spotladder.core.copying import replace
+from spotladder.core.gang import launched_workers
+from spotladder.core.model import JobSpec, JobState, Observation, PodPhase, PodRole, Progress
+
+
+def with_progress(state: JobState, spec: JobSpec, progress: Progress) -> JobState:
+    """Charge the requests of a commit and of the start of a program that `progress` shows and `state` does not, and the
+    egress of the start."""
+    requests = egress = 0.0
+    if progress.committed_at != state.progress.committed_at:
+        requests += (progress.size.files + 1) * spec.bucket.per_write
+    if progress.start != state.progress.start and (resumed := state.progress.size).files:
+        others = (progress.workers or _workers(state, spec, progress.attempt)) - 1
+        requests += (resumed.files + others * resumed.shared_files) * spec.bucket.per_read
+        tier = spec.tier(_tier(state, progress.attempt))
+        if tier is not None:
+            egress = (resumed.bytes + others * resumed.shared_bytes) / GIB * tier.egress_per_gib
+    if not (requests or egress):
+        return state
+    extra = state.extra
+    return replace(state, extra=replace(extra, requests=extra.requests + requests, egress=extra.egress + egress))
+
+
+def with_heads(state: JobState, spec: JobSpec, seen: Observation) -> JobState:
+    """Record the price of the heads that run now."""
+    rate = 0.0
+    for attempt in (state.attempt, state.standby):
+        tier = spec.tier(attempt.tier) if attempt is not None else None
+        found = seen.attempt(attempt.number) if attempt is not None else None
+        if tier is not None and found is not None and tier.head_per_hour:
+            rate += tier.head_per_hour * sum(
+                pod.role is PodRole.HEAD and pod.phase is PodPhase.RUNNING for pod in found.pods
+            )
+    return state if rate == state.heads_per_hour else replace(state, heads_per_hour=rate)
+
+
+def _tier(state: JobState, number: int) -> str:
+    """The tier of this attempt; "" if it is unknown."""
+    for attempt in (state.attempt, state.standby, *reversed(state.history)):
+        if attempt is not None and attempt.number == number:
+            return attempt.tier
+    return ""
+
+
+def _workers(state: JobState, spec: JobSpec, number: int) -> int:
+    attempts = (state.attempt, state.standby)
+    return launched_workers(next((one for one in attempts if one is not None and one.number == number), None), spec)
