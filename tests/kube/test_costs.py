@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,10 @@ async def test_heads_storage_requests_and_egress(api_server: ApiServer, cli: Cli
         price = {"perNodeHour": "1", "onDemandPerNodeHour": "4", "headPerHour": "0.5"}
         near = await kube.capacity("near", price=price)
         far = await kube.capacity("far", price=price, egressPerGiB=str(GIB))
-        tiers = [{"name": "near", "capacityTier": near, "maxFailures": 1}, {"name": "far", "capacityTier": far}]
+        tiers: list[dict[str, Any]] = [
+            {"name": "near", "capacityTier": near, "maxFailures": 1},
+            {"name": "far", "capacityTier": far},
+        ]
         checkpoints = {"uri": "s3://bucket/prefix", "price": BUCKET}
         await kube.submit(tiers=tiers, checkpoints=checkpoints, stallTimeout="24h")
         await kube.begin(1, "near")
