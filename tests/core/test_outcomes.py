@@ -110,7 +110,7 @@ def test_more_evictions_at_an_age_never_lower_its_hazard(fleet: Outcomes, place:
     model, spells = shipped(), (has(0, own),) if own else ()
 
     def hazard(found: Outcomes) -> float:
-        zones = evidence(model, spells, found).belief(spells[-1] if spells else None).weights
+        zones = evidence(model, spells, found).weights(bool(own), own + 1 if own else 0)
         return sum(weight * model.hazards[zone][True][place] for zone, weight in enumerate(zones))
 
     ended = list(fleet.capacity.ended)

@@ -16,7 +16,7 @@ EXACT = 1e-6
 
 def age_class(ticks: int) -> int:
     """The index of the age class for a spell of this age."""
-    return max(0, bisect_right(AGES, ticks) - 1)
+    return bisect_right(AGES, ticks, 1) - 1
 
 
 def ticks_between(since: Instant, until: Instant) -> int:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.core.ages import AGES, TICK
+from spotladder.core.ages import AGES, TICK, ticks_of
 from spotladder.core.availability import SPELLS
 from spotladder.core.model import (
     NO_OUTCOMES,
@@ -38,7 +38,7 @@ from spotladder.core.policies.adaptive_tables import (
     slack_at,
     survivals,
 )
-from spotladder.core.policies.adaptive_zones import Belief, Evidence, _memoryless, evidence
+from spotladder.core.policies.adaptive_zones import Evidence, _memoryless, evidence
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
 from spotladder.sim.ticks import drive, fast
@@ -59,8 +59,16 @@ def spells(*lengths: int, available: bool = True) -> tuple[Spell, ...]:
     return tuple(found)
 
 
-def belief(model: Model, *seen: Spell) -> Belief:
-    return evidence(model, seen).belief(seen[-1] if seen else None)
+def weights(model: Model, *seen: Spell) -> tuple[float, ...]:
+    return evidence(model, seen).weights(*newest(seen))
+
+
+def trusted(model: Model, *seen: Spell) -> bool:
+    return evidence(model, seen).trusted(*newest(seen))
+
+
+def newest(seen: tuple[Spell, ...]) -> tuple[bool, int]:
+    return (seen[-1].available, ticks_of(seen[-1])) if seen else (False, 0)
 
 
 WAIT, LEAVE = 0, 1
@@ -112,9 +120,9 @@ def test_leaving_on_demand_needs_less_slack_when_the_spot_capacity_has_lasted() 
 
 def test_zones_are_weighted_by_the_spells_that_the_job_observed() -> None:
     model = shipped()
-    assert belief(model).weights == EVEN
+    assert weights(model) == EVEN
     for seen, low, high in ((spells(200, 1, 150, 1, 100), 0.9, 1.0), (spells(1, 60, 1, 90, 1, 80), 0.0, 0.4)):
-        found = belief(model, *seen).weights
+        found = weights(model, *seen)
         assert sum(found) == pytest.approx(1.0)
         assert low < model.shares[found.index(max(found))] < high
 
@@ -126,21 +134,41 @@ def misfit() -> Model:
 
 def test_the_model_is_not_trusted_when_no_zone_explains_the_observed_spells() -> None:
     often = spells(3, 5, 20, 40, 1, 2, 9, 4, 1, 30)
-    assert belief(shipped()).trusted
-    assert belief(shipped(), *often).trusted
-    assert not belief(misfit(), *often).trusted
+    assert trusted(shipped())
+    assert trusted(shipped(), *often)
+    assert not trusted(misfit(), *often)
 
 
-@given(st.lists(st.integers(1, 40), max_size=SPELLS - 1), st.integers(1, 60), st.integers(0, 60), st.booleans())
-def test_a_model_that_is_certainly_trusted_in_an_outage_is_trusted_at_each_of_its_ages(
-    lengths: list[int], ticks: int, longer: int, fits: bool
+@given(
+    st.lists(st.integers(1, 40), max_size=SPELLS - 1),
+    st.booleans(),
+    st.integers(1, 60),
+    st.integers(0, 60),
+    st.booleans(),
+)
+def test_a_model_that_is_certainly_trusted_in_a_spell_is_trusted_at_each_of_its_ages(
+    lengths: list[int], available: bool, ticks: int, longer: int, fits: bool
 ) -> None:
-    seen = spells(*lengths, 1, available=len(lengths) % 2 == 1)
+    seen = spells(*lengths, 1, available=available is (len(lengths) % 2 == 0))
     found = evidence(shipped() if fits else misfit(), seen)
-    if found.trusts_outage(ticks, ticks + longer):
-        assert all(found.at(False, age).trusted for age in range(ticks, ticks + longer + 1))
-    else:
-        assert longer or not found.at(False, ticks).trusted
+    ages = range(ticks, ticks + longer + 1)
+    if found.trusts(available, ticks, ticks + longer):
+        assert all(found.trusts(available, age, age) for age in ages)
+    assert [found.trusted(available, age) for age in ages] == [found.trusts(available, age, age) for age in ages]
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=3 * SPELLS), st.integers(1, SPELLS), st.booleans())
+def test_the_evidence_does_not_depend_on_the_spells_that_were_asked_for_before(
+    lengths: list[int], step: int, available: bool
+) -> None:
+    """The sums come from those of earlier spells, some of which have been dropped since."""
+    every = spells(*lengths, available=available)
+    model, fresh = replace(shipped()), replace(shipped())
+    for count in range(1, len(every) + 1, step):
+        seen = every[max(0, count - SPELLS) : count]
+        found, expected = evidence(model, seen), evidence(replace(fresh), seen)
+        assert (found.units, found.ends, found.ticks) == (expected.units, expected.ends, expected.ticks)
+        assert found.weights(*newest(seen)) == expected.weights(*newest(seen))
 
 
 def test_the_expected_life_of_capacity_grows_with_its_age() -> None:
@@ -213,7 +241,7 @@ def test_a_try_to_return_needs_slack_for_its_failure(spare: float, chosen: str) 
     on-demand."""
     now, work, failed = 13 * HOUR, 20 * HOUR, 180.0 + 240.0 + 600.0
     seen = (Spell(False, 0.0, HOUR),)
-    leave = least_slack(LEAVE, belief(shipped(), *seen).weights, (240.0, 3.0), 0.0, work)
+    leave = least_slack(LEAVE, weights(shipped(), *seen), (240.0, 3.0), 0.0, work)
     view = TierView(
         now=now,
         current=ON_DEMAND,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from spotladder.core.copying import replace
 from spotladder.core.model.observation import Progress
@@ -191,7 +192,11 @@ class TierView:
     attempt has to stop. `waiting_since` is when the live attempt began to wait for workers that its tier is known to
     lack; None if it does not wait, or only since now. `capacity_lasts`: the capacity of the outlooks lasts for
     `interval`. `starting` is the rest of the overhead of the live attempt.
+
+    `explained`: whether the caller reads `why` and `review_at` of the choice. A policy may omit them otherwise.
     """
+
+    explained: ClassVar[bool] = True
 
     now: Instant
     current: str

@@ -62,19 +62,19 @@ class Adaptive:
                 best = min([Prospect(self._model, net, tier) for tier in usable], key=_useful_price).tier
             return _moved(net, best, "spot capacity may be available")
         prospects = [Prospect(self._model, net, tier) for tier in net.spot]
+        until = prospects[0].surely_waits_until(slack)
+        if until is not None and not view.explained:
+            return _waits(net, until)
         if not _trusted(prospects):
             return _of_uniform_progress(view, prospects)
         needed = min([one.to_wait() for one in prospects])
         if slack < needed - EXACT:
-            why = f"no spot capacity, and waiting needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
+            why = _why(view, "no spot capacity, and waiting needs {} of slack, {} are left", needed, slack)
             return net.choice(net.fallback.name, why, math.inf, review_at=_review_at(prospects))
-        waiting = view.current if view.live and view.current in view.open else None
-        why = f"waits for spot capacity: {_rounded(slack)} of slack are left, {_rounded(needed)} needed"
-        until, forced_at = prospects[0].waits_until(slack, needed), net.forced_at
-        until = None if until is None or forced_at is None else min(until, forced_at)
-        until_lost = waiting is not None and net.may_run_from(until)
-        review_at = min(_review_at(prospects), view.now + slack - needed + JUST_AFTER)
-        return net.choice(waiting, why, until, until_lost=until_lost, review_at=review_at)
+        why = _why(view, "waits for spot capacity: {} of slack are left, {} needed", slack, needed)
+        if until is None:
+            until = prospects[0].waits_until(slack, needed)
+        return _waits(net, until, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Keep the spot tier of the live attempt, or move to a cheaper one if that pays."""
@@ -113,10 +113,10 @@ class Adaptive:
         usable = [(one.to_leave(), one) for one in prospects if one.tier in candidates]
         needed, best = min(usable, key=itemgetter(0))
         if slack < needed - EXACT:
-            why = f"leaving on-demand needs {_rounded(needed)} of slack, {_rounded(slack)} are left"
+            why = _why(view, "leaving on-demand needs {} of slack, {} are left", needed, slack)
             return net.choice(view.current, why, best.stays_until(slack), review_at=_review_at(prospects))
         found = "is available" if view.outlook(best.tier.name).capacity else "may be available"
-        why = f"spot capacity {found} and {_rounded(slack)} of slack are left"
+        why = _why(view, f"spot capacity {found} and {{}} of slack are left", slack)
         return _moved(net, best.tier, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
 
     def _without_known_capacity(self, net: SafetyNet, slack: Seconds) -> TierChoice:
@@ -141,7 +141,7 @@ class Adaptive:
 
 
 def _trusted(prospects: Sequence[Prospect]) -> bool:
-    return all(one.belief.trusted for one in prospects)
+    return all(one.trusted for one in prospects)
 
 
 def _review_at(prospects: Sequence[Prospect]) -> Instant:
@@ -161,11 +161,25 @@ def _useful_price(prospect: Prospect) -> tuple[float, float]:
     return price * (useful + start) / useful if useful > 0 else math.inf, price
 
 
+def _waits(net: SafetyNet, until: Instant | None, why: str = "", review_at: Instant = math.inf) -> TierChoice:
+    """The choice to wait for spot capacity, which holds until this time."""
+    view, forced_at = net.view, net.forced_at
+    waiting = view.current if view.live and view.current in view.open else None
+    until = None if until is None or forced_at is None else min(until, forced_at)
+    until_lost = waiting is not None and net.may_run_from(until)
+    return net.choice(waiting, why, until, until_lost=until_lost, review_at=review_at)
+
+
 def _moved(net: SafetyNet, tier: Tier, why: str, review_at: Instant = math.inf) -> TierChoice:
     """The choice of this spot tier. Without another one, it is kept until its capacity is lost."""
     if len(net.spot) == 1:
         return net.kept(tier.name, why, review_at)
     return net.choice(tier.name, why, review_at=review_at)
+
+
+def _why(view: TierView, text: str, *times: Seconds) -> str:
+    """This explanation with these times; "" if the caller does not read it."""
+    return text.format(*map(_rounded, times)) if view.explained else ""
 
 
 def _rounded(seconds: Seconds) -> str:

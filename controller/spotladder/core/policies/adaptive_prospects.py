@@ -6,7 +6,7 @@ import math
 from operator import mul
 
 from spotladder.core.ages import TICK, age_class, next_tick, ticks_between, ticks_of
-from spotladder.core.model import Instant, Seconds, Spell, Tier, TierView
+from spotladder.core.model import Instant, Price, Seconds, Spell, Tier, TierView
 from spotladder.core.policies.adaptive_tables import (
     Model,
     columns,
@@ -19,7 +19,7 @@ from spotladder.core.policies.adaptive_tables import (
     slack_of_zones,
     survivals,
 )
-from spotladder.core.policies.adaptive_zones import Belief, Evidence, evidence
+from spotladder.core.policies.adaptive_zones import Evidence, evidence
 from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
 
 START: Seconds = 180.0
@@ -40,12 +40,12 @@ AHEAD = 6
 
 class Prospect:
     """One spot tier of a view. `seen_ago` is the time since the newest observation of its availability; 0 without one:
-    the policy does not interrupt training to try a tier that it has not observed."""
+    the policy does not interrupt training to try a tier that it has not observed. `remaining` is the remaining work of
+    the job. `terms` are the overhead of a start on the fallback, and the ratio of its price to that of the tier."""
 
-    __slots__ = ("_evidence", "_model", "_net", "belief", "newest", "seen_ago", "tier")
+    __slots__ = ("_evidence", "_model", "_net", "_ticks", "newest", "remaining", "seen_ago", "terms", "tier")
 
     _evidence: Evidence
-    belief: Belief
     newest: Spell | None
 
     def __init__(self, model: Model, net: SafetyNet, tier: Tier) -> None:
@@ -54,8 +54,20 @@ class Prospect:
         self.tier, self._model, self._net = tier, model, net
         self.newest = spells[-1] if spells else None
         self.seen_ago: Seconds = view.now - spells[-1].until if spells else 0.0
+        self.remaining: Seconds = view.remaining or 0.0
+        self.terms = net.overhead, _ratio(net, tier.price)
         self._evidence = evidence(model, spells, view.fleet(tier.name))
-        self.belief = self._evidence.belief(self.newest)
+        self._ticks = ticks_of(spells[-1]) if spells else 0
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the model explains the observed spells of the tier; it does before the first one."""
+        return self.newest is None or self._evidence.trusted(self.newest.available, self._ticks)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each zone of the model."""
+        return self._evidence.weights(self.newest is not None and self.newest.available, self._ticks)
 
     @property
     def age(self) -> Seconds:
@@ -67,19 +79,6 @@ class Prospect:
         capacity = view.outlook(self.tier.name).capacity
         current = self.seen_ago < RETURN_INTERVAL - EXACT if capacity is None else newest.available is capacity
         return view.now - newest.since if current else 0.0
-
-    @property
-    def terms(self) -> tuple[Seconds, float]:
-        """The overhead of a start, and the ratio of the on-demand price to that of this spot tier."""
-        fallback, price = self._net.fallback, self.tier.price
-        if fallback is None or not (price.known and fallback.price.known and price.per_node_hour > 0):
-            return self._net.overhead, USUAL_RATIO
-        return self._net.overhead, fallback.price.per_node_hour / price.per_node_hour
-
-    @property
-    def remaining(self) -> Seconds:
-        """The remaining work of the job."""
-        return self._net.view.remaining or 0.0
 
     @property
     def overhead(self) -> Seconds:
@@ -94,24 +93,24 @@ class Prospect:
     def to_wait(self) -> Seconds:
         """The minimum slack at which it pays to wait for this tier."""
         waits, _leaves = columns(self._model, self.terms, place_of(self.age))
-        return slack_at(knot_of(self.remaining), self.belief.weights, waits)
+        return slack_at(knot_of(self.remaining), self.weights, waits)
 
     def to_leave(self) -> Seconds:
         """The minimum slack at which it pays to leave on-demand for this tier."""
         _waits, leaves = columns(self._model, self.terms, place_of(self.age))
-        return slack_at(knot_of(self.remaining), self.belief.weights, leaves)
+        return slack_at(knot_of(self.remaining), self.weights, leaves)
 
     def life(self, age: Seconds) -> Seconds:
         """The expected life of the tier's capacity from this age on."""
-        return expected_life(self._model, self.belief.weights, age)
+        return expected_life(self._model, self.weights, age)
 
     def chance(self) -> float:
         """The probability that the tier has capacity now, at most its long-run share."""
-        model, zones, newest = self._model, self.belief.weights, self.newest
+        model, zones, newest = self._model, self.weights, self.newest
         share: float = sum(map(mul, zones, model.shares))
         if newest is None or newest.available:
             return share
-        seen = ticks_of(newest)
+        seen = self._ticks
         now = seen + ticks_between(newest.until, self._net.view.now)
         before, until = survivals(model, False, seen), survivals(model, False, now)
         lasts = sum(weight * math.exp(log - old) for weight, log, old in zip(zones, until, before, strict=True))
@@ -130,12 +129,25 @@ class Prospect:
 
     def review_at(self) -> Instant:
         """The next moment at which the model's answers may change: when the age of the newest spell, or the time since
-        its last observation, has grown by a tick."""
+        its last observation, has grown by a tick. Infinity if the caller does not read it."""
         newest, now = self.newest, self._net.view.now
-        if newest is None:
+        if newest is None or not self._net.view.explained:
             return math.inf
         older = next_tick(newest.since, now)
         return older if newest.until == now else min(older, next_tick(newest.until, now))
+
+    def surely_waits_until(self, slack: Seconds) -> Instant | None:
+        """Until when a job with this slack waits if the outage continues, whichever zone of the model it is in. None if
+        that depends on the zone, or is unknown."""
+        newest, first = self.newest, self._ticks
+        if newest is None or not self._foreseeable(available=False):
+            return None
+        last = self._foreseen
+        most = most_to_wait(self._model, self.terms, age_class(first), age_class(last))
+        end = newest.since + TICK * last
+        if newest.until + slack - slack_at(knot_of(self.remaining), (1.0,), most) - ROUNDING < end:
+            return None
+        return end if self._evidence.trusts(False, first, last) else None
 
     def waits_until(self, slack: Seconds, needed: Seconds) -> Instant | None:
         """Until when a job with this slack, of which waiting needs `needed` now, waits if the outage continues: the
@@ -145,23 +157,20 @@ class Prospect:
         if newest is None or not self._foreseeable(available=False):
             return None
         knot, terms, place, begins = knot_of(self.remaining), self.terms, -1, newest.until
-        spent, first = begins + slack, ticks_of(newest)
-        last = first + max(AHEAD, first) - 1
-        most = slack_at(knot, (1.0,), most_to_wait(self._model, terms, age_class(first), age_class(last)))
-        end = newest.since + TICK * last
-        if spent - most - ROUNDING >= end and held.trusts_outage(first, last):
-            return end  # whichever zone it is
+        spent, first, most = begins + slack, self._ticks, 0.0
         zones: list[float] = []
-        for ticks in range(first, last + 1):
+        for ticks in range(first, self._foreseen + 1):
             ends = newest.since + TICK * ticks
             if ticks > first:
-                belief = held.at(False, ticks)
-                if not belief.trusted:
+                if not held.trusted(False, ticks):
                     return begins
                 if age_class(ticks) != place:
                     place = age_class(ticks)
                     zones = slack_of_zones(knot, columns(self._model, terms, place)[0])
-                needed = sum(map(mul, belief.weights, zones)) + ROUNDING
+                    most = max(zones) + ROUNDING
+                needed = most
+                if spent - most < ends:
+                    needed = sum(map(mul, held.weights(False, ticks), zones)) + ROUNDING
             if spent - needed < ends:
                 return max(begins, spent - needed)
             begins = ends
@@ -175,22 +184,35 @@ class Prospect:
         if newest is None or not self._foreseeable(available=True):
             return None
         now = begins = newest.until
-        starting, first, later = self._net.view.starting, ticks_of(newest), knot_of(self.remaining)
-        for ticks in range(first, first + max(AHEAD, first)):
-            ends, belief = newest.since + TICK * ticks, held.at(True, ticks)
+        starting, first, later = self._net.view.starting, self._ticks, knot_of(self.remaining)
+        for ticks in range(first, self._foreseen + 1):
+            ends = newest.since + TICK * ticks
             knot, later = later, knot_of(max(0.0, self.remaining - max(0.0, ends - now - starting)))
             leaves = columns(self._model, terms, age_class(ticks))[1]
-            needed = least_slack_between(knot, later, belief.weights, leaves) - ROUNDING
-            if not belief.trusted or slack - min(begins - now, starting) >= needed:
+            needed = least_slack_between(knot, later, held.weights(True, ticks), leaves) - ROUNDING
+            if not held.trusted(True, ticks) or slack - min(begins - now, starting) >= needed:
                 return begins
             begins = ends
         return begins
+
+    @property
+    def _foreseen(self) -> int:
+        """The last age of the newest spell, in ticks, for which the choice is computed now."""
+        return self._ticks + max(AHEAD, self._ticks) - 1
 
     def _foreseeable(self, *, available: bool) -> bool:
         """Whether the choice only depends on time while the capacity of this tier, the only spot tier, stays."""
         newest, view = self.newest, self._net.view
         known = newest is not None and newest.available is available and newest.until == view.now
         return known and view.capacity_lasts and len(self._net.spot) == 1
+
+
+def _ratio(net: SafetyNet, price: Price) -> float:
+    """The ratio of the on-demand price to this price of a spot tier."""
+    fallback = net.fallback
+    if fallback is None or not (price.known and fallback.price.known and price.per_node_hour > 0):
+        return USUAL_RATIO
+    return fallback.price.per_node_hour / price.per_node_hour
 
 
 def start_of(view: TierView, tier: Tier) -> Seconds:

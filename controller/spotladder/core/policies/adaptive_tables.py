@@ -113,6 +113,7 @@ class Knot(NamedTuple):
     factor: float
 
 
+@lru_cache(maxsize=4096)
 def knot_of(remaining: Seconds) -> Knot:
     """The place of this work among the knots."""
     work = remaining / TICK

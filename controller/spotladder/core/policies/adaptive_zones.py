@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import add
-from typing import NamedTuple
+from itertools import repeat
+from operator import add, mul, sub, truediv
 
-from spotladder.core.ages import ended_ticks, ticks_of
+from spotladder.core.ages import ended_ticks
 from spotladder.core.model import NO_OUTCOMES, Instant, Outcomes, Spell
 from spotladder.core.policies.adaptive_tables import Model, endings, fleet_likelihood, survivals
 
@@ -21,49 +21,48 @@ FLEET_WEIGHT = 0.25
 of capacity, and the job's own spells are the newest."""
 
 
-class Belief(NamedTuple):
-    """`weights`: the weight of each zone of the model, by the likelihood of the observed spells of one tier, and of the
-    fleet's outcomes on it. More ends at an age never lower the mean hazard of the zones at this age. `trusted`: the
-    model explains these spells about as well as constant hazard rates that are fitted to them."""
-
-    weights: tuple[float, ...]
-    trusted: bool
-
-
 class Evidence:
-    """The observations of one tier before its newest spell, with their beliefs. For the spells that have ended: `logs`
-    is their log-likelihood for each zone, `ends` and `ticks` are for each availability their number and their total
-    duration in ticks. `units` is the log-likelihood in whole numbers of UNIT: sums of these do not depend on the order,
-    so the result is the same with and without the cache. `prior` is the log of each zone's weight."""
+    """The observations of one tier before its newest spell, and what follows from them for each age of that spell.
 
-    __slots__ = ("_beliefs", "_model", "ends", "logs", "prior", "ticks", "units")
+    For the spells that have ended: `logs` is their log-likelihood for each zone, `ends` and `ticks` are for each
+    availability their number and their total duration in ticks. `units` is the log-likelihood in whole numbers of UNIT:
+    sums of these do not depend on the order, so the result is the same with and without the cache. `prior` is the log
+    of each zone's weight."""
+
+    __slots__ = ("_model", "_trusted_until", "_weights", "ends", "logs", "prior", "ticks", "units")
 
     def __init__(self, model: Model, units: tuple[int, ...], ends: tuple[int, int], ticks: tuple[int, int]) -> None:
         self.units, self.ends, self.ticks = units, ends, ticks
-        self.logs = self.prior = tuple([UNIT * zone for zone in units])
+        self.logs = self.prior = tuple(map(mul, units, repeat(UNIT)))
         self._model = model
-        self._beliefs: dict[tuple[bool, int], Belief] = {}
+        self._weights: dict[tuple[bool, int], tuple[float, ...]] = {}
+        self._trusted_until = [0, 0]
 
-    def belief(self, newest: Spell | None) -> Belief:
-        """The belief with this newest spell, which has not ended; None: the tier was never observed."""
-        return Belief(_scaled(self.prior), True) if newest is None else self.at(newest.available, ticks_of(newest))
-
-    def at(self, available: bool, ticks: int) -> Belief:
-        """The belief when the newest spell has reached this age."""
-        found = self._beliefs.get((available, ticks))
+    def weights(self, available: bool, ticks: int) -> tuple[float, ...]:
+        """The weight of each zone of the model, by the likelihood of the observed spells, of which the newest one has
+        reached this age, and of the fleet's outcomes. More ends at an age never lower the mean hazard of the zones at
+        this age."""
+        found = self._weights.get((available, ticks))
         if found is None:
             reached = survivals(self._model, available, ticks)
-            best: float = max(map(add, self.logs, reached))
-            trusted = best > _memoryless(self, available, ticks) - DISTRUST
-            found = Belief(_scaled(list(map(add, self.prior, reached))), trusted)
-            self._beliefs[available, ticks] = found
+            found = self._weights[available, ticks] = _scaled(tuple(map(add, self.prior, reached)))
         return found
 
-    def trusts_outage(self, ticks: int, later: int) -> bool:
-        """Whether the model is certainly trusted at every age of an outage from `ticks` to `later`: the log-likelihoods
-        of the model and of the constant hazard rates both fall with this age."""
-        best: float = max(map(add, self.logs, survivals(self._model, False, later)))
-        return best > _memoryless(self, False, ticks) - DISTRUST
+    def trusted(self, available: bool, ticks: int) -> bool:
+        """Whether the model explains the observed spells, of which the newest one has reached this age, about as well
+        as constant hazard rates that are fitted to them."""
+        if ticks <= self._trusted_until[available]:
+            return True
+        if self.trusts(available, 0, 2 * ticks):
+            self._trusted_until[available] = 2 * ticks
+            return True
+        return self.trusts(available, ticks, ticks)
+
+    def trusts(self, available: bool, ticks: int, later: int) -> bool:
+        """Whether the model is certainly trusted at every age of the newest spell from `ticks` to `later`: the
+        log-likelihoods of the model and of the constant hazard rates both fall with this age."""
+        best: float = max(map(add, self.logs, survivals(self._model, available, later)))
+        return best > _memoryless(self, available, ticks) - DISTRUST
 
 
 def evidence(model: Model, spells: tuple[Spell, ...], fleet: Outcomes = NO_OUTCOMES) -> Evidence:
@@ -72,14 +71,11 @@ def evidence(model: Model, spells: tuple[Spell, ...], fleet: Outcomes = NO_OUTCO
     closed, known = spells[:-1], None if fleet is NO_OUTCOMES or fleet == NO_OUTCOMES else fleet
     if not closed:
         return _first(model, spells[0].available if spells else None, known)
-    key = (model, known, len(closed), closed[0].since, closed[-1].until)
+    key = (model, known, closed[-1].since, closed[-1].until)
     cached = _CACHE.get(key)
     if cached is not None and cached[0] == closed:
         return cached[1]
-    before = None
-    if len(closed) > 1:
-        before = _CACHE.get((model, known, len(closed) - 1, closed[0].since, closed[-2].until))
-    found = _summed(model, closed, before)
+    found = _summed(model, known, closed)
     found.prior = _prior(model, spells[0].available, known, found.logs)
     if len(_CACHE) >= CACHED:
         del _CACHE[next(iter(_CACHE))]
@@ -89,10 +85,8 @@ def evidence(model: Model, spells: tuple[Spell, ...], fleet: Outcomes = NO_OUTCO
 
 def _scaled(logs: Sequence[float]) -> tuple[float, ...]:
     """Weights with the sum 1 in proportion to these likelihoods."""
-    best = max(logs)
-    scaled = [math.exp(log - best) for log in logs]
-    total = sum(scaled)
-    return tuple([part / total for part in scaled])
+    scaled = list(map(math.exp, map(sub, logs, repeat(max(logs)))))
+    return tuple(map(truediv, scaled, repeat(sum(scaled))))
 
 
 @lru_cache(maxsize=256)
@@ -123,19 +117,23 @@ def _log_shares(model: Model) -> tuple[tuple[float, ...], tuple[float, ...]]:
     )
 
 
-def _summed(model: Model, closed: tuple[Spell, ...], before: tuple[tuple[Spell, ...], Evidence] | None) -> Evidence:
-    """The sums over these spells; `before` may have those of all but the last one."""
-    if before is not None and before[0] == closed[:-1]:
-        new, parts = closed[-1:], [before[1].units]
-        ends, ticks = list(before[1].ends), list(before[1].ticks)
-    else:
-        new, parts, ends, ticks = closed, [], [0, 0], [0, 0]
-    for spell in new:
-        ended = ended_ticks(spell)
-        parts.append(_ending_units(model, spell.available, ended))
-        ends[spell.available] += 1
-        ticks[spell.available] += ended
-    units = tuple([sum(zone) for zone in zip(*parts, strict=True)])
+def _summed(model: Model, fleet: Outcomes | None, closed: tuple[Spell, ...]) -> Evidence:
+    """The sums over these spells, from those of the last cached ones that overlap with them."""
+    units, ends, ticks = (0,) * len(model.shares), [0, 0], [0, 0]
+    dropped, new = closed[:0], closed
+    for count in range(len(closed) - 1, max(0, len(closed) - SEARCHED - 1), -1):
+        last = closed[count - 1]
+        before = _CACHE.get((model, fleet, last.since, last.until))
+        if before is not None and before[0][-count:] == closed[:count]:
+            units, ends, ticks = before[1].units, list(before[1].ends), list(before[1].ticks)
+            dropped, new = before[0][:-count], closed[count:]
+            break
+    for spells, sign, combined in ((new, 1, add), (dropped, -1, sub)):
+        for spell in spells:
+            ended = ended_ticks(spell)
+            units = tuple(map(combined, units, _ending_units(model, spell.available, ended)))
+            ends[spell.available] += sign
+            ticks[spell.available] += sign * ended
     return Evidence(model, units, (ends[0], ends[1]), (ticks[0], ticks[1]))
 
 
@@ -160,5 +158,8 @@ UNIT = 2.0**-32
 CACHED = 4096
 """Maximum number of cached sums."""
 
-_CACHE: dict[tuple[Model, Outcomes | None, int, Instant, Instant], tuple[tuple[Spell, ...], Evidence]] = {}
+SEARCHED = 8
+"""Maximum number of spells that are added to cached sums."""
+
+_CACHE: dict[tuple[Model, Outcomes | None, Instant, Instant], tuple[tuple[Spell, ...], Evidence]] = {}
 """The evidence of the newest spells: compared by identity first, which is faster than their hash."""

@@ -125,12 +125,15 @@ class SafetyNet:
         capacity is unknown may be tried again. It never exhausts its tier: these policies return to a tier that had no
         capacity. `holds_until` is dropped if the capacity of a tier is unknown, because RETRY_INTERVAL then changes
         the choice."""
+        if holds_until is not None and not self.certain:
+            holds_until = None
+        if not self.view.explained:
+            return TierChoice(tier, Reason.POLICY, "", None, True, holds_until, regardless_of_spot, until_lost)
         on_fallback = self.fallback is not None and tier == self.fallback.name
         reviews = [review_at]
         if not on_fallback and self.latest is not None:
             reviews.append(self.latest + JUST_AFTER)
         if not self.certain:
-            holds_until = None
             retries = [self._retry_at(tier) for tier in self.view.tiers]
             reviews += [at for at in retries if at is not None and at > self.view.now]
         if not on_fallback:

@@ -16,6 +16,7 @@ from dataclasses import fields
 from functools import lru_cache
 from itertools import repeat
 from operator import call
+from typing import ClassVar
 
 from spotladder.core.accounting import charged
 from spotladder.core.availability import SPELLS, work_after
@@ -164,9 +165,11 @@ class _TierState:
 
 class _View(TierView):
     """A view whose `progress`, `records` and `spent_usd` are computed when a policy reads them, which it may do only
-    while it chooses."""
+    while it chooses. `run` does not read the explanation of a choice."""
 
     __slots__ = ("run",)
+
+    explained: ClassVar[bool] = False
 
     run: _Run
 
