@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spotladder.display.figures import clock, count, measure, money, percent, rate, saved, span
+from spotladder.display.figures import clock, count, count_of, measure, money, percent, rate, saved, span
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,8 @@ from spotladder.display.figures import clock, count, measure, money, percent, ra
         (money(-0.5), "-$0.5000"),
         (money(None), "–"),
         (count(1_234_567), "1\u202f234\u202f567"),
+        (count_of(1_200, 40_000), "1\u202f200/40\u202f000"),
+        (count_of(1_200, 0), "1\u202f200"),
         (percent(0.448, 1), "44.8\u202f%"),
         (percent(-0.5), "−50\u202f%"),
         (percent(-0.001), "0\u202f%"),

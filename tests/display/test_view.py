@@ -47,6 +47,14 @@ def test_plain_lines_report_progress_at_intervals(run: PlayedRun) -> None:
     assert "Running on spot-a, step 70/400" in "".join(progress)
 
 
+def test_plain_lines_group_the_digits_of_steps_as_all_lines_do(run: PlayedRun) -> None:
+    out = io.StringIO()
+    snapshot, _summary = at(run, 60)
+    progress = replace(snapshot.seen.progress, step=12_000, total=40_000)
+    PlainView(Console(file=out)).update(replace(snapshot, seen=replace(snapshot.seen, progress=progress)))
+    assert ", step 12 000/40 000, " in out.getvalue()
+
+
 def test_events_before_a_resume_are_not_printed_again(run: PlayedRun) -> None:
     assert len(plainly(run, history=60)) < len(plainly(run))
     assert not any("begins" in line for line in plainly(run, history=60))

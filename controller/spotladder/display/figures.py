@@ -47,6 +47,11 @@ def count(number: int | None) -> str:
     return NONE if number is None else f"{number:,}".replace(",", "\u202f")
 
 
+def count_of(steps: int, total: int) -> str:
+    """`60/400`; without the total if the program has not reported it."""
+    return f"{count(steps)}/{count(total)}" if total else count(steps)
+
+
 def percent(share: float | None, decimals: int = 0) -> str:
     """A fraction in per cent; a minus sign if negative."""
     return NONE if share is None else f"{share * 100:z.{decimals}f}\u202f%".replace("-", "−")

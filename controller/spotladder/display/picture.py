@@ -29,7 +29,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.savings import savings, uninterrupted_usd
 from spotladder.core.situation import READY, Situation
-from spotladder.display.figures import NONE, clock, count, measure, money, percent, rate, span
+from spotladder.display.figures import NONE, clock, count, count_of, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone, tolerated
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 
@@ -125,7 +125,7 @@ def _progress(snapshot: ViewSnapshot, summary: RunSummary, width: int) -> Render
     pace = pace if snapshot.state.stage in READY and step < total else None
     left = f"{span((total - step) / pace)} left" if pace else ""
     figures = [
-        f"{count(step)}/{count(total)}" if total else f"step {count(step)}",
+        ("" if total else "step ") + count_of(step, total),
         percent(step / total if total else None).rjust(5),
         (rate(pace) if pace else "").rjust(12) if width >= 60 else "",
         left.rjust(12) if width >= 76 else "",

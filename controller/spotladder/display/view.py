@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from spotladder.core.model import Instant
 from spotladder.core.savings import savings
 from spotladder.core.situation import READY
-from spotladder.display.figures import clock, measure, money, percent, rate, span
+from spotladder.display.figures import clock, count_of, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone
 from spotladder.display.timeline import Record
 from spotladder.display.view_state import RunSummary, ViewSnapshot
@@ -74,7 +74,7 @@ class PlainView:
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
             snapshot.waits or _paused(snapshot),
-            f"step {summary.step(snapshot)}" + (f"/{total}" if total else ""),
+            f"step {count_of(summary.step(snapshot), total)}",
             rate(pace) if state.stage in READY and pace is not None else "",
             f"loss {measure(summary.loss)}" if summary.loss is not None else "",
             f"failures {state.record(state.tier).failures}" if state.tier else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spotladder.display.figures import count, money, percent, saved, span
+from spotladder.display.figures import count, count_of, money, percent, saved, span
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.prediction import ON_DEMAND, compared_costs
 
@@ -25,7 +25,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
             str(each.number),
             each.tier,
             span(each.end - each.start),
-            f"{each.start_step} → {each.end_step}",
+            f"{count(each.start_step)} → {count(each.end_step)}",
             count(each.recomputed),
             str(each.failures),
             money(each.cost, dearest),
@@ -38,7 +38,7 @@ def rows(facts: Facts) -> list[tuple[str, ...]]:
 def sentences(facts: Facts) -> list[tuple[str, str]]:
     """The summary: label and text."""
     rows = [
-        ("steps", f"{_of(facts.steps, facts.total)}, {count(facts.recomputed)} recomputed"),
+        ("steps", f"{count_of(facts.steps, facts.total)}, {count(facts.recomputed)} recomputed"),
         ("time", f"{span(facts.time.total)}, goodput {percent(facts.time.goodput)}"),
     ]
     restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
@@ -54,11 +54,6 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
         share = percent(facts.saved)
         rows.append(("", f"{share} against {money(facts.on_demand)} for the same nodes on demand"))
     return rows
-
-
-def _of(steps: int, total: int) -> str:
-    """`60/400`; without the total if the program has not reported it."""
-    return f"{count(steps)}/{count(total)}" if total else count(steps)
 
 
 def print_report(facts: Facts, console: Console) -> None:
