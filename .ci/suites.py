@@ -55,6 +55,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "examples",
         "infra",
         "tests/charts",
+        "tests/checkpoints/builders.py",
         "tests/checkpoints/gcs.py",
         "tests/cli/terminal.py",
         "tests/docs/markdown.py",
@@ -74,12 +75,23 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/bench/crowd.py",
         "tests/bench/rows.py",
         "tests/charts",
+        "tests/checkpoints/builders.py",
         "tests/cli/terminal.py",
         "tests/golden",
         "tests/kube",
         "tests/workloads",
     ),
-    "e2e": ("charts", "controller", "examples", "infra", "tests/charts", "tests/e2e", "tests/kube", "tests/workloads"),
+    "e2e": (
+        "charts",
+        "controller",
+        "examples",
+        "infra",
+        "tests/charts",
+        "tests/checkpoints/builders.py",
+        "tests/e2e",
+        "tests/kube",
+        "tests/workloads",
+    ),
 }
 """The files and folders, relative to the repository root, that each suite reads beside SHARED_INPUTS."""
 

@@ -170,7 +170,7 @@ def test_egress_prices_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("t.json", "", "t.json: is not valid JSON"),
+        ("t.json", "", "t.json: is empty: expected {"),
         ("t.json", "[]", "metadata.gap_seconds is missing"),
         ("t.json", window([]), "data must be a list of at least one sample"),
         ("t.json", window([0, 2]), 'data[1] must be 0 (available) or 1 (taken away), not "2"'),
