@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from spotladder.core import savings
-from spotladder.core.model import BucketPrice, CommitSize, Price, Progress, Stage
+from spotladder.core.model import BucketPrice, CommitSize, ExtraCosts, Price, Progress, Stage
+from spotladder.core.reasons import Reason
 from tests.core.builders import SteppedJob, all_ready, attempt, lost, spec, tier, worker
 
 HOUR, GIB, MONTH = 3600.0, 2**30, 730 * 3600.0
@@ -87,9 +88,9 @@ def test_all_of_it_counts_towards_the_budget() -> None:
     made = moved_to_another_region(job())
     nodes = sum(record.cost for record in made.state.tiers)
     assert made.state.spent_usd == near(nodes + made.state.extra.total)
-    situation = made.last.state
-    made.edit(budget=situation.spent_usd - 0.5 * situation.extra.egress)
+    made.edit(budget=made.state.spent_usd - 0.5 * made.state.extra.egress)
     made.see_again(after=0.0)
+    assert made.state.reason is Reason.BUDGET_EXCEEDED
     assert made.state.stage in (Stage.DRAINING, Stage.ENDING, Stage.FAILED)
 
 
@@ -115,7 +116,7 @@ def test_egress_is_no_cost_of_the_run_that_the_job_is_compared_with() -> None:
     assert found is not None
     free = replace(made.state, extra=replace(made.state.extra, egress=0.0))
     assert savings.uninterrupted_usd(made.spec, free) == near(found)
-    bare = replace(made.state, extra=type(made.state.extra)())
+    bare = replace(made.state, extra=ExtraCosts())
     nodes = savings.uninterrupted_usd(made.spec, bare)
     assert nodes is not None
     extra = made.state.extra
