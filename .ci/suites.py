@@ -45,6 +45,11 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/stores",
     ),
     "frameworks": ("controller", "examples", "tests/examples", "tests/frameworks", "tests/train"),
+    "ray": (
+        "controller",
+        "tests/local",
+        "tests/train",
+    ),
     "infra": (
         "charts",
         "controller",
