@@ -29,11 +29,11 @@ def with_kueue(tag: str) -> Iterator[E2eSite]:
         yield made
 
 
-def quota(e2e: E2eCluster, pods: int) -> None:
-    """A LocalQueue with quota for a number of the pods below, and a higher priority."""
-    flavor: dict[str, Any] = {"name": "any", "resources": [
-        {"name": "cpu", "nominalQuota": str(pods)}, {"name": "memory", "nominalQuota": f"{pods * 256}Mi"},
-    ]}  # fmt: skip
+def quota(e2e: E2eCluster, memory: str) -> None:
+    """A LocalQueue with this much memory and one CPU, and a higher priority."""
+    limits = {"cpu": "1", "memory": memory}
+    resources = [{"name": name, "nominalQuota": limits[name]} for name in RESOURCES]
+    flavor: dict[str, Any] = {"name": "any", "resources": resources}
 
     def kueue(kind: str, name: str, **more: Any) -> dict[str, Any]:
         return {"apiVersion": QUEUE_API, "kind": kind, "metadata": {"name": name}, **more}
@@ -65,9 +65,35 @@ def submit(e2e: E2eCluster, name: str, *, steps: int, priority: str = "") -> Non
     e2e.submit(tier, name=name, workload={"jobSet": {"template": template}})
 
 
+def submit_ray(e2e: E2eCluster, name: str, *, steps: int) -> None:
+    """A RayJob in the queue: its head and its two workers request 2 GiB."""
+    tier = {"name": "spot", "maxFailures": 1, "queue": "team"}
+    e2e.submit(tier, name=name, program=f"chain.py --steps {steps} --pace 0.5")
+
+
+def test_a_preempted_ray_job_commits_nothing_after_its_next_attempt_has_begun(with_kueue: E2eSite) -> None:
+    """KubeRay suspends the RayJob at once, and its pods train on for their grace period. What they commit counts until
+    the next attempt begins."""
+    with with_kueue.world() as e2e:
+        quota(e2e, "2Gi")
+        e2e.pool("spot", 3)
+        submit_ray(e2e, "low", steps=300)
+        e2e.runs("spot", name="low", past=10)
+        submit(e2e, "high", steps=10, priority="high")
+        e2e.until("it is preempted", lambda: e2e.path("low") == [("spot", "Preempted")])
+        e2e.succeeds("high")
+        e2e.runs("spot", name="low", past=e2e.steps("low"))
+        began = min(step.at for step in e2e.done("low") if step.attempt > 1)
+        assert not [commit for commit in e2e.commits("low") if commit.attempt == 1 and commit.at > began]
+        e2e.succeeds("low")
+        assert e2e.path("low") == [("spot", "Preempted"), ("spot", "Completed")]
+        assert e2e.status("low")["failures"] == 1
+        e2e.is_the_uninterrupted_result("low", steps=300)
+
+
 def test_a_preempted_job_waits_in_the_queue_and_resumes_from_its_newest_commit(with_kueue: E2eSite) -> None:
     with with_kueue.world() as e2e:
-        quota(e2e, 1)
+        quota(e2e, "256Mi")
         e2e.pool("spot", 2)
         submit(e2e, "low", steps=200)
         e2e.runs("spot", name="low")
