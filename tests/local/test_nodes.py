@@ -20,6 +20,7 @@ import pytest
 from spotladder.local.nodes import Head, NodeSettings, RayNode, Worker
 from spotladder.local.reaper import MARK, Reaper, end_all, members
 from spotladder.local.scratch import new_scratch
+from spotladder.output.stacks import WITH_ALL_STACKS
 from tests.waiting import eventually
 
 LABELS = {"spotladder.io/tier": "spot-a"}
@@ -139,6 +140,7 @@ def test_a_node_does_not_inherit_variables_of_another_ray_cluster_or_job(
     assert (environ["RAY_AUTH_MODE"], environ["RAY_AUTH_TOKEN"]) == ("token", place.machine.token)
     assert place.machine.token not in repr(place.machine)
     assert environ["AWS_ENDPOINT_URL"] == "http://127.0.0.1:9000"
+    assert set(WITH_ALL_STACKS.items()) <= set(environ.items())
     assert environ["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
     assert environ[MARK] == place.mark
 

@@ -22,11 +22,13 @@ from spotladder.api.elastic import NOTICES_BY_RAY, RANK_POLLS
 from spotladder.local import idle_agent
 from spotladder.local.nodes import _RAY
 from spotladder.local.raystart import AGENT_COMMAND, with_idle_agent
+from spotladder.output.stacks import WITH_ALL_STACKS
 from tests.waiting import eventually
 
 READERS = {
     "DASHBOARD_METRIC_PORT": "dashboard/consts.py",
     "RAY_CHDIR_TO_TRIAL_DIR": "train/constants.py",
+    "RAY_DEDUP_LOGS_ALLOW_REGEX": "_private/ray_constants.py",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "_private/ray_constants.py",
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "_private/ray_constants.py",
     "RAY_NUM_REDIS_GET_RETRIES": "_private/ray_constants.py",
@@ -162,3 +164,22 @@ def test_the_log_monitor_of_ray_can_run_in_a_thread() -> None:
     assert parameters(is_proc_alive) == ["pid"]
     assert {"node_ip_address", "get_logs_dir_path", "get_gcs_client", "gcs_address"} <= set(dir(node.Node))
     assert parameters(LogMonitor.run) == ["self"]
+
+
+def test_ray_prints_the_stacks_of_every_rank() -> None:
+    from ray._private.ray_logging import LogDeduplicator
+
+    stack = [
+        "rank 1 has made no step for 60 s (a step takes 1 s): the stacks of its threads follow",
+        "Current thread 0x00007f4920204b80 (most recent call first):",
+        '  File "/app/train.py", line 12 in wait',
+        '  File "/app/train.py", line 40 in main',
+    ]
+
+    def printed(allowed: str) -> list[str]:
+        ray = LogDeduplicator(5, allowed, None)
+        batches = [ray.deduplicate({"ip": "10.0.0.1", "pid": pid, "lines": stack}) for pid in (11, 12, 13)]
+        return [line for batch in batches for part in batch for line in part["lines"]]
+
+    assert printed("never") == stack, "without the variable, the other ranks' lines are missing"
+    assert printed(WITH_ALL_STACKS["RAY_DEDUP_LOGS_ALLOW_REGEX"]) == 3 * stack

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder.api.tieredjob import TieredJob
+from spotladder.output.stacks import WITH_ALL_STACKS
 from spotladder.workloads import names
 from spotladder.workloads.grace import drain_of, grace_of
 from spotladder.workloads.kinds import workload_of
@@ -101,6 +102,7 @@ def test_every_container_has_the_variables_of_the_attempt() -> None:
         "SPOTLADDER_GRACE": "2m",
         "SPOTLADDER_KEEP": "3",
         "SPOTLADDER_NOTICE": "/run/spotladder/notice",
+        **WITH_ALL_STACKS,
         "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "25",
         "RAY_NUM_REDIS_GET_RETRIES": "150",
     }

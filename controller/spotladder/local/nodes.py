@@ -32,6 +32,7 @@ from spotladder.core.model import Instant
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import raystart
 from spotladder.local.reaper import MARK, TEMPORARY, Reaper, end_session
+from spotladder.output.stacks import WITH_ALL_STACKS
 from spotladder.workloads import names
 
 STARTED = b"Ray runtime started."
@@ -73,7 +74,7 @@ class NodeSettings:
         own = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
-        return {**own, **self.environment, **_RAY, **token, "PATH": path, MARK: self.mark}
+        return {**WITH_ALL_STACKS, **own, **self.environment, **_RAY, **token, "PATH": path, MARK: self.mark}
 
 
 _FOREIGN = ("RAY_ADDRESS", "RAY_JOB_", "RAY_RUNTIME_ENV_HOOK", "PYTHONSTARTUP", PREFIX)

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
+from spotladder.output.stacks import STACKS_FOLLOW
+
 _log = logging.getLogger("spotladder.train")
 
 SHORTEST = 60.0
@@ -118,7 +120,7 @@ class StackWatch:
                 self.report(f"{what}; the stacks of its ranks are in their output")
             return False
         self._written = True
-        _log.warning("rank %d has made %s: the stacks of its threads follow", self.rank, what)
+        _log.warning("rank %d has made %s: %s", self.rank, what, STACKS_FOLLOW)
         self.write()
         return True
 

@@ -27,6 +27,7 @@ from spotladder.api.ray_workload import workers_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
+from spotladder.output.stacks import WITH_ALL_STACKS
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, APIResource
 from spotladder.workloads import names, template_schema
 from spotladder.workloads.grace import drain_of
@@ -210,7 +211,7 @@ def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) 
     group["template"] = template
     drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.notice)
     ray = template["spec"]["containers"][0]
-    settings = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}
+    settings = {**WITH_ALL_STACKS, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}
     if role is PodRole.WORKER:
         settings["RAY_NUM_REDIS_GET_RETRIES"] = str(_HEAD_QUERIES)
     else:
