@@ -10,7 +10,8 @@ import pytest
 
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers import egress_prices
-from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
+from spotladder.sim.readers.any_format import read_trace, read_traces
+from spotladder.sim.readers.polarity import Polarity
 from spotladder.sim.trace import UNLIMITED, Trace
 from tests.api.builders import written
 

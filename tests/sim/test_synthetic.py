@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.sim.synthetic import AGES, SyntheticMarket, fit, generate, spells, survival
+from spotladder.sim.spells import spells, survival
+from spotladder.sim.synthetic import AGES, SyntheticMarket, fit, generate
 from spotladder.sim.trace import of_ticks
 from tests.sim.builders import trace
 

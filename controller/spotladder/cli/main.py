@@ -41,6 +41,7 @@ COMMANDS = {
     "validate": _Entry("spotladder.cli.validate", "validate", "Validate job, capacity and world files, offline."),
     "plan": _Entry("spotladder.cli.plan", "plan", "Estimate the cost and the risks of a job on its tiers."),
     "simulate": _Entry("spotladder.cli.simulate", "simulate", "Compare policies on recorded capacity, offline."),
+    "trace": _Entry("spotladder.cli.trace", "trace", "Describe traces of spot capacity, offline."),
     "replay": _Entry("spotladder.cli.replay", "replay", "Run a recorded job again, offline, with another policy."),
     "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Inspect, verify and clean up the commit log of a job."),
     "status": _Entry("spotladder.cli.status", "status", "Show the state of jobs, on this machine or a cluster."),

@@ -9,6 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from spotladder.cli.option_errors import option_errors, seconds
 from spotladder.cli.output import on_terminal
 from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
@@ -16,8 +18,9 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import check_budget
 from spotladder.sim.compare import Scenario, ZoneSource, installed
 from spotladder.sim.readers import egress_prices as egress_file
-from spotladder.sim.readers.any_format import Polarity, read_trace, read_traces
+from spotladder.sim.readers.any_format import Reading, doubted, read_all, read_trace
 from spotladder.sim.readers.egress_prices import Egress
+from spotladder.sim.readers.polarity import Polarity
 from spotladder.sim.synthetic import SyntheticMarket, fit
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
@@ -79,10 +82,7 @@ class SimulationOptions:
 
 def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
     """The traces that the options name. Raises InvalidSpec."""
-    if polarity is not None and polarity not in list(Polarity):
-        raise InvalidSpec(f"expected available or preempted, got {polarity!r}", path="--polarity")
-    chosen = Polarity(polarity) if polarity else None
-    found: Traces = {}
+    chosen, found = _polarity(polarity), Traces()
     for text in given:
         named, _, rest = text.rpartition("=")
         kind, _, file = rest.partition(":") if rest.startswith(f"{SYNTHETIC}:") else ("", "", rest)
@@ -94,13 +94,41 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
         if rest == SYNTHETIC:
             name, source = named or SYNTHETIC, ZoneTraces(synthetic=True)
         else:
-            traces = tuple(read_traces([Path(file)], chosen, sort=sort))
-            name = named or (Path(file).stem if len(traces) != 1 else traces[0].zone)
-            source = ZoneTraces(traces, synthetic=bool(kind))
+            name, readings = _zone(named, Path(file), chosen, sort=sort)
+            source = ZoneTraces(tuple(reading.trace for reading in readings), synthetic=bool(kind))
         if name in found:
             raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path="--trace")
         found[name] = source
     return found
+
+
+def read_zones(given: list[str], polarity: str | None, *, sort: bool) -> dict[str, list[Reading]]:
+    """The recorded traces that the arguments name, by zone, with their formats. Raises InvalidSpec."""
+    chosen, found = _polarity(polarity), dict[str, list[Reading]]()
+    for text in given:
+        named, _, file = text.rpartition("=")
+        if not file or text.startswith("="):
+            raise InvalidSpec(f"expected [ZONE=]FILE, got {text!r}: name a trace")
+        name, readings = _zone(named, Path(file), chosen, sort=sort)
+        if name in found:
+            raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={file}")
+        found[name] = readings
+    return found
+
+
+def _polarity(given: str | None) -> Polarity | None:
+    if given is not None and given not in list(Polarity):
+        raise InvalidSpec(f"expected available or preempted, got {given!r}", path="--polarity")
+    return Polarity(given) if given else None
+
+
+def _zone(named: str, file: Path, polarity: Polarity | None, *, sort: bool) -> tuple[str, list[Reading]]:
+    """The name of a zone and its traces. Warns of a polarity that may be wrong; raises InvalidSpec if it is."""
+    readings = read_all([file], polarity, sort=sort)
+    found = None if polarity is not None else doubted(readings)
+    if found is not None:
+        typer.echo(f"warning: {file}: {found.sentence}", err=True)
+    return named or (file.stem if len(readings) != 1 else readings[0].trace.zone), readings
 
 
 def policies(given: Sequence[str]) -> list[str]:

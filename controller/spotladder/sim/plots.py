@@ -10,17 +10,13 @@ from typing import Any
 from spotladder.core.accounting import HOUR
 from spotladder.errors import EnvironmentFailure, not_written
 from spotladder.sim.compare import Summary, frontier, lanes
-from spotladder.sim.synthetic import fit, generate, survival
+from spotladder.sim.spells import survival
+from spotladder.sim.synthetic import like, tick_of
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.run import SimulationOutcome
 
 LONGEST = 72
 """Ages of survival curves, in ticks."""
-
-LEAST_TICKS = 20_000
-"""Length of the synthetic trace behind a survival curve, in ticks."""
-
-SEED = 0
 
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 
@@ -47,13 +43,13 @@ def draw_survival(file: Path, zones: Sequence[tuple[str, Sequence[Trace]]], work
     for column, available in enumerate((True, False)):
         axes = figure.add_subplot(1, 2, column + 1)
         for (name, traces), colour in zip(zones, _colours(zones), strict=True):
-            market = fit(traces, workers)
-            ticks = round(sum(trace.end for trace in traces) / market.gap)
-            made = [trace.ticks(market.gap) for trace in generate(market, max(ticks, LEAST_TICKS), [name], SEED)]
-            hours = [age * market.gap / HOUR for age in range(LONGEST)]
-            own = survival([trace.ticks(market.gap, workers) for trace in traces], available, LONGEST)
+            made, gap = like(name, traces, workers), tick_of(traces)
+            hours = [age * gap / HOUR for age in range(LONGEST)]
+            own = survival([trace.ticks(gap, workers) for trace in traces], available, LONGEST)
             axes.step(hours, own, where="post", color=colour, label=name)
-            axes.step(hours, survival(made, available, LONGEST), where="post", color=colour, linestyle="--")
+            axes.step(
+                hours, survival([made.ticks(gap)], available, LONGEST), where="post", color=colour, linestyle="--"
+            )
         kind = "with" if available else "without"
         axes.set(xlabel="hours", ylabel="share that lasts longer", ylim=(0, 1.02), title=f"Spells {kind} capacity")
         axes.grid(visible=True, alpha=0.3)

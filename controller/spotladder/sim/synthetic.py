@@ -10,19 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
 
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
+from spotladder.sim.spells import spells
 from spotladder.sim.trace import Flags, Floats, Trace, of_ticks
 
 AGES = (1, 2, 4, 8, 16, 36)
 """Upper bounds in ticks of the ages that share one probability; the last one holds for all greater ages."""
 
 DAY: Seconds = 86400.0
+
+LEAST_TICKS = 20_000
+"""Length of a synthetic trace that is compared with its source, in ticks, if the source is not longer."""
+
+SEED = 0
+"""The seed of that trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +107,27 @@ def fit(traces: Sequence[Trace], workers: int = 1) -> SyntheticMarket:
     SyntheticMarket.gap. `correlation` is the mean correlation of availability between traces of equal length, which is
     less than that of their random numbers; `diurnal` is not fitted. Raises InvalidSpec for traces whose ticks differ in
     length."""
-    usual = SyntheticMarket()
-    gaps = sorted({trace.gap or usual.gap for trace in traces})
-    if len(gaps) > 1:
-        lengths, names = " and ".join(f"{gap:g} s" for gap in gaps), ", ".join(one.source or one.zone for one in traces)
-        raise InvalidSpec(f"expected ticks of one length, got {lengths}: resample them", where=names)
-    gap = gaps[0]
+    usual, gap = SyntheticMarket(), tick_of(traces)
     flags = [trace.ticks(gap, workers) for trace in traces]
     found = replace(usual, lost=_hazards(flags, True, usual.lost), back=_hazards(flags, False, usual.back), gap=gap)
     return replace(found, correlation=_correlation(flags))
+
+
+def tick_of(traces: Sequence[Trace]) -> Seconds:
+    """The length in seconds of the ticks to which a market is fitted. Raises InvalidSpec for traces whose ticks differ
+    in length."""
+    gaps = sorted({trace.gap or SyntheticMarket().gap for trace in traces})
+    if len(gaps) > 1:
+        lengths, names = " and ".join(f"{gap:g} s" for gap in gaps), ", ".join(one.source or one.zone for one in traces)
+        raise InvalidSpec(f"expected ticks of one length, got {lengths}: resample them", where=names)
+    return gaps[0]
+
+
+def like(zone: str, traces: Sequence[Trace], workers: int = 1) -> Trace:
+    """A synthetic trace to compare with these, from the market that is fitted to them. Raises InvalidSpec, as `fit`."""
+    market = fit(traces, workers)
+    ticks = round(sum(trace.end for trace in traces) / market.gap)
+    return generate(market, max(ticks, LEAST_TICKS), [zone], SEED)[0]
 
 
 def _hazards(flags: Sequence[Flags], available: bool, usual: Sequence[float]) -> tuple[float, ...]:
@@ -134,23 +152,3 @@ def _correlation(flags: Sequence[Flags]) -> float:
     matrix = np.asarray(np.corrcoef(np.array(varying, dtype=np.float64)))
     pairs = matrix[np.triu_indices(len(varying), 1)]
     return float(np.clip(pairs.mean(), 0.0, 1.0))
-
-
-def spells(flags: Flags, available: bool) -> list[tuple[int, bool]]:
-    """Length in ticks of each spell of that kind, and whether it ended within the trace."""
-    bounds = np.flatnonzero(np.diff(flags)) + 1
-    edges = [0, *bounds.tolist(), len(flags)]
-    return [(end - begin, end < len(flags)) for begin, end in pairwise(edges) if bool(flags[begin]) is available]
-
-
-def survival(flags: Sequence[Flags], available: bool, ages: int) -> Floats:
-    """Shape (ages,): the share of spells that last longer than each age in ticks, by Kaplan and Meier: a spell that is
-    cut off by the end of the trace counts until then."""
-    found = np.array([spell for one in flags for spell in spells(one, available)], dtype=np.int64).reshape(-1, 2)
-    alive, curve = 1.0, [1.0]
-    for age in range(1, ages):
-        at_risk = int((found[:, 0] >= age).sum())
-        ended = int(((found[:, 0] == age) & (found[:, 1] == 1)).sum())
-        alive *= 1.0 - ended / at_risk if at_risk else 1.0
-        curve.append(alive)
-    return np.array(curve)

@@ -67,9 +67,14 @@ class Trace:
         found: Floats = self.prices[np.searchsorted(self.times, moments, side="right") - 1]
         return found
 
+    @property
+    def counted(self) -> bool:
+        """Whether the trace has numbers of nodes, and not only whether there is capacity."""
+        return not np.isin(self.nodes, (0, UNLIMITED)).all()
+
     def inverted(self) -> Trace:
         """The same trace with available and preempted swapped. Raises InvalidSpec for counts of nodes."""
-        if not np.isin(self.nodes, (0, UNLIMITED)).all():
+        if self.counted:
             raise InvalidSpec(
                 "is a count of nodes and has no polarity: remove --polarity", where=self.source or self.zone
             )

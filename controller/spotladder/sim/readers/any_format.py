@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spotladder.api.trace import read_document
@@ -18,6 +18,7 @@ from spotladder.sim.readers import (
     region,
     windows,
 )
+from spotladder.sim.readers.polarity import Doubt, Polarity, doubt
 from spotladder.sim.readers.text import rows
 from spotladder.sim.trace import Trace
 
@@ -26,11 +27,14 @@ _COUNT = re.compile(r"\d{4}-\d\d-\d\d\s*,")
 SUFFIXES = (".json", ".csv", ".txt")
 
 
-class Polarity(StrEnum):
-    """The meaning of a 1 in a trace."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A trace as it was read. `format` is the name of its format in docs/simulator.md, `one` what a 1 means in it; None
+    for a format without 1s."""
 
-    AVAILABLE = "available"
-    PREEMPTED = "preempted"
+    trace: Trace
+    format: str
+    one: Polarity | None = None
 
 
 def read_trace(path: Path, polarity: Polarity | None = None, *, sort: bool = False) -> Trace:
@@ -39,53 +43,69 @@ def read_trace(path: Path, polarity: Polarity | None = None, *, sort: bool = Fal
     `polarity` overrides what a 1 means: in JSON it means preempted, in CSV the header says it. `sort`: lines of node
     counts may be in any order.
     """
-    trace, usual = _read(path, sort=sort)
-    return trace if polarity is None or polarity is usual else trace.inverted()
+    return read(path, polarity, sort=sort).trace
 
 
 def read_traces(paths: Sequence[Path], polarity: Polarity | None = None, *, sort: bool = False) -> list[Trace]:
-    """The traces of all files; for a folder, of the traces in it. Raises InvalidSpec, also if no trace ever has
-    capacity, unless `polarity` confirms the meaning of a 1."""
+    """The traces of `read_all`."""
+    return [reading.trace for reading in read_all(paths, polarity, sort=sort)]
+
+
+def read_all(paths: Sequence[Path], polarity: Polarity | None = None, *, sort: bool = False) -> list[Reading]:
+    """The traces of all files; for a folder, of the traces in it. Raises InvalidSpec, also for traces whose polarity is
+    certainly wrong, unless `polarity` confirms it."""
     files: list[Path] = []
     for path in paths:
         inside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if path.is_dir() else [path]
         if not inside:
             raise InvalidSpec(f"has no traces (expected files that end in {', '.join(SUFFIXES)})", where=str(path))
         files += inside
-    traces = [read_trace(file, polarity, sort=sort) for file in files]
-    if traces and polarity is None and all(trace.share() == 0.0 for trace in traces):
-        _, usual = _read(files[0], sort=sort)
-        opposite = Polarity.AVAILABLE if usual is Polarity.PREEMPTED else Polarity.PREEMPTED
-        raise InvalidSpec(
-            f"there is never capacity: does a 1 mean the opposite? Give --polarity {opposite}, or --polarity {usual} "
-            "if there really was none",
-            where=str(paths[0]),
-        )
-    return traces
+    readings = [read(file, polarity, sort=sort) for file in files]
+    found = None if polarity is not None else doubted(readings)
+    if found is not None and found.certain:
+        raise InvalidSpec(found.sentence, where=str(paths[0]))
+    return readings
 
 
-def _read(path: Path, *, sort: bool) -> tuple[Trace, Polarity]:
+def doubted(readings: Sequence[Reading]) -> Doubt | None:
+    """The sign that the polarity of these traces of one zone is wrong, if there is one."""
+    flags = [reading for reading in readings if reading.one is not None]
+    if not flags or len(flags) < len(readings):
+        return None
+    return doubt([reading.trace for reading in flags], flags[0].one or Polarity.AVAILABLE)
+
+
+def read(path: Path, polarity: Polarity | None = None, *, sort: bool = False) -> Reading:
+    """The trace in a file, with its format, as `read_trace`."""
+    found = _read(path, sort=sort)
+    if polarity is None or polarity is (found.one or Polarity.AVAILABLE):
+        return found
+    return replace(found, trace=found.trace.inverted(), one=polarity)
+
+
+def _read(path: Path, *, sort: bool) -> Reading:
     if path.suffix == ".json":
         document = read_document(path)
         if kubernetes_events.fits(document):
-            return kubernetes_events.parse(document, path), Polarity.AVAILABLE
+            return Reading(kubernetes_events.parse(document, path), "Kubernetes events, JSON")
         if price_history.fits(document):
-            return price_history.parse(document, path), Polarity.AVAILABLE
+            return Reading(price_history.parse(document, path), "spot price history, JSON")
         metadata = document.get("metadata") if isinstance(document, dict) else None
         priced = isinstance(metadata, dict) and ("price_info" in metadata or "zone" in metadata)
-        priced = priced or (isinstance(document, dict) and "prices" in document)
-        return (region if priced else windows).read(path), Polarity.PREEMPTED
+        if priced or (isinstance(document, dict) and "prices" in document):
+            return Reading(region.read(path), "one zone with prices, JSON", Polarity.PREEMPTED)
+        return Reading(windows.read(path), "windows, JSON", Polarity.PREEMPTED)
     line = ",".join(next(rows(path), (0, [""]))[1])
     if not line:
         raise InvalidSpec("is empty: use a trace", where=str(path))
     if _EVENT.match(line):
-        return node_events.read(path), Polarity.AVAILABLE
+        return Reading(node_events.read(path), "node events, CSV")
     if _COUNT.match(line):
-        return node_counts.read(path, sort=sort), Polarity.AVAILABLE
+        return Reading(node_counts.read(path, sort=sort), "node counts, text")
     header = line.split(",")
     if header[0] == "time":
-        usual = Polarity.PREEMPTED if header[1:2] == ["preempted"] else Polarity.AVAILABLE
-        return availability.read(path), usual
+        one = next((polarity for polarity in Polarity if header[1:2] == [polarity]), None)
+        return Reading(availability.read(path), "availability, CSV", one)
     raise InvalidSpec(
         "has an unknown format (expected time,available – milliseconds,add|remove,node – date, time, count – or JSON): "
         "see docs/simulator.md",
