@@ -11,10 +11,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from spotladder.api.read import read_job
-from spotladder.cli.plan_outcome import plan_rows
 from spotladder.core.codec import dump
 from spotladder.core.model import JobState, Stage, TierRecord
 from spotladder.core.reasons import Reason
+from spotladder.display.report.plan_comparison import compare
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call, earlier_run
 
@@ -161,7 +161,7 @@ def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) 
     found = json.loads(first)["simulation"]
     assert (found["seed"], found["runs"], found["onDemandUsd"]) == (7, 10, pytest.approx(14.1))
     assert 0 <= found["successProbability"] <= 1
-    assert list(found["costUsd"]) == ["mean", "p50", "p90", "p99"]
+    assert list(found["costUsd"]) == ["mean", "p10", "p50", "p90", "p99"]
     assert [tier["name"] for tier in found["tiers"]] == ["spot-a", "on-demand"]
     assert [entry["value"] for entry in found["whatIf"][0]["values"]] == ["5m", "10m"]
     assert len(found["advice"]["commitIntervalByAge"]) == 7
@@ -379,10 +379,12 @@ def test_a_picture_needs_matplotlib(capsys: Capture, tmp_path: Path, monkeypatch
 def test_a_plan_in_json_can_be_compared_with_a_run(capsys: Capture, tmp_path: Path) -> None:
     """The input of `spotladder report --plan`."""
     plan = json.loads(planned(capsys, tmp_path, *RATE, "--runs", "5", "-o", "json").out)
-    rows = {row.key: row for row in plan_rows(plan, JobState())}
-    assert rows["costUsd"].mean == plan["simulation"]["costUsd"]["mean"]
+    found = compare(plan, JobState(), now=0.0)
+    rows = {row.key: row for row in found.job}
+    assert rows["costUsd"].planned["mean"] == plan["simulation"]["costUsd"]["mean"]
     assert rows["hours"].formulas == plan["choices"][0]["totalHours"]
-    assert all(row.formulas is not None and row.mean is not None for row in rows.values())
+    for row in (*found.job, *(row for tier in found.tiers.values() for row in tier)):
+        assert set(row.planned) == {"mean", "p10", "p50", "p90"}, row
 
 
 def test_a_plan_without_a_world_file_and_without_a_cluster(

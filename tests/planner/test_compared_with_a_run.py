@@ -101,17 +101,29 @@ def test_the_run_of_a_cluster_is_compared_with_its_plan(
         command = ("report", "digits", "-n", "team-a", "--kubeconfig", kubeconfig, "--plan", file)
         table, data = call(capsys, *command), call(capsys, *command, "-o", "json")
     assert (table.code, table.err, data.code, data.err) == (0, "", 0, "")
-    assert table.out.splitlines()[-5] == f"The plan and the run{title}"
-    assert [line.split()[-1] for line in table.out.splitlines()[-3:]][::2] == ["$3.25", "2.0"]
+    lines = table.out.splitlines()
+    assert lines[-14] == f"The plan and the run{title}"
+    assert [(line.split()[0], line.split()[-1]) for line in lines[-12:-8:2]] == [
+        ("Cost", "$3.2500"),
+        ("Failures", "2.0"),
+    ]
     found = json.loads(data.out)["plan"]
     simulated = plan["simulation"]
     assert found["costUsd"] == {
-        "mean": simulated["costUsd"]["mean"],
-        "p90": simulated["costUsd"]["p90"],
+        **{name: simulated["costUsd"][name] for name in ("p50", "p10", "p90", "mean")},
         "formulas": plan["choices"][0]["accountings"][plan["accounting"]]["costUsd"],
         "happened": 3.25,
     }
     assert found["failures"]["happened"] == 2
+    assert found["lostWorkHours"]["happened"] is None, "the status has no timeline"
+    spot, on_demand = found["tiers"]
+    assert (spot["name"], on_demand["name"]) == ("spot-a", "on-demand")
+    assert [spot[key]["happened"] for key in ("costUsd", "hours", "failures")] == [3.25, 1.0, 1.0]
+    assert [on_demand[key]["happened"] for key in ("costUsd", "hours", "failures")] == [0.0, 0.0, 0.0]
+    assert spot["hours"]["mean"] == simulated["tiers"][0]["hours"]
+    assert spot["failures"]["p90"] == simulated["tiers"][0]["lossesPercentiles"]["p90"]
+    assert spot["hours"]["formulas"] == plan["tiers"][0]["expectedHours"]
+    assert spot["failures"]["formulas"] == pytest.approx(plan["choices"][0]["expectedFailures"])
     if state is ENDED:
         assert found["hours"]["happened"] == 2.0
 

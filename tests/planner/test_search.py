@@ -76,7 +76,7 @@ def test_another_commit_interval_is_proposed_if_it_costs_less() -> None:
     better = found(asked, rare, 300.0)
     assert better is not None
     assert better.commit_interval == 300.0
-    assert better.after.recomputed < better.before.recomputed
+    assert better.after.recomputed.mean < better.before.recomputed.mean
     assert found(question(spot("spot", 0.1, evictions=0.0), BACKUP), rare, 300.0) is None
 
 

@@ -25,11 +25,11 @@ BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
 def test_without_losses_every_run_costs_the_same() -> None:
     """Two nodes are ready after 180 s; the restart takes 180 s, the work 5 h, the last commit 10 s."""
     found = forecast(question(CALM, BACKUP), Assumptions(), 5)
-    assert (found.success, found.losses, found.recomputed) == (1.0, 0.0, 0.0)
+    assert (found.success, found.losses.mean, found.recomputed.mean) == (1.0, 0.0, 0.0)
     assert found.hours is not None
     assert found.hours.mean == pytest.approx(5 + (180 + 180 + 10) / 3600)
     assert found.cost.mean == pytest.approx(2 * 0.1 * (5 + 190 / 3600))
-    assert list(found.cost.at.values()) == [pytest.approx(found.cost.mean)] * 3
+    assert list(found.cost.at.values()) == [pytest.approx(found.cost.mean)] * 4
     assert [(tier.name, tier.used) for tier in found.tiers] == [("spot", 1.0), ("on-demand", 0.0)]
 
 
@@ -37,8 +37,18 @@ def test_losses_occur_at_the_eviction_rate_of_the_tier() -> None:
     spot = TierFacts(Tier("spot", -1, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.25)
     found = forecast(question(spot, hours=20), Assumptions(), FEW)
     assert found.success == 1.0
-    assert 0.25 * 2 * 20 * 0.6 < found.losses < 0.25 * 2 * 20 * 1.6
-    assert 0 < found.recomputed < 2
+    assert 0.25 * 2 * 20 * 0.6 < found.losses.mean < 0.25 * 2 * 20 * 1.6
+    assert 0 < found.recomputed.mean < 2
+
+
+def test_the_losses_and_the_lost_work_of_the_tiers_add_up() -> None:
+    other = replace(SPOT, name="other", max_failures=1)
+    found = forecast(question(TierFacts(other, "o", 0.5), TierFacts(SPOT, "a", 0.5), BACKUP), Assumptions(), FEW)
+    assert all(tier.losses.mean > 0 for tier in found.tiers[:2])
+    assert found.losses.mean == pytest.approx(sum(tier.losses.mean for tier in found.tiers))
+    assert found.recomputed.mean == pytest.approx(sum(tier.recomputed.mean for tier in found.tiers))
+    assert found.recomputed.mean > 0
+    assert (found.tiers[2].losses.mean, found.tiers[2].recomputed.mean) == (0.0, 0.0)
 
 
 def test_the_distribution_of_losses_has_mean_one_and_many_short_spells() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LEAST_WAITING = 0.01
 """Share of the cost from which the cost of waiting nodes is shown."""
 
-COLUMNS = ("Of the runs", "Mean", "p50", "p90", "p99")
+COLUMNS = ("Of the runs", "Mean", "p10", "p50", "p90", "p99")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,9 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     print_table(COLUMNS, rows, title)
     typer.echo()
     used = ", ".join(f"{tier.name} {100 * tier.used:.0f} %" for tier in own.tiers)
-    typer.echo(f"used by: {used} of the runs; {own.losses:.1f} losses, {own.recomputed:.2f} h recomputed (means)")
+    typer.echo(
+        f"used by: {used} of the runs; {own.losses.mean:.1f} losses, {own.recomputed.mean:.2f} h recomputed (means)"
+    )
     if own.waiting >= LEAST_WAITING * own.cost.mean > 0:
         typer.echo(
             f"of that, ${own.waiting:.2f} are for nodes that wait until their gang is complete and the program starts"
@@ -289,8 +291,10 @@ def _plain(result: Forecast) -> dict[str, Any]:
         "successProbabilityRange": [round(value, 4) for value in result.success_range],
         "costUsd": _distribution(result.cost),
         "finishHours": None if result.hours is None else _distribution(result.hours),
-        "losses": round(result.losses, 4),
-        "recomputedHours": round(result.recomputed, 4),
+        "losses": round(result.losses.mean, 4),
+        "lossesPercentiles": _percentiles(result.losses),
+        "recomputedHours": round(result.recomputed.mean, 4),
+        "recomputedHoursPercentiles": _percentiles(result.recomputed),
         "waitingUsd": round(result.waiting, 4),
         "tiers": [
             {
@@ -299,6 +303,10 @@ def _plain(result: Forecast) -> dict[str, Any]:
                 "hours": round(tier.hours.mean, 4),
                 "hoursPercentiles": _percentiles(tier.hours),
                 "costUsd": _distribution(tier.cost),
+                "losses": round(tier.losses.mean, 4),
+                "lossesPercentiles": _percentiles(tier.losses),
+                "recomputedHours": round(tier.recomputed.mean, 4),
+                "recomputedHoursPercentiles": _percentiles(tier.recomputed),
             }
             for tier in result.tiers
         ],
@@ -315,7 +323,7 @@ def _percentiles(values: Distribution) -> dict[str, float]:
 
 def _row(name: str, values: Distribution | None, form: str) -> tuple[str, ...]:
     if values is None:
-        return (name, "–", "–", "–", "–")
+        return (name, *["–"] * (len(COLUMNS) - 1))
     return (name, form.format(values.mean), *(form.format(value) for value in values.at.values()))
 
 
@@ -326,7 +334,7 @@ def _variant_row(text: str, result: Forecast) -> tuple[str, ...]:
         f"${result.cost.mean:.2f}",
         f"${result.cost.at[90]:.2f}",
         "–" if result.hours is None else f"{result.hours.mean:.2f} h",
-        f"{result.losses:.1f}",
+        f"{result.losses.mean:.1f}",
     )
 
 

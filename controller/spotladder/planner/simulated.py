@@ -40,7 +40,7 @@ REPLACED: Seconds = 1.0
 MOST_LOSSES = 500
 """A job with more expected losses than this in its longest run is not simulated."""
 
-PERCENTS = (50, 90, 99)
+PERCENTS = (10, 50, 90, 99)
 
 WITHOUT_PROGRESS = frozenset({"ordered", "on-demand"})
 """Policies that do not use the progress of the job, so that the runs need no decision after each commit."""
@@ -78,12 +78,15 @@ class Distribution:
 @dataclass(frozen=True, slots=True)
 class TierForecast:
     """One tier: the share of the runs that used it, the hours for which it held the workers of a run (the hours of all
-    nodes, divided by the number of workers), and what these cost in USD."""
+    nodes, divided by the number of workers), what these cost in USD, the lost nodes, and the hours of work that were
+    lost before they were committed."""
 
     name: str
     used: float
     hours: Distribution
     cost: Distribution
+    losses: Distribution
+    recomputed: Distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,8 @@ class Forecast:
     success_range: tuple[float, float]
     cost: Distribution
     hours: Distribution | None
-    losses: float
-    recomputed: float
+    losses: Distribution
+    recomputed: Distribution
     waiting: float
     tiers: tuple[TierForecast, ...]
 
@@ -249,15 +252,17 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
         cost = Distribution.of([used_hours * facts.tier.price.per_node_hour for used_hours in hours])
         used = sum(used_hours > 0 for used_hours in hours) / len(hours)
         held = Distribution.of([used_hours / question.spec.workers for used_hours in hours])
-        tiers.append(TierForecast(facts.tier.name, used, held, cost))
+        losses = Distribution.of([one.tier_evictions.get(facts.tier.name, 0) for one in found])
+        recomputed = Distribution.of([one.tier_recomputed.get(facts.tier.name, 0.0) / HOUR for one in found])
+        tiers.append(TierForecast(facts.tier.name, used, held, cost, losses, recomputed))
     return Forecast(
         runs=len(found),
         success=len(succeeded) / len(found),
         success_range=_wilson(len(succeeded), len(found)),
         cost=Distribution.of([one.cost for one in found]),
         hours=Distribution.of([one.finished / HOUR for one in succeeded]) if succeeded else None,
-        losses=fmean(one.evictions for one in found),
-        recomputed=fmean(one.recomputed for one in found) / HOUR,
+        losses=Distribution.of([one.evictions for one in found]),
+        recomputed=Distribution.of([one.recomputed / HOUR for one in found]),
         waiting=fmean(one.waiting for one in found),
         tiers=tuple(tiers),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +17,13 @@ from spotladder.cli.folders import folder
 from spotladder.cli.local.report import print_report_of
 from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder.cli.plan_outcome import plain_plan, plan_rows, print_plan, read_plan
+from spotladder.cli.plan_outcome import print_plan, read_plan
 from spotladder.cli.target import ClusterTarget
+
+if TYPE_CHECKING:
+    from spotladder.core.model import Instant, JobState
+    from spotladder.display.report.plan_comparison import PlanComparison
+    from spotladder.display.timeline import Recorded
 
 ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
 TIERS = ("Tier", "Attempts", "Failures", "Node hours", "Cost", "Left for")
@@ -64,10 +69,6 @@ def report(
       spotladder report digits --plan plan.json
     """
 
-    from spotladder.core.model import TERMINAL, JobState
-    from spotladder.custom_resources import JobRecord
-    from spotladder.custom_resources.stored_state import state_of, status_of
-
     target = ClusterTarget(namespace, context, kubeconfig)
     if local_run := run_of(name, target, state_dir):
         return print_report_of(local_run, to, output, plan)
@@ -78,17 +79,18 @@ def report(
         return job, await snapshot_of(cluster, job) if to else None
 
     job, known = on_cluster(target, find)
-    state = JobState() if read is None else state_of(status_of(JobRecord.of(job)))
-    rows = None if read is None else plan_rows(read, state)
+    now = time.time()
+    recorded = None if known is None else _timeline(known, now)
+    compared = None if read is None else _compared(read, job, now, recorded)
     if output is not Format.TABLE:
-        print_data(_plain(job) | ({} if rows is None else {"plan": plain_plan(rows)}), output)
+        print_data(_plain(job) | ({} if compared is None else {"plan": compared.data()}), output)
     else:
         _print(job)
-        if rows is not None:
+        if compared is not None:
             typer.echo()
-            print_plan(rows, ended=state.stage in TERMINAL)
-    if to and known:
-        _write(known, to, err=output is not Format.TABLE)
+            print_plan(compared)
+    if to and known and recorded:
+        _write(to, recorded, known.state, compared, err=output is not Format.TABLE)
     return None
 
 
@@ -105,13 +107,29 @@ def _print(job: Mapping[str, Any]) -> None:
         typer.echo(f"{label:<9}{text}")
 
 
-def _write(known: JobSnapshot, folder: Path, *, err: bool) -> None:
-    from spotladder.display.report import PICTURE, can_draw, write_report
+def _compared(plan: Mapping[str, Any], job: Object, now: Instant, recorded: Recorded | None) -> PlanComparison:
+    """The plan beside the job; without its timeline the lost work is unknown."""
+    from spotladder.custom_resources import JobRecord
+    from spotladder.custom_resources.stored_state import state_of, status_of
+    from spotladder.display.report import gather
+    from spotladder.display.report.plan_comparison import compare
 
-    recorded, missing = known.timeline(time.time())
+    state = state_of(status_of(JobRecord.of(job)))
+    return compare(plan, state, now, None if recorded is None else gather(recorded, state))
+
+
+def _timeline(known: JobSnapshot, now: Instant) -> Recorded:
+    """The timeline of the job; a warning for each part that is missing."""
+    recorded, missing = known.timeline(now)
     for what in missing:
         typer.echo(f"warning: {what}", err=True)
-    write_report(folder, recorded, known.state)
+    return recorded
+
+
+def _write(folder: Path, recorded: Recorded, state: JobState, plan: PlanComparison | None, *, err: bool) -> None:
+    from spotladder.display.report import PICTURE, can_draw, write_report
+
+    write_report(folder, recorded, state, plan)
     if not can_draw():
         typer.echo(f"warning: {PICTURE} is not drawn: pip install matplotlib", err=True)
     typer.echo(f"report: {folder / 'report.html'}", err=err)

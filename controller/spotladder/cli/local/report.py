@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import typer
 
 from spotladder.cli.local.selection import say_where
 from spotladder.cli.output import Format, print_data
-from spotladder.cli.plan_outcome import plain_plan, plan_rows, print_plan, read_plan
+from spotladder.cli.plan_outcome import print_plan, read_plan
 
 if TYPE_CHECKING:
     from spotladder.local.local_run import LocalRun
@@ -19,22 +20,23 @@ def print_report_of(run: LocalRun, to: Path | None, output: Format, plan: Path |
     """Print the report; with `to`, also write its files to that folder; with `plan`, compare this plan with the run."""
     from rich.console import Console
 
-    from spotladder.core.model import TERMINAL
     from spotladder.display.report import gather, write_report
     from spotladder.display.report.data import as_data
+    from spotladder.display.report.plan_comparison import compare
     from spotladder.display.report.table import print_report
 
-    rows = None if plan is None else plan_rows(read_plan(plan), run.state())
-    say_where(run)
+    read = None if plan is None else read_plan(plan)
     recorded, state = run.recorded(), run.state()
     facts = gather(recorded, state)
+    compared = None if read is None else compare(read, state, time.time(), facts)
+    say_where(run)
     if output is not Format.TABLE:
-        print_data(as_data(facts) | ({} if rows is None else {"plan": plain_plan(rows)}), output)
+        print_data(as_data(facts, compared), output)
     else:
         print_report(facts, Console())
-        if rows is not None:
+        if compared is not None:
             typer.echo()
-            print_plan(rows, ended=state.stage in TERMINAL)
+            print_plan(compared)
     if to:
-        write_report(to, recorded, state)
+        write_report(to, recorded, state, compared)
         typer.echo(f"report: {to / 'report.html'}", err=output is not Format.TABLE)

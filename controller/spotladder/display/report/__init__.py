@@ -8,6 +8,7 @@ from pathlib import Path
 from spotladder.atomic import write_text
 from spotladder.core.model import JobState
 from spotladder.display.report.facts import Facts, gather
+from spotladder.display.report.plan_comparison import PlanComparison
 from spotladder.display.timeline import Recorded
 from spotladder.errors import EnvironmentFailure
 
@@ -19,8 +20,9 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
-    """Write the three files into the folder, each atomically, and return the facts in them.
+def write_report(folder: Path, recorded: Recorded, state: JobState, plan: PlanComparison | None = None) -> Facts:
+    """Write the three files into the folder, each atomically, and return the facts in them. With `plan`, the page and
+    the data compare this plan with the run.
 
     Without matplotlib it writes no picture and removes that of an earlier report. Raises `EnvironmentFailure` if the
     timeline has no beginning or the folder cannot be written.
@@ -32,8 +34,8 @@ def write_report(folder: Path, recorded: Recorded, state: JobState) -> Facts:
     facts = gather(recorded, state)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "report.html", page(facts))
-        write_text(folder / "report.json", as_json(facts))
+        write_text(folder / "report.html", page(facts, plan))
+        write_text(folder / "report.json", as_json(facts, plan))
         picture = folder / PICTURE
         if can_draw():
             draft = folder / f".{PICTURE}"

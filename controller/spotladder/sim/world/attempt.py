@@ -80,7 +80,7 @@ class SimAttempt:
 
 @dataclass
 class Tally:
-    """The cost and the losses of a job so far, in USD and seconds. `node_seconds` is by zone. `evictions` is the
+    """The cost and the losses of a job so far, in USD and seconds; the mappings are by zone. `evictions` is the
     number of nodes that were reclaimed or failed. `recomputed` is work that was lost before it was committed,
     `overhead` the time between ready workers and the first step. `waiting_usd` is the part of `usd` for nodes of gangs
     that were not complete, so that no program ran on them, without those of standby attempts."""
@@ -89,6 +89,14 @@ class Tally:
     egress_usd: float = 0.0
     waiting_usd: float = 0.0
     node_seconds: dict[str, float] = field(default_factory=dict)
-    recomputed: Seconds = 0.0
+    recomputed: dict[str, Seconds] = field(default_factory=dict)
     overhead: Seconds = 0.0
-    evictions: int = 0
+    evictions: dict[str, int] = field(default_factory=dict)
+
+    def lose_work(self, zone: str, work: Seconds) -> None:
+        """Count work that was lost before it was committed."""
+        self.recomputed[zone] = self.recomputed.get(zone, 0.0) + work
+
+    def lose_node(self, zone: str) -> None:
+        """Count a node that was reclaimed or failed."""
+        self.evictions[zone] = self.evictions.get(zone, 0) + 1

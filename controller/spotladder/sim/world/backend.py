@@ -355,7 +355,7 @@ class SimBackend:
         """End the program: work that it has not committed is lost."""
         program, now = attempt.program, self.market.now
         if program is not None:
-            self.bill.recomputed += max(0.0, program.step(now) - self._committed)
+            self.bill.lose_work(attempt.zone, max(0.0, program.step(now) - self._committed))
             self.bill.overhead += program.overhead(now)
             attempt.program = None
 
@@ -367,7 +367,8 @@ class SimBackend:
         if len(attempt.pods) < attempt.wanted + len(attempt.going):
             attempt.pods.append(self._pod(attempt))
         self._pay(pod)
-        self.bill.evictions += cause is Cause.NODE_LOST
+        if cause is Cause.NODE_LOST:
+            self.bill.lose_node(attempt.zone)
         if attempt.exit is None:
             self._stop(attempt)
             attempt.held_at = None
@@ -398,6 +399,7 @@ class SimBackend:
         if held:
             self.bill.usd += node.zone.cost(node.up_at, now)
             self.bill.node_seconds[name] = self.bill.node_seconds.get(name, 0.0) + held
-        self.bill.evictions += node.noticed_at is not None
+        if node.noticed_at is not None:
+            self.bill.lose_node(name)
         self.market.take_back(node)
         pod.node = None

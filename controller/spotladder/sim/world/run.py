@@ -72,7 +72,8 @@ class SimulationOutcome:
     """The result of one run in USD, seconds and counts. `finished` is when the job ended, `succeeded` whether with
     success, `reason` why. `recomputed` is work that was lost before it was committed, `overhead` the time from ready
     workers to the first step. `waiting` is the part of the cost for nodes of gangs that were not complete, `overlap`
-    that for standby attempts. `node_hours` is by tier. `path` has every transition."""
+    that for standby attempts. `node_hours`, `tier_evictions` and `tier_recomputed` are by tier. `path` has every
+    transition."""
 
     succeeded: bool
     reason: Reason
@@ -90,6 +91,8 @@ class SimulationOutcome:
     path: tuple[DecidedMove, ...]
     decisions: int
     overlap: float = 0.0
+    tier_evictions: dict[str, int] = field(default_factory=dict)
+    tier_recomputed: dict[str, Seconds] = field(default_factory=dict)
 
 
 @dataclass
@@ -131,9 +134,8 @@ class SimulationRun:
     def outcome(self) -> SimulationOutcome:
         """The result of the run."""
         bill, state = self.backend.bill, self.state
-        hours: dict[str, float] = {}
-        for tier, zone in self.backend.tiers.items():
-            hours[tier] = bill.node_seconds.get(zone, 0.0) / HOUR
+        zones = self.backend.tiers.items()
+        hours = {tier: bill.node_seconds.get(zone, 0.0) / HOUR for tier, zone in zones}
         ended = state.ended_at - START if state.ended_at is not None else self.backend.market.now
         return SimulationOutcome(
             succeeded=state.stage is Stage.SUCCEEDED,
@@ -141,9 +143,9 @@ class SimulationRun:
             finished=ended,
             cost=bill.usd + bill.egress_usd,
             egress=bill.egress_usd,
-            evictions=bill.evictions,
+            evictions=sum(bill.evictions.values()),
             attempts=state.last_number,
-            recomputed=bill.recomputed,
+            recomputed=sum(bill.recomputed.values()),
             overhead=bill.overhead,
             waiting=bill.waiting_usd,
             node_hours=hours,
@@ -156,6 +158,8 @@ class SimulationRun:
             path=tuple(self._path),
             decisions=self.decisions,
             overlap=state.overlap_usd,
+            tier_evictions={tier: bill.evictions.get(zone, 0) for tier, zone in zones},
+            tier_recomputed={tier: bill.recomputed.get(zone, 0.0) for tier, zone in zones},
         )
 
     def _priced(self) -> JobSpec:
