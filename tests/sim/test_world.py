@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -169,6 +170,33 @@ def test_adaptive_returns_to_spot_capacity_that_is_unknown() -> None:
     first = next(step.at for step in adaptive.path if step.move.tier == "on-demand")
     early = [step for step in adaptive.path if step.move.target is Stage.STARTING and step.at < first]
     assert len(early) <= first / 900 + 1, "a spot attempt for each provisionTimeout, not for each minute"
+
+
+@pytest.mark.parametrize("overlap", [None, Overlap()], ids=["moves", "standby attempts"])
+def test_adaptive_returns_to_cheaper_spot_capacity_that_is_unknown(overlap: Overlap | None) -> None:
+    """The cheap spot tier has no capacity from 1 h to 6 h, and no probe reports it. The job trains on the dear one,
+    and tries the cheap one every half hour at most."""
+
+    def outcome_of(name: str) -> SimulationOutcome:
+        cheap = zone("spot-cheap", (0, 1), (HOUR, 0), (6 * HOUR, 1), price=0.8, provision_delay=60.0)
+        dear = zone("spot-dear", price=2.0, provision_delay=60.0)
+        limits = {"max_duration": 60.0 * HOUR, "work": 30.0 * HOUR, "overhead": 130.0, "overlap": overlap}
+        program: dict[str, Any] = {"work": 30 * HOUR, "stands_by": overlap is not None, "resume": 20.0}
+        here = market(cheap, dear, zone("on-demand", price=3.0))
+        return outcome(runner(here, policy=registry.by_name(name), spec=limits, **program))
+
+    adaptive, other = outcome_of("adaptive"), outcome_of("uniform-progress")
+    assert adaptive.succeeded
+    assert adaptive.node_hours["on-demand"] == 0
+    assert adaptive.node_hours["spot-cheap"] > 24
+    assert other.node_hours["spot-cheap"] < 1
+    assert adaptive.cost < 0.6 * other.cost
+    assert adaptive.attempts <= 22
+    left = [step.at for step in adaptive.path if (step.move.target, step.move.tier) == (Stage.DRAINING, "spot-dear")]
+    assert all(after - before >= 1800 for before, after in pairwise(left))
+    if overlap is not None:
+        assert len(left) == 1, "a try that fails stops no training"
+        assert adaptive.overlap < 0.05
 
 
 @settings(max_examples=30, phases=(Phase.explicit, Phase.generate))

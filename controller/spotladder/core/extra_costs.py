@@ -15,7 +15,7 @@ from __future__ import annotations
 from spotladder.core.accounting import GIB
 from spotladder.core.copying import replace
 from spotladder.core.gang import launched_workers
-from spotladder.core.model import JobSpec, JobState, Observation, PodPhase, PodRole, Progress
+from spotladder.core.model import CommitSize, JobSpec, JobState, Observation, PodPhase, PodRole, Progress, Tier
 
 
 def with_progress(state: JobState, spec: JobSpec, progress: Progress) -> JobState:
@@ -29,11 +29,16 @@ def with_progress(state: JobState, spec: JobSpec, progress: Progress) -> JobStat
         requests += (resumed.files + others * resumed.shared_files) * spec.bucket.per_read
         tier = spec.tier(_tier(state, progress.attempt))
         if tier is not None:
-            egress = (resumed.bytes + others * resumed.shared_bytes) / GIB * tier.egress_per_gib
+            egress = egress_usd(resumed, others + 1, tier)
     if not (requests or egress):
         return state
     extra = state.extra
     return replace(state, extra=replace(extra, requests=extra.requests + requests, egress=extra.egress + egress))
+
+
+def egress_usd(size: CommitSize, workers: int, tier: Tier) -> float:
+    """USD for the egress when a program with this number of workers starts on this tier from a commit of this size."""
+    return (size.bytes + (workers - 1) * size.shared_bytes) / GIB * tier.egress_per_gib
 
 
 def with_heads(state: JobState, spec: JobSpec, seen: Observation) -> JobState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spotladder.core import limits
 from spotladder.core.availability import start_overhead, work_left
 from spotladder.core.model import Instant, Seconds, Stage, TierOutlook, TierView
+from spotladder.core.move_costs import lost_work_usd, move_costs
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
 
@@ -43,6 +44,7 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
     spec, state, seen = situation.spec, with_fleet(situation.state, situation.spec), situation.seen
     work, remaining = work_left(spec, state, seen.progress)
     available = sightings(situation)
+    lost_work = lost_work_usd(situation) if live else 0.0
     return TierView(
         now=situation.now,
         current=state.tier,
@@ -60,6 +62,8 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
                 available.get(tier.name),
                 start_overhead(spec, state, tier),
                 overlaps=live and situation.returns_beside(tier),
+                move=move_costs(situation, tier, lost_work),
+                granted_at=seen.granted.get(tier.name),
             )
             for tier in spec.tiers
         ),
@@ -71,4 +75,6 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
         waiting_since=_waiting_since(situation) if live and available.get(state.tier) is False else None,
         capacity_lasts=spec.capacity_lasts,
         starting=_starting(situation) if live else 0.0,
+        workers=spec.workers,
+        budget=spec.budget,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.ages import TICK
-from spotladder.core.model import TierRecord, TierView
+from spotladder.core.model import MoveCosts, TierRecord, TierView
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
@@ -78,6 +78,131 @@ def test_a_spot_attempt_that_starts_beside_the_live_one_needs_no_known_capacity(
     beside = tuple(replace(one, overlaps=one.name == "spot-dear") for one in usual.outlooks)
     choice = Adaptive(shipped()).choose(replace(usual, outlooks=beside))
     assert (choice.tier, choice.why) == ("spot-dear", "spot capacity may be available and 10h of slack are left")
+
+
+def with_costs(given: TierView, **egress: float) -> TierView:
+    """The view, in which a move to each of these tiers costs so much egress in USD."""
+    names = {name.replace("_", "-"): usd for name, usd in egress.items()}
+    outlooks = (replace(one, move=MoveCosts(names.get(one.name, 0.0))) for one in given.outlooks)
+    return replace(given, outlooks=tuple(outlooks), workers=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "tier", "why"),
+    [
+        pytest.param(
+            with_costs(view("spot-dear", capacity=ALL), spot_cheap=0.5),
+            "spot-cheap",
+            "spot-cheap is cheaper, and is expected to last for 1h56m; moving costs 0.50 USD of egress, saves 3.87 USD",
+            id="a cheaper tier that is worth the egress",
+        ),
+        pytest.param(
+            with_costs(view("spot-dear", capacity=ALL), spot_cheap=5.0),
+            "spot-dear",
+            "the job stays on spot until it is lost",
+            id="a cheaper tier that is not",
+        ),
+        pytest.param(
+            with_costs(view("on-demand-cheap", capacity=ALL), spot_cheap=0.5, spot_dear=0.5),
+            "spot-cheap",
+            "spot capacity is available and 10h of slack are left; moving costs 0.50 USD of egress, saves 11.62 USD",
+            id="a return that is worth the egress",
+        ),
+        pytest.param(
+            with_costs(view("on-demand-cheap", capacity=ALL), spot_cheap=20.0, spot_dear=20.0),
+            "on-demand-cheap",
+            "a return to spot does not pay; moving costs 20.00 USD of egress, saves 11.62 USD",
+            id="a return that is not",
+        ),
+        pytest.param(
+            with_costs(view(), spot_cheap=20.0),
+            "spot-dear",
+            "spot capacity may be available",
+            id="a start on the tier without egress",
+        ),
+        pytest.param(
+            with_costs(view(), spot_cheap=20.0, spot_dear=20.0),
+            "on-demand-cheap",
+            "no spot tier saves more than 20.00 USD of egress",
+            id="a start where spot costs more egress than it saves",
+        ),
+        pytest.param(
+            with_costs(view(), spot_cheap=5.0, spot_dear=5.0, on_demand_cheap=5.0),
+            "spot-cheap",
+            "spot capacity may be available",
+            id="a start where every tier costs the same egress",
+        ),
+    ],
+)
+def test_egress_counts_in_the_choice_and_in_its_explanation(given: TierView, tier: str | None, why: str) -> None:
+    choice = Adaptive(shipped()).choose(given)
+    assert (choice.tier, choice.why) == (tier, why)
+
+
+RETURNS = view(
+    "spot-dear",
+    records=tuple(TierRecord(name, spells=spells(30, 90) if name == "spot-cheap" else ()) for name in NAMES),
+)
+"""A job on the dear spot tier, some time after the cheap one had no capacity."""
+
+
+def granted(given: TierView, ago: float, name: str = "spot-cheap") -> TierView:
+    """The view, in which another job got capacity on the tier so many seconds ago."""
+    at = given.now - ago
+    outlooks = (replace(one, granted_at=at) if one.name == name else one for one in given.outlooks)
+    return replace(given, outlooks=tuple(outlooks))
+
+
+@pytest.mark.parametrize(
+    ("given", "tier", "why"),
+    [
+        pytest.param(RETURNS, "spot-cheap", "spot capacity is back with a probability of 57 %", id="it may be back"),
+        pytest.param(
+            replace(RETURNS, deadline=RETURNS.now + 10.2 * HOUR),
+            "spot-dear",
+            "",
+            id="too little slack for a failed try",
+        ),
+        pytest.param(with_costs(RETURNS, spot_cheap=50.0), "spot-dear", "", id="the egress is more than it saves"),
+        pytest.param(view("spot-dear", failed_at={"spot-cheap": 600.0}), "spot-dear", "", id="it has just had none"),
+        pytest.param(view("spot-dear"), "spot-dear", "", id="the job has never observed it"),
+        pytest.param(
+            granted(view("spot-dear"), 1200.0),
+            "spot-cheap",
+            "another job got capacity on spot-cheap 20m ago, 80 % that it lasts",
+            id="another job got it",
+        ),
+        pytest.param(
+            granted(view("spot-dear", failed_at={"spot-cheap": 3600.0}), 7200.0),
+            "spot-cheap",
+            "spot capacity is back with a probability of 17 %",
+            id="another job got it before the outage",
+        ),
+        pytest.param(
+            granted(view("spot-dear", failed_at={"spot-cheap": 600.0}), 300.0),
+            "spot-dear",
+            "",
+            id="another job got it, but the last try was too recent",
+        ),
+        pytest.param(
+            granted(view("on-demand-cheap"), 1200.0),
+            "spot-cheap",
+            "another job got capacity on spot-cheap 20m ago, 80 % that it lasts",
+            id="another job got it, from on-demand",
+        ),
+    ],
+)
+def test_a_job_tries_a_cheaper_spot_tier_whose_capacity_is_unknown(given: TierView, tier: str, why: str) -> None:
+    choice = Adaptive(shipped()).choose(given)
+    assert (choice.tier, choice.why) == (tier, why or "the job stays on spot until it is lost")
+
+
+def test_a_try_beside_the_live_attempt_needs_less_probable_capacity() -> None:
+    """A failed try costs no training."""
+    late = view("spot-dear", failed_at={"spot-cheap": 1900.0}, remaining=0.8 * HOUR)
+    beside = tuple(replace(one, overlaps=one.name == "spot-cheap") for one in late.outlooks)
+    assert Adaptive(shipped()).choose(late).tier == "spot-dear"
+    assert Adaptive(shipped()).choose(replace(late, outlooks=beside)).tier == "spot-cheap"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The records that the decision core works on, all frozen. One module for each concern; import from this package."""
 
 from spotladder.core.model.decision import (
+    NO_MOVE_COSTS,
     Action,
     Decision,
     Delete,
@@ -9,6 +10,7 @@ from spotladder.core.model.decision import (
     Launch,
     Loss,
     Move,
+    MoveCosts,
     Replace,
     Resize,
     StandbyChange,
@@ -70,6 +72,7 @@ from spotladder.core.model.wire import WIRE_NAME
 
 __all__ = [
     "FOR_EVER",
+    "NO_MOVE_COSTS",
     "NO_OUTCOMES",
     "PHASE_OF",
     "TERMINAL",
@@ -100,6 +103,7 @@ __all__ = [
     "Launch",
     "Loss",
     "Move",
+    "MoveCosts",
     "NodeFailures",
     "Observation",
     "OnInsufficientCapacity",

@@ -162,6 +162,23 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveCosts:
+    """What a move to a tier costs the whole job in USD, beside the nodes of the start. `egress` is for the newest
+    commit, which the program reads there, and `lost_work` for the work that the live attempt loses when it stops."""
+
+    egress: float = 0.0
+    lost_work: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The sum."""
+        return self.egress + self.lost_work
+
+
+NO_MOVE_COSTS = MoveCosts()
+
+
+@dataclass(frozen=True, slots=True)
 class TierOutlook:
     """The known availability of one tier.
 
@@ -169,13 +186,17 @@ class TierOutlook:
     attempt on this tier needs until it makes progress; on capacity that is not spot, it includes the job's longest
     start there. The availability spells are in the tier's record.
     `overlaps`: the attempt of a move to this tier starts beside the live one, so that the move costs no training if the
-    tier has no capacity.
+    tier has no capacity. `move` is what a move to it costs beside the nodes of the start; for the tier of the live
+    attempt, what a restart there costs. `granted_at` is when another job last got its nodes there; None if that is
+    unknown, or the tier has refused a job since.
     """
 
     name: str
     capacity: bool | None = None
     overhead: Seconds = 0.0
     overlaps: bool = False
+    move: MoveCosts = NO_MOVE_COSTS
+    granted_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +212,8 @@ class TierView:
     job was created. `interval` is the longest time until the policy is asked again. `grace` is the time that a live
     attempt has to stop. `waiting_since` is when the live attempt began to wait for workers that its tier is known to
     lack; None if it does not wait, or only since now. `capacity_lasts`: the capacity of the outlooks lasts for
-    `interval`. `starting` is the rest of the overhead of the live attempt.
+    `interval`. `starting` is the rest of the overhead of the live attempt. `workers` is the number of worker nodes of
+    an attempt, and `budget` what the job may cost in USD; None: without limit.
 
     `explained`: whether the caller reads `why` and `review_at` of the choice. A policy may omit them otherwise.
     """
@@ -217,6 +239,8 @@ class TierView:
     waiting_since: Instant | None = None
     capacity_lasts: bool = False
     starting: Seconds = 0.0
+    workers: int = 1
+    budget: float | None = None
 
     def outlook(self, name: str) -> TierOutlook:
         """The outlook of this tier; an outlook without data if the view has none."""

@@ -256,6 +256,7 @@ class Observation:
     offered: frozenset[str] = frozenset()
     surge_room: int | None = None
     suspects: frozenset[str] = frozenset()
+    granted: Mapping[str, Instant] = field(default_factory=lambda: MappingProxyType({}))
 
     def attempt(self, number: int) -> AttemptSeen | None:
         """The attempt with this number, if it exists."""

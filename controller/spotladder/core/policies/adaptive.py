@@ -9,15 +9,19 @@ Rules
  1. Safety net: use only the fallback once no other tier can meet the deadline.
  2. Use the available spot capacity with the lowest price of useful time, until it is lost. Move to a cheaper spot tier
     that is known to have capacity if the lower price, over the time for which the model expects that capacity to last,
-    saves more than the overheads of two starts, and if there is slack for one start and for another wait.
+    saves more than the overheads of two starts and the egress and lost work of the move, and if there is slack for one
+    start and for another wait.
  3. Without spot capacity, wait while the slack is at least `wait`; else on-demand.
  4. From on-demand, move to spot capacity that is known to be available while the slack is at least `leave`. If the job
-    trains until the spot attempt is ready, the capacity need not be known. Otherwise, try a spot tier whose capacity is
-    unknown when the probability that it is back makes the try pay, at most every RETURN_INTERVAL, and while the slack
-    also covers a try that fails.
+    trains until the spot attempt is ready, the capacity need not be known. Otherwise, from on-demand or from a dearer
+    spot tier, try a spot tier whose capacity is unknown when the probability that it is back makes the try pay, at most
+    every RETURN_INTERVAL, and while the slack also covers a try that fails. Capacity that another job got since the
+    job's own newest observation makes it probable.
  5. The zones of the model are weighted by the likelihood of the spells that the job observed on the tier, and of those
     that all jobs had observed there before its first attempt. If a memoryless model explains the job's own spells
     clearly better than every zone, the choice is that of `uniform-progress`.
+ 6. Spot capacity that, for as long as it is expected to last, saves less than the egress and the lost work of a move to
+    it costs is not used: the model has only the overhead of starts.
 """
 
 from __future__ import annotations
@@ -27,10 +31,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
 
+from spotladder.core.accounting import HOUR
 from spotladder.core.copying import replace
 from spotladder.core.durations import format_duration
-from spotladder.core.model import Instant, Seconds, Tier, TierChoice, TierView
-from spotladder.core.policies.adaptive_prospects import RETURN_INTERVAL, Prospect, start_of
+from spotladder.core.model import NO_MOVE_COSTS, Instant, Seconds, Tier, TierChoice, TierView
+from spotladder.core.policies.adaptive_prospects import Prospect
 from spotladder.core.policies.adaptive_tables import Model
 from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, SafetyNet, price_of
 from spotladder.core.policies.uniform_progress import UniformProgress
@@ -56,12 +61,17 @@ class Adaptive:
             return self._from_fallback(net, slack)
         if net.has_capacity:
             return self._from_spot(net, slack)
-        if usable := [tier for tier in net.spot if net.may_start(tier)]:
+        spot = net.spot
+        if _with_egress(view):
+            spot = tuple(tier for tier in spot if Prospect(self._model, net, tier).pays(net.fallback))
+            if not spot:
+                return net.choice(net.fallback.name, f"no spot tier saves more than {_cost_of(view, net.spot[0].name)}")
+        if usable := [tier for tier in spot if net.may_start(tier)]:
             best = usable[0]
             if len(usable) > 1:
                 best = min([Prospect(self._model, net, tier) for tier in usable], key=_useful_price).tier
             return _moved(net, best, "spot capacity may be available")
-        prospects = [Prospect(self._model, net, tier) for tier in net.spot]
+        prospects = [Prospect(self._model, net, tier) for tier in spot]
         until = prospects[0].surely_waits_until(slack)
         if until is not None and not view.explained:
             return _waits(net, until)
@@ -80,24 +90,33 @@ class Adaptive:
         """Keep the spot tier of the live attempt, or move to a cheaper one if that pays."""
         view = net.view
         kept = net.kept(view.current, "the job stays on spot until it is lost")
-        price = next((price_of(tier) for tier in net.spot if tier.name == view.current), 0.0)
-        cheaper = [tier for tier in net.spot if price_of(tier) < price]
-        if not cheaper:
+        source = next((tier for tier in net.spot if tier.name == view.current), None)
+        cheaper = [] if source is None else [tier for tier in net.spot if price_of(tier) < price_of(source)]
+        if source is None or not cheaper:
             return kept
         kept = replace(kept, regardless_of_spot=False)
-        candidates = [tier for tier in cheaper if net.may_start(tier) and view.outlook(tier.name).capacity]
-        if not candidates:
+        startable = [tier for tier in cheaper if net.may_start(tier)]
+        candidates = [tier for tier in startable if view.outlook(tier.name).capacity]
+        if not candidates and (not startable or net.certain):
             return kept
         prospects = [Prospect(self._model, net, tier) for tier in net.spot]
-        if _trusted(prospects):
+        kept = replace(kept, holds_until=None).reviewed_by(_review_at(prospects))
+        if not _trusted(prospects):
+            return kept
+        if candidates:
             best = min([one for one in prospects if one.tier in candidates], key=_useful_price)
-            name, cheap = best.tier.name, price_of(best.tier)
+            name, price, cheap = best.tier.name, price_of(source), price_of(best.tier)
             lasts = min(best.life(best.age), best.remaining)
-            saves = (price - cheap) * lasts > (price + cheap) * best.start
+            saves = (price - cheap) * lasts > (price + cheap) * best.start + best.extra
             if saves and slack - best.start >= best.to_wait():
-                return net.choice(name, f"{name} is cheaper, and is expected to last for {_rounded(lasts)}")
-        # The expected life grows with the age of the capacity.
-        return replace(kept, holds_until=None).reviewed_by(_review_at(prospects))
+                costs = _balance(best, source)
+                return net.choice(name, f"{name} is cheaper, and is expected to last for {_rounded(lasts)}{costs}")
+        # A job that leaves its capacity for a tier without any returns: the tier must be the better one then, too.
+        least = min([_useful_price(one) for one in prospects if one.tier is source])
+        tries = [
+            one for one in prospects if one.tier in cheaper and (one.outlook.overlaps or _useful_price(one) < least)
+        ]
+        return self._tried(net, slack, source, tries) or kept
 
     def _from_fallback(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Leave on-demand for spot capacity that is known to be available, if the slack covers the risk of
@@ -111,33 +130,43 @@ class Adaptive:
         if not _trusted(prospects):
             return _of_uniform_progress(view, prospects)
         usable = [(one.to_leave(), one) for one in prospects if one.tier in candidates]
-        needed, best = min(usable, key=itemgetter(0))
+        source = net.fallback or candidates[0]
+        if not (paying := [entry for entry in usable if entry[1].pays(source)]):
+            why = f"a return to spot does not pay{_balance(usable[0][1], source)}"
+            return net.choice(view.current, why, review_at=_review_at(prospects))
+        needed, best = min(paying, key=itemgetter(0))
         if slack < needed - EXACT:
             why = _why(view, "leaving on-demand needs {} of slack, {} are left", needed, slack)
             return net.choice(view.current, why, best.stays_until(slack), review_at=_review_at(prospects))
         found = "is available" if view.outlook(best.tier.name).capacity else "may be available"
-        why = _why(view, f"spot capacity {found} and {{}} of slack are left", slack)
+        why = _why(view, f"spot capacity {found} and {{}} of slack are left", slack) + _balance(best, source)
         return _moved(net, best.tier, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
 
     def _without_known_capacity(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Stay on on-demand, or try a spot tier whose capacity is unknown."""
         view = net.view
         stays = net.choice(view.current, "no spot capacity is known to be available", math.inf)
-        if net.certain:
+        if net.certain or net.fallback is None:
             return stays
         prospects = [Prospect(self._model, net, tier) for tier in net.spot]
         if not _trusted(prospects):
             return stays
-        stays = stays.reviewed_by(_review_at(prospects))
-        hidden = [one for one in prospects if net.may_start(one.tier) and one.seen_ago >= RETURN_INTERVAL - EXACT]
-        tries = [(gain, one) for one in hidden if (gain := one.gain_of_try()) > 0]
-        if not tries:
-            return stays
-        _gain, best = max(tries, key=itemgetter(0))
-        takes = best.start + start_of(view, net.fallback or best.tier) + best.tier.provision_timeout
-        if slack - takes < best.to_leave():
-            return stays
-        return net.choice(best.tier.name, f"spot capacity is back with a probability of {100 * best.chance():.0f} %")
+        return self._tried(net, slack, net.fallback, prospects) or stays.reviewed_by(_review_at(prospects))
+
+    def _tried(self, net: SafetyNet, slack: Seconds, source: Tier, prospects: Sequence[Prospect]) -> TierChoice | None:
+        """The choice of a tier whose capacity is unknown, if leaving `source` for it is expected to pay and the slack
+        covers a try that fails."""
+        gains = [(gain, one) for one in prospects if one.may_try and (gain := one.gain_of_try(source)) > 0]
+        if not gains:
+            return None
+        _gain, best = max(gains, key=itemgetter(0))
+        if slack - best.longest_try < best.to_leave():
+            return None
+        why = f"spot capacity is back with a probability of {100 * best.chance():.0f} %"
+        if best.granted_at is not None:
+            ago = _rounded(net.view.now - best.granted_at)
+            why = f"another job got capacity on {best.tier.name} {ago} ago, {100 * best.chance():.0f} % that it lasts"
+        return net.choice(best.tier.name, why + _balance(best, source))
 
 
 def _trusted(prospects: Sequence[Prospect]) -> bool:
@@ -154,11 +183,33 @@ def _of_uniform_progress(view: TierView, prospects: Sequence[Prospect]) -> TierC
 
 
 def _useful_price(prospect: Prospect) -> tuple[float, float]:
-    """USD per node and hour of training on this tier, with the overhead of a start spread over the expected life of
-    the capacity; then its price."""
+    """USD per node and hour of training on this tier, with the overhead of a start and the costs of a move spread over
+    the expected life of the capacity; then its price."""
     price, start = price_of(prospect.tier), prospect.overhead
     useful = prospect.life(prospect.age) - start
-    return price * (useful + start) / useful if useful > 0 else math.inf, price
+    return (price * (useful + start) + prospect.extra) / useful if useful > 0 else math.inf, price
+
+
+def _with_egress(view: TierView) -> bool:
+    """Whether a start on some tier costs egress."""
+    return any(one.move.egress for one in view.outlooks if one.move is not NO_MOVE_COSTS)
+
+
+def _balance(prospect: Prospect, source: Tier) -> str:
+    """`; moving costs 1.20 USD of egress, saves 3.10 USD`; "" if a move costs nothing beside the start."""
+    view = prospect.view
+    if not (view.explained and prospect.extra and prospect.tier.price.known and source.price.known):
+        return ""
+    lasts = min(prospect.life(prospect.age), prospect.remaining)
+    saves = (price_of(source) - price_of(prospect.tier)) * lasts * view.workers / HOUR
+    return f"; moving costs {_cost_of(view, prospect.tier.name)}, saves {saves:.2f} USD"
+
+
+def _cost_of(view: TierView, name: str) -> str:
+    """`1.20 USD of egress and 0.30 USD of lost work`."""
+    move = view.outlook(name).move
+    parts = ((move.egress, "egress"), (move.lost_work, "lost work"))
+    return " and ".join(f"{usd:.2f} USD of {what}" for usd, what in parts if usd)
 
 
 def _waits(net: SafetyNet, until: Instant | None, why: str = "", review_at: Instant = math.inf) -> TierChoice:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from operator import mul
 
+from spotladder.core.accounting import HOUR
 from spotladder.core.ages import TICK, age_class, next_tick, ticks_between, ticks_of
-from spotladder.core.model import Instant, Price, Seconds, Spell, Tier, TierView
+from spotladder.core.model import Instant, Price, Seconds, Spell, Tier, TierOutlook, TierView
 from spotladder.core.policies.adaptive_tables import (
     Model,
     columns,
@@ -26,7 +27,7 @@ START: Seconds = 180.0
 """Duration of a start that a move must pay for if the overhead of a start is unknown."""
 
 RETURN_INTERVAL: Seconds = 1800.0
-"""Minimum time between the newest observation of a tier without capacity and a try to return to it from on-demand."""
+"""Minimum time between the newest observation of a tier without capacity and a try to return to it."""
 
 USUAL_RATIO = 3.145
 """Ratio of the on-demand price to the spot price if one of them is unknown."""
@@ -39,9 +40,9 @@ AHEAD = 6
 
 
 class Prospect:
-    """One spot tier of a view. `seen_ago` is the time since the newest observation of its availability; 0 without one:
-    the policy does not interrupt training to try a tier that it has not observed. `remaining` is the remaining work of
-    the job. `terms` are the overhead of a start on the fallback, and the ratio of its price to that of the tier."""
+    """One spot tier of a view. `seen_ago` is the time since the newest observation of its availability; 0 without one.
+    `remaining` is the remaining work of the job. `terms` are the overhead of a start on the fallback, and the ratio of
+    its price to that of the tier."""
 
     __slots__ = ("_evidence", "_model", "_net", "_ticks", "newest", "remaining", "seen_ago", "terms", "tier")
 
@@ -104,35 +105,102 @@ class Prospect:
         """The expected life of the tier's capacity from this age on."""
         return expected_life(self._model, self.weights, age)
 
+    @property
+    def view(self) -> TierView:
+        """The view of the job."""
+        return self._net.view
+
+    @property
+    def outlook(self) -> TierOutlook:
+        """What is known of the tier now."""
+        return self._net.view.outlook(self.tier.name)
+
+    @property
+    def extra(self) -> float:
+        """The costs of a move to this tier beside the nodes of its start, in USD per node times 3600."""
+        return _per_node(self._net.view, self.outlook.move.total)
+
+    @property
+    def granted_at(self) -> Instant | None:
+        """When another job got capacity on this tier; None if this job has observed the tier since."""
+        granted, newest = self.outlook.granted_at, self.newest
+        return None if granted is None or (newest is not None and newest.until >= granted) else granted
+
+    @property
+    def may_try(self) -> bool:
+        """Whether the job may leave its capacity for this tier although it does not know whether the tier has any: not
+        within RETURN_INTERVAL of its newest observation of the tier. The job tries a tier that it has not observed only
+        after another job got capacity there."""
+        if self.outlook.capacity is not None or not self._net.may_start(self.tier):
+            return False
+        if self.newest is None:
+            return self.granted_at is not None
+        return self.seen_ago >= RETURN_INTERVAL - EXACT
+
     def chance(self) -> float:
-        """The probability that the tier has capacity now, at most its long-run share."""
-        model, zones, newest = self._model, self.weights, self.newest
+        """The probability that the tier has capacity now: at most its long-run share after an outage, at least that
+        after another job got capacity there."""
+        model, zones, newest, now = self._model, self.weights, self.newest, self._net.view.now
         share: float = sum(map(mul, zones, model.shares))
+        if (granted := self.granted_at) is not None:
+            reached = survivals(model, True, 1 + ticks_between(granted, now))
+            stays: float = sum(map(mul, zones, map(math.exp, reached)))
+            return share + (1.0 - share) * stays
         if newest is None or newest.available:
             return share
         seen = self._ticks
-        now = seen + ticks_between(newest.until, self._net.view.now)
-        before, until = survivals(model, False, seen), survivals(model, False, now)
+        ago = seen + ticks_between(newest.until, now)
+        before, until = survivals(model, False, seen), survivals(model, False, ago)
         lasts = sum(weight * math.exp(log - old) for weight, log, old in zip(zones, until, before, strict=True))
         return share * (1.0 - lasts)
 
-    def gain_of_try(self) -> float:
-        """The expected saving, in USD per node times 3600, of a try to return to this tier, beyond one more start on
-        the fallback as hysteresis. At most 0 if a price is unknown."""
-        fallback, tier = self._net.fallback, self.tier
-        if fallback is None or not (tier.price.known and fallback.price.known):
+    def saves(self, source: Tier, age: Seconds) -> float:
+        """The expected saving of capacity of this age on this tier over `source`, less the start and the costs of the
+        move, in USD per node times 3600. If the capacity does not last, the job pays for the egress of a return."""
+        lasts, price = min(self.life(age), self.remaining), price_of(self.tier)
+        saves = (price_of(source) - price) * lasts - price * self.start - self.extra
+        return saves - self._egress(source) if lasts < self.remaining else saves
+
+    def pays(self, source: Tier) -> bool:
+        """Whether a move from `source`, or a start here instead of there, saves more than it costs beyond what the
+        model has. True if a price is unknown."""
+        if not (self.extra and self.tier.price.known and source.price.known):
+            return True
+        view = self._net.view
+        there = 0.0 if view.live else self._egress(source) + start_of(view, source) * price_of(source)
+        return self.saves(source, self.age) + there > 0.0
+
+    def gain_of_try(self, source: Tier) -> float:
+        """The expected saving, in USD per node times 3600, of a try to move from `source` to this tier, beyond one more
+        start there as hysteresis. A try that fails costs a restart on `source` and the lost work, but nothing if the
+        job trains until the attempt here is ready. At most 0 if a price is unknown."""
+        view, outlook = self._net.view, self.outlook
+        if not (self.tier.price.known and source.price.known):
             return 0.0
-        chance, again = self.chance(), start_of(self._net.view, fallback) * price_of(fallback)
-        lasts = min(self.life(0.0), self.remaining)
-        saves = (price_of(fallback) - price_of(tier)) * lasts - price_of(tier) * self.start
-        return chance * saves - (1.0 - chance) * again - again
+        chance, again = self.chance(), start_of(view, source) * price_of(source) + self._egress(source)
+        failed = 0.0 if outlook.overlaps else again + _per_node(view, outlook.move.lost_work)
+        return chance * self.saves(source, 0.0) - (1.0 - chance) * failed - again
+
+    @property
+    def longest_try(self) -> Seconds:
+        """How long the job makes no progress at most because of a try that fails."""
+        view, fallback = self._net.view, self._net.fallback
+        if self.outlook.overlaps:
+            return self.start
+        return self.start + start_of(view, fallback or self.tier) + self.tier.provision_timeout
+
+    def _egress(self, source: Tier) -> float:
+        """The egress of a start on this other tier, in USD per node times 3600."""
+        return _per_node(self._net.view, self._net.view.outlook(source.name).move.egress)
 
     def review_at(self) -> Instant:
         """The next moment at which the model's answers may change: when the age of the newest spell, or the time since
         its last observation, has grown by a tick. Infinity if the caller does not read it."""
         newest, now = self.newest, self._net.view.now
-        if newest is None or not self._net.view.explained:
+        if not self._net.view.explained:
             return math.inf
+        if newest is None:
+            return math.inf if self.outlook.capacity is not None else now + RETURN_INTERVAL
         older = next_tick(newest.since, now)
         return older if newest.until == now else min(older, next_tick(newest.until, now))
 
@@ -213,6 +281,11 @@ def _ratio(net: SafetyNet, price: Price) -> float:
     if fallback is None or not (price.known and fallback.price.known and price.per_node_hour > 0):
         return USUAL_RATIO
     return fallback.price.per_node_hour / price.per_node_hour
+
+
+def _per_node(view: TierView, usd: float) -> float:
+    """These costs of the whole job in USD per node times 3600."""
+    return usd * HOUR / view.workers if usd else 0.0
 
 
 def start_of(view: TierView, tier: Tier) -> Seconds:

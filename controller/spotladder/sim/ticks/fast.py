@@ -393,6 +393,8 @@ class _Run:
             self._waiting_since(),
             spec.capacity_lasts,
             self._starting(),
+            spec.workers,
+            spec.budget,
             self,
         )
         any(map(call, _STORES, repeat(view), values))
