@@ -14,7 +14,7 @@ from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import RightsRefused
 from spotladder.errors import SpotladderError, StoreUnavailable
-from spotladder.train.stored_heartbeat import HeartbeatWriter
+from spotladder.train.stored_heartbeat import WRITE_INTERVAL, HeartbeatWriter
 from tests.train.builders import member
 
 
@@ -46,9 +46,21 @@ def test_many_steps_are_one_write() -> None:
         writer.beat(0, step, 1000)
     assert store.writes == 0, "the thread waits for the interval"
     assert writer.write()
-    assert writer.write()
-    assert (store.writes, heartbeat.read(store, 1, 0)) == (1, StoredHeartbeat(0, 999, 1000))
+    assert (store.writes, heartbeat.read(store, 1, 0)) == (1, StoredHeartbeat(0, 999, 1000, beat=1, every=NEVER))
     writer.close()
+
+
+def test_without_a_step_each_heartbeat_differs_from_the_last_one() -> None:
+    store = Counting()
+    writer = HeartbeatWriter(store, 1, interval=0.01)
+    writer.beat(0, 7, 100)
+    found = set()
+    while len(found) < 3:
+        assert store.wrote.wait(20)
+        store.wrote.clear()
+        found.add(heartbeat.read(store, 1, 0))
+    writer.close()
+    assert {(beat.step, beat.every) for beat in found if beat} == {(7, 0.01)}
 
 
 def test_a_hang_and_its_end_are_written_at_once() -> None:
@@ -59,7 +71,9 @@ def test_a_hang_and_its_end_are_written_at_once() -> None:
         store.wrote.clear()
         writer.report_hang(hang)
         assert store.wrote.wait(20)
-        assert heartbeat.read(store, 1, 0) == StoredHeartbeat(0, 7, 100, hang)
+        found = heartbeat.read(store, 1, 0)
+        assert found is not None
+        assert (found.step, found.hang) == (7, hang)
     writer.close()
 
 
@@ -101,5 +115,7 @@ def test_only_programs_of_a_cluster_write_heartbeats_to_the_store(
     rank.heartbeat.beat(5, 10)
     if (writer := rank.heartbeat.stored) is not None:
         assert writer.write()
-        assert heartbeat.read(rank.log.store, 1, rank.started) == StoredHeartbeat(rank.started, 5, 10)
+        assert heartbeat.read(rank.log.store, 1, rank.started) == StoredHeartbeat(
+            rank.started, 5, 10, beat=1, every=WRITE_INTERVAL
+        )
     rank.close()

@@ -17,12 +17,17 @@ from spotladder.checkpoints.store import ObjectMissing, Store
 @dataclass(frozen=True, slots=True)
 class StoredHeartbeat:
     """`start` is the number of the log entry with which the group of ranks started, `step` its newest step. `hang`
-    describes how long it has made no step; "" if it makes steps."""
+    describes how long it has made no step; "" if it makes steps. `beat` counts the heartbeats, so that each differs
+    from the last one, and `every` is the number of seconds after which a program that lives writes the next one; 0:
+    unknown.
+    """
 
     start: int
     step: int
     total: int = 0
     hang: str = ""
+    beat: int = 0
+    every: float = 0.0
 
 
 def write(store: Store, attempt: int, heartbeat: StoredHeartbeat) -> None:
@@ -39,7 +44,12 @@ def read(store: Store, attempt: int, start: int) -> StoredHeartbeat | None:
     try:
         content = json.loads(store.get(_key(attempt)))
         found = StoredHeartbeat(
-            int(content["start"]), int(content["step"]), int(content.get("total", 0)), str(content.get("hang", ""))
+            int(content["start"]),
+            int(content["step"]),
+            int(content.get("total", 0)),
+            str(content.get("hang", "")),
+            int(content.get("beat", 0)),
+            float(content.get("every", 0.0)),
         )
     except (ObjectMissing, KeyError, TypeError, ValueError, AttributeError):
         return None

@@ -1,4 +1,8 @@
-"""Writes the heartbeat of a program on a cluster to the store, in the background: the store may be slow or away."""
+"""Writes the heartbeat of a program on a cluster to the store, in the background: the store may be slow or away.
+
+It is written at a fixed interval while the process lives, even without a new step, so that heartbeats that stop are a
+sign of a lost machine and not of a long step.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +17,21 @@ from spotladder.errors import SpotladderError
 
 _log = logging.getLogger("spotladder.train")
 
-WRITE_INTERVAL = 15.0
-"""Minimum seconds between two writes, except for a hang and its end, which are written at once."""
+WRITE_INTERVAL = 5.0
+"""Seconds between two writes, except for a hang and its end, which are written at once."""
 
 
 @dataclass(slots=True)
 class HeartbeatWriter:
-    """Writes the newest heartbeat of an attempt, never on the caller's thread. A heartbeat that cannot be written is
-    replaced by the next one; if the store refuses it, the writer stops."""
+    """Writes the newest heartbeat of an attempt again and again, never on the caller's thread. If the store refuses
+    one, the writer stops."""
 
     store: Store
     attempt: int
     interval: float = WRITE_INTERVAL
     _newest: StoredHeartbeat | None = None
     _written: StoredHeartbeat | None = None
+    _beats: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _thread: threading.Thread | None = None
     _closed: bool = False
@@ -47,12 +52,13 @@ class HeartbeatWriter:
             self._changed.notify_all()
 
     def write(self) -> bool:
-        """Write the newest heartbeat if it is not written. Returns whether it is written now."""
+        """Write the newest heartbeat. Returns whether that succeeded; True without a heartbeat."""
         newest = self._newest
-        if newest is None or newest == self._written:
+        if newest is None:
             return True
+        self._beats += 1
         try:
-            heartbeat.write(self.store, self.attempt, newest)
+            heartbeat.write(self.store, self.attempt, replace(newest, beat=self._beats, every=self.interval))
         except StoreRefused as error:
             _log.info("heartbeats are not written: %s", error)
             self._closed = True
@@ -60,7 +66,8 @@ class HeartbeatWriter:
             _log.debug("a heartbeat is not written: %s", error)
         else:
             self._written = newest
-        return newest == self._written
+            return True
+        return False
 
     def _put(self, heartbeat: StoredHeartbeat) -> None:
         with self._changed:
