@@ -30,6 +30,7 @@ from spotladder.core.pacing import paced
 from spotladder.core.queueing import end_by_queue, taken_back
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.relieving import relief, stays, waits_for_relief
+from spotladder.core.silence import silenced
 from spotladder.core.standing_by import PlannedMove, waits_for_standby
 from spotladder.core.tier_view import view_of
 
@@ -55,9 +56,19 @@ def ended_by_itself(draft: Draft) -> bool:
         _start_failed(draft, Reason.START_CRASHED, crash_of(pod), pod.exit_message, pod.called)
     elif head_lost(seen):
         draft.end_by_loss(Reason.HEAD_LOST, synthetic(attempt, "head", Cause.UNKNOWN))
+    elif suspects := silenced(draft.situation):
+        _silenced(draft, suspects)
     elif draft.losses:
         draft.end_if_exceeded()
     return len(draft.moves) > before
+
+
+def _silenced(draft: Draft, suspects: list[PodSeen]) -> None:
+    """End the attempt because its nodes are silent and its program's heartbeats have stopped."""
+    draft.count(suspects)
+    head = any(pod.role is PodRole.HEAD for pod in suspects)
+    nodes = ", ".join(sorted({pod.node for pod in suspects if pod.node}))
+    draft.end(Reason.HEAD_LOST if head else Reason.INTERRUPTED, f"no heartbeat, and no answer from node {nodes}")
 
 
 def log_owner(draft: Draft) -> str:

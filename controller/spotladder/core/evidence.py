@@ -11,6 +11,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.pacing import pause_message
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.silence import has_stopped
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.tier_view import view_of
 
@@ -39,7 +40,8 @@ def cluster_unreachable(situation: Situation) -> str:
 
 def contact_lost(situation: Situation) -> str:
     """Nodes of the attempt fell silent together, or right after the watch was interrupted. This is first treated as a
-    loss of contact: their pods do not count as lost for contactTimeout. A single silent node counts as lost."""
+    loss of contact: their pods do not count as lost for contactTimeout, unless the program's heartbeats have stopped,
+    too. A single silent node counts as lost."""
     seen, attempt, before = situation.attempt_seen, situation.state.attempt, situation.state.impeded
     if (
         situation.state.stage not in LIVE
@@ -53,7 +55,7 @@ def contact_lost(situation: Situation) -> str:
     pods = [pod for pod in seen.pods if pod.silent and pod.uid not in counted]
     if not pods:
         return ""
-    if situation.passed(situation.contact_deadline):
+    if situation.passed(situation.contact_deadline) or has_stopped(situation):
         return ""
     restored = seen.contact_restored_at
     if before is not None and before.reason is Reason.CONTACT_LOST:

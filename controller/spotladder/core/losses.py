@@ -79,6 +79,12 @@ def suspect_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     ]
 
 
+def all_suspect(seen: AttemptSeen | None) -> bool:
+    """Whether every pod that is not lost is on a silent node that its cluster has not marked."""
+    left = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST] if seen is not None else []
+    return bool(left) and all(pod.suspect for pod in left)
+
+
 def with_contact(seen: Observation, attempt: Attempt, *, ready: bool) -> Observation:
     """The observation with the pods on silent nodes as they were when their nodes last answered. `ready`: these pods
     were ready. A pod that was never observed alive stays pending."""

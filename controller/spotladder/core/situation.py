@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spotladder.core.gang import gang_placed, gang_ready, launched_workers, needed_workers
-from spotladder.core.losses import head_lost
+from spotladder.core.losses import all_suspect, head_lost
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -286,11 +286,12 @@ class Situation:
 
     @property
     def handover_deadline(self) -> Instant | None:
-        """When the next attempt starts although the ending one is not confirmed gone; None: the next attempt waits."""
+        """When the next attempt starts although the ending one is not confirmed gone; None: the next attempt waits.
+        Nodes that are all silent confirm nothing."""
         since = self.state.attempt.ending_since if self.state.attempt else None
         if since is None or self.spec.handover is Handover.WHEN_GONE:
             return None
-        return since + HANDOVER_GRACE_PERIOD
+        return since if all_suspect(self.attempt_seen) else since + HANDOVER_GRACE_PERIOD
 
     # --- the standby attempt ---
 

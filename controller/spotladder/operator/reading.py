@@ -16,7 +16,8 @@ class Reading:
     `denied`: because the administrator does not allow it; `away_since`: because the store has not answered since then.
     `gone` describes commits that were in the log before and are missing now. `held` is the standby attempt whose
     program waits until it may take over; 0: none. `heartbeat` is that of the newest attempt, whose steps do not requeue
-    the job, and `hung` its description of a hang."""
+    the job, and `hung` its description of a hang. `stopped`: its program writes heartbeats at an interval, and several
+    are missing although the store answers."""
 
     known: bool = False
     progress: Progress = field(default_factory=Progress)
@@ -29,6 +30,7 @@ class Reading:
     gone: str = ""
     held: int = 0
     hung: str = ""
+    stopped: bool = False
     heartbeat: StoredHeartbeat | None = field(default=None, compare=False)
 
     def after(self, known: Progress) -> Reading:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ from tests.workloads.builders import pod
 
 RENEWAL = 10.0
 """Seconds between two renewals of a Lease by a kubelet, as in Kubernetes."""
+
+STOPPED_AFTER = 20.0
+"""Seconds after which the heartbeats of a lost program have stopped."""
 
 MARKED_AFTER = 40.0
 """Seconds after which Kubernetes marks a node whose Lease is not renewed, at the earliest."""
@@ -95,11 +99,27 @@ class JobInventory:
         self.suspected = nodes
 
 
+@dataclass
+class ReportingPrograms:
+    """The heartbeats of the programs. Those of the jobs in `stops_at` stop at these ticks."""
+
+    clock: SteppedClock
+    stops_at: dict[str, float] = field(default_factory=dict)
+    doubted: list[set[str]] = field(default_factory=list)
+
+    def doubt(self, jobs: Collection[tuple[str, str]]) -> None:
+        self.doubted.append({name for _, name in jobs})
+
+    def has_stopped(self, job: tuple[str, str], *, ahead: float = 0.0) -> bool:
+        return self.clock.ticks() + ahead >= self.stops_at.get(job[1], inf)
+
+
 class SilentNodesRig:
     """A cluster with nodes a to f. The job `one` has pods on a and b, the job `two` on c alone."""
 
     def __init__(self, *occupied: str, **more: Any) -> None:
         self.clock = SteppedClock()
+        self.programs = ReportingPrograms(self.clock)
         self.client = Machines(self.clock, tuple("abcdef"), **more)
         jobs = {"a": "one", "b": "one", "c": "two"}
         self.inventory = JobInventory({name: {f"pod-on-{name}": ("team", jobs[name])} for name in occupied or jobs})
@@ -107,7 +127,7 @@ class SilentNodesRig:
 
     async def __aenter__(self) -> SilentNodesRig:
         clusters: Any = [self]
-        self.task = asyncio.create_task(SilenceWatch(clusters, clock=self.clock).run())
+        self.task = asyncio.create_task(SilenceWatch(clusters, programs=self.programs, clock=self.clock).run())
         await self.clock.advance(3 * RENEWAL)
         return self
 
@@ -260,3 +280,65 @@ async def test_a_pod_that_is_gone_proves_nothing() -> None:
         world.client.gone = True
         world.client.dead = {"c"}
         assert await world.seconds_until_suspected("c") is None
+
+
+@pytest.mark.parametrize("moment", range(10))
+@pytest.mark.parametrize("lost", ["ab", "abcd"])
+async def test_all_nodes_of_a_job_are_suspected_together_once_its_program_has_stopped(lost: str, moment: int) -> None:
+    async with SilentNodesRig("a", "b") as world:
+        await world.clock.advance(moment)
+        world.programs.stops_at = {"one": world.clock.ticks() + STOPPED_AFTER}
+        world.client.dead = set(lost)
+        took = await world.seconds_until_suspected("a")
+        assert took is not None
+        assert STOPPED_AFTER <= took <= STOPPED_AFTER + POLL_INTERVAL + ANSWER_TIMEOUT
+        assert world.inventory.suspected == {"a", "b"}
+        assert sorted(world.client.asked) == ["pod-on-a", "pod-on-b"]
+        world.client.dead = set()
+        await world.clock.advance(RENEWAL + POLL_INTERVAL)
+        assert world.inventory.suspected == frozenset()
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param({"dead": {"a", "b"}, "refuses_logs": True}, id="logs may not be read"),
+        pytest.param({"slow": {"a", "b"}}, id="the kubelets answer"),
+        pytest.param({"dead": set("abcdef")}, id="no node renews its Lease"),
+        pytest.param({"dead": set()}, id="all nodes renew their Leases"),
+    ],
+)
+async def test_a_program_that_has_stopped_proves_nothing_alone(trouble: dict[str, Any]) -> None:
+    async with SilentNodesRig("a", "b") as world:
+        world.programs.stops_at = {"one": 0.0}
+        for name, value in trouble.items():
+            setattr(world.client, name, value)
+        await world.clock.advance(120)
+        assert world.inventory.suspected == frozenset()
+
+
+async def test_while_another_program_on_their_nodes_lives_no_node_is_suspected() -> None:
+    async with SilentNodesRig("a", "b", "c") as world:
+        world.inventory.jobs_on = {**world.inventory.jobs_on, "b": {"x": ("team", "one"), "y": ("team", "two")}}
+        world.programs.stops_at = {"one": 0.0}
+        world.client.dead = {"a", "b", "c"}
+        assert await world.seconds_until_suspected("a") is None
+        world.programs.stops_at["two"] = 0.0
+        assert await world.seconds_until_suspected("a") is not None
+        assert world.inventory.suspected == {"a", "b", "c"}
+
+
+async def test_heartbeats_are_doubted_while_a_lease_is_overdue() -> None:
+    async with SilentNodesRig() as world:
+        assert world.programs.doubted == []
+        world.client.dead = {"a"}
+        await world.clock.advance(RENEWAL + 2 * POLL_INTERVAL)
+        assert world.programs.doubted == [{"one"}]
+        world.client.dead = set()
+        await world.clock.advance(RENEWAL + 2 * POLL_INTERVAL)
+        assert world.programs.doubted == [{"one"}, set()]
+        world.client.dead = {"c"}
+        await world.clock.advance(RENEWAL + 2 * POLL_INTERVAL)
+        world.problem = "the cluster cannot be reached"
+        await world.clock.advance(2 * POLL_INTERVAL)
+        assert world.programs.doubted[2:] == [{"two"}, set()]

@@ -328,3 +328,59 @@ async def test_an_error_of_a_pending_end_is_raised_by_the_next_call(monkeypatch:
 async def test_a_read_of_a_log_does_not_delay_the_end_of_the_process() -> None:
     thread = await operator_logs._threaded(threading.current_thread)
     assert (thread.daemon, thread.name) == (True, "spotladder-log")
+
+
+async def test_the_log_of_a_doubted_job_is_read_often_and_shows_that_its_program_has_stopped() -> None:
+    beat = StoredHeartbeat(0, 12, 100, beat=3, every=5.0)
+    fake, woken, clock = ScriptedLog(Progress(step=1), beat=beat), list[JobKey](), SteppedClock()
+    key = ("ns", "a")
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
+
+        async def read(seconds: float) -> None:
+            before = fake.reads
+            await clock.advance(seconds)
+            await until(lambda: fake.reads > before)
+            await until(lambda: clock.sleepers)
+
+        logs.follow(key, address("a"), 60)
+        await until(lambda: woken)
+        assert not logs.has_stopped(key)
+        logs.doubt({key})
+        await until(lambda: fake.reads == 2)
+        await until(lambda: clock.sleepers)
+        for _ in range(7):
+            await read(2.0)
+        assert (logs.has_stopped(key, ahead=2.5), logs.has_stopped(key)) == (True, False)
+        await read(2.0)
+        assert logs.has_stopped(key)
+        await until(lambda: len(woken) == 2)
+        assert logs.follow(key, address("a"), 60).stopped
+
+        fake.beat = StoredHeartbeat(0, 13, 100, beat=4, every=5.0)
+        await read(2.0)
+        assert not logs.follow(key, address("a"), 60).stopped
+        logs.doubt(set())
+        await read(2.0)
+        reads = fake.reads
+        await clock.advance(50)
+        assert fake.reads == reads
+        assert not logs.has_stopped(("ns", "another"))
+
+
+async def test_a_read_that_does_not_answer_proves_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_logs, "READ_TIMEOUT", 0.02)
+    beat = StoredHeartbeat(0, 12, 100, beat=3, every=5.0)
+    fake, woken, clock = ScriptedLog(Progress(step=1), beat=beat), list[JobKey](), SteppedClock()
+    key = ("ns", "a")
+    async with Logs(clock=clock, changed=woken.append, open_log=lambda _: fake, jitter=lambda: 0.5) as logs:
+        logs.follow(key, address("a"), 20)
+        await until(lambda: woken)
+        await until(lambda: clock.sleepers)
+        await clock.advance(20)
+        await until(lambda: logs.follow(key, address("a"), 20).stopped)
+        await until(lambda: clock.sleepers)
+        fake.gate = threading.Event()
+        await clock.advance(20)
+        await until(lambda: logs.follow(key, address("a"), 20).unreadable)
+        assert not logs.follow(key, address("a"), 20).stopped
+        fake.gate.set()

@@ -151,7 +151,8 @@ class AttemptSeen:
 
     `step` is the newest step that the program has reported since its ranks started; 0: none, or the backend has another
     record of the steps. `hung` describes how long the program has made no step although all of its ranks are connected;
-    "" if it makes steps, or the backend cannot observe it.
+    "" if it makes steps, or the backend cannot observe it. `heartbeat_stopped`: the program reported at an interval
+    that it lives, and no longer does although the checkpoint store answers.
     `size` is the number of workers with which the program trains; None where it trains with all of them, or has not
     begun. `waits_for_all_workers`: the program has not begun, and begins only when all workers are ready.
 
@@ -190,6 +191,7 @@ class AttemptSeen:
     surplus: int | None = None
     held: bool | None = None
     hung: str = ""
+    heartbeat_stopped: bool = False
     step: int = 0
     size: int | None = None
     waits_for_all_workers: bool = False

@@ -9,7 +9,10 @@
    request early enough that the Lease is late when the request times out, and lists the Leases once more afterwards.
 4. When the other nodes of a job, or many nodes of the cluster, have stopped at the same time, the cause may be a loss
    of contact: then no node is suspected, and `core.evidence` decides when Kubernetes marks the nodes.
-5. A suspicion ends when the Lease is renewed.
+5. The program of a job reports through the checkpoint store that it lives. While the Lease of a node is overdue, the
+   controller reads the heartbeats of its jobs often. If they have stopped, too, one missing renewal is enough, and
+   nodes that stopped at the same time are no loss of contact. All of them are then suspected at once.
+6. A suspicion ends when the Lease is renewed.
 
 Without the permission to read logs nothing is verified, and no node is suspected.
 """
@@ -17,8 +20,9 @@ Without the permission to read logs nothing is verified, and no node is suspecte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
@@ -30,7 +34,7 @@ from spotladder.core.model import Seconds
 from spotladder.errors import SpotladderError
 from spotladder.operator.inventory.clusters import WorkloadCluster
 from spotladder.operator.inventory.heartbeats import NODE_LEASES, SAME_MOMENT
-from spotladder.operator.inventory.inventory import Inventory
+from spotladder.operator.inventory.inventory import Inventory, JobKey
 from spotladder.workloads.records import Object, PodRecord
 
 POLL_INTERVAL: Seconds = 5.0
@@ -41,6 +45,9 @@ MOST_PAGES = 4
 
 LATE_AFTER = 0.625
 """Share of its duration after which a Lease is late: kubelets renew after 0.25, so two renewals are missing."""
+
+OVERDUE_AFTER = 0.3
+"""Share of its duration after which a renewal of a Lease is overdue: kubelets add 4 % to the quarter at most."""
 
 LEAST_LATENESS: Seconds = 25.0
 """Minimum time after which a Lease is late, for clusters with shorter Leases: a busy machine may miss some renewals."""
@@ -53,6 +60,10 @@ DEFAULT_DURATION: Seconds = 40.0
 
 ANSWER_TIMEOUT: Seconds = 5.0
 """Time that a kubelet has to answer, and the API server to list the Leases."""
+
+STOPS_MEANWHILE: Seconds = 2.5
+"""How long before the heartbeats of a program have stopped the kubelets of its nodes are asked. It is shorter than
+`ANSWER_TIMEOUT` by the interval between two reads of the heartbeat."""
 
 LONGEST_GAP: Seconds = 15.0
 """Maximum time between two lists. After a longer one no Lease counts as late until it could have been renewed."""
@@ -98,9 +109,17 @@ class LeaseTable:
 
     def late(self, ticks: Seconds) -> frozenset[str]:
         """The nodes whose Leases are late while another one was renewed recently."""
-        if not any(each.seen_renewed and ticks - each.since < RECENT * each.duration for each in self._leases.values()):
+        return self._that(_late, ticks)
+
+    def overdue(self, ticks: Seconds) -> frozenset[str]:
+        """The nodes whose Leases miss a renewal while another one was renewed recently."""
+        return self._that(_overdue, ticks)
+
+    def _that(self, holds: Callable[[_Lease, Seconds], bool], ticks: Seconds) -> frozenset[str]:
+        known = [(name, each) for name, each in self._leases.items() if each.seen_renewed]
+        if not any(ticks - each.since < RECENT * each.duration for _, each in known):
             return frozenset()
-        return frozenset(name for name, each in self._leases.items() if each.seen_renewed and _late(each, ticks))
+        return frozenset(name for name, each in known if holds(each, ticks))
 
     def stopped_with(self, node: str, ticks: Seconds) -> tuple[frozenset[str], int]:
         """The nodes that stopped at the same time as `node`, which is included, and the number of nodes that had not
@@ -117,20 +136,37 @@ def _late(lease: _Lease, ticks: Seconds) -> bool:
     return ticks - lease.since >= max(LEAST_LATENESS, LATE_AFTER * lease.duration)
 
 
+def _overdue(lease: _Lease, ticks: Seconds) -> bool:
+    return ticks - lease.since >= OVERDUE_AFTER * lease.duration
+
+
+class Programs(Protocol):
+    """The heartbeats of the jobs' programs in the checkpoint store."""
+
+    def doubt(self, jobs: Collection[JobKey]) -> None:
+        """Read the heartbeats of these jobs often, and those of no others."""
+
+    def has_stopped(self, job: JobKey, *, ahead: Seconds = 0.0) -> bool:
+        """Whether the heartbeats of this job have stopped, or will have in `ahead` seconds."""
+
+
 @dataclass(slots=True)
 class _WatchedCluster:
-    """The Leases of one cluster and its suspected nodes. `due` is when its Leases are listed next, in ticks."""
+    """The Leases of one cluster, its suspected nodes, and the jobs of which a node's Lease is overdue. `due` is when
+    its Leases are listed next, in ticks."""
 
     leases: LeaseTable
     suspects: frozenset[str] = frozenset()
+    doubted: frozenset[JobKey] = frozenset()
     due: Seconds = 0.0
 
 
 class SilenceWatch:
     """`run` sets the suspected nodes of the inventories until it is cancelled."""
 
-    def __init__(self, clusters: Iterable[WorkloadCluster], *, clock: Clock) -> None:
+    def __init__(self, clusters: Iterable[WorkloadCluster], *, programs: Programs, clock: Clock) -> None:
         self._clusters = clusters
+        self._programs = programs
         self._clock = clock
         self._watched: dict[str, _WatchedCluster] = {}
 
@@ -144,19 +180,28 @@ class SilenceWatch:
         ticks = self._clock.ticks()
         watched = self._watched.setdefault(cluster.name, _WatchedCluster(LeaseTable()))
         if ticks < watched.due or cluster.problem or not (cluster.inventory.occupied or watched.suspects):
-            return
+            return self._doubt(watched, frozenset())
         watched.due = ticks + POLL_INTERVAL
         if not await self._listed(cluster, watched):
-            return
+            return self._doubt(watched, frozenset())
+        occupied, overdue = cluster.inventory.occupied, watched.leases.overdue(self._clock.ticks())
+        self._doubt(watched, frozenset(job for name in overdue for job in occupied.get(name, {}).values()))
         until = self._clock.ticks() + ANSWER_TIMEOUT
         silent = await self._unanswered(cluster, watched, until)
         if silent:
             await self._clock.sleep(max(0.0, until - self._clock.ticks()))
             if not await self._listed(cluster, watched):
-                return
-        late = watched.leases.late(self._clock.ticks())
-        alone = frozenset(self._alone(cluster, watched, silent & late, self._clock.ticks()))
-        self._suspect(cluster, watched, watched.suspects & late | alone)
+                return None
+        ticks = self._clock.ticks()
+        late, overdue = watched.leases.late(ticks), watched.leases.overdue(ticks)
+        alone = frozenset(self._alone(cluster, watched, silent & late, ticks))
+        stopped = frozenset(self._stopped(cluster, watched, silent & overdue, ticks))
+        return self._suspect(cluster, watched, watched.suspects & overdue | alone | stopped)
+
+    def _doubt(self, watched: _WatchedCluster, jobs: frozenset[JobKey]) -> None:
+        if watched.doubted != jobs:
+            watched.doubted = jobs
+            self._programs.doubt(frozenset().union(*(each.doubted for each in self._watched.values())))
 
     async def _listed(self, cluster: WorkloadCluster, watched: _WatchedCluster) -> bool:
         """List the cluster's Leases. False if that is not possible now. No node is suspected if they may not be
@@ -176,9 +221,12 @@ class SilenceWatch:
         return True
 
     async def _unanswered(self, cluster: WorkloadCluster, watched: _WatchedCluster, until: Seconds) -> frozenset[str]:
-        """The nodes that are not suspected yet, whose Lease is late at `until`, and whose kubelet does not answer."""
-        late = watched.leases.late(until) - watched.suspects
-        asked = sorted(self._alone(cluster, watched, late, until))
+        """The nodes that are not suspected yet, that may be suspected at `until`, and whose kubelet does not answer."""
+        late, overdue = (
+            found - watched.suspects for found in (watched.leases.late(until), watched.leases.overdue(until))
+        )
+        stopped = self._stopped(cluster, watched, overdue, until, ahead=STOPS_MEANWHILE)
+        asked = sorted({*self._alone(cluster, watched, late, until), *stopped})
         answers = await asyncio.gather(*(_answers(cluster, name) for name in asked))
         return frozenset(name for name, answers_us in zip(asked, answers, strict=True) if not answers_us)
 
@@ -197,6 +245,25 @@ class SilenceWatch:
                 for job in set(occupied[node].values())
             ]
             if not any(len(nodes) > 1 and nodes <= stopped for nodes in of_job):
+                yield node
+
+    def _stopped(
+        self,
+        cluster: WorkloadCluster,
+        watched: _WatchedCluster,
+        overdue: frozenset[str],
+        ticks: Seconds,
+        *,
+        ahead: Seconds = 0.0,
+    ) -> Iterator[str]:
+        """The nodes with pods of attempts whose programs have all stopped their heartbeats. All nodes of a job that
+        stopped together are suspected together."""
+        occupied, silent = cluster.inventory.occupied, overdue | watched.suspects
+        for node in (name for name in overdue if name in occupied):
+            jobs = set(occupied[node].values())
+            together, _ = watched.leases.stopped_with(node, ticks)
+            of_jobs = {name for name, pods in occupied.items() if not jobs.isdisjoint(pods.values())}
+            if together & of_jobs <= silent and all(self._programs.has_stopped(job, ahead=ahead) for job in jobs):
                 yield node
 
     @staticmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
@@ -34,6 +34,7 @@ from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant
 from spotladder.operator.storage.egress_proxy import Egress
+from spotladder.operator.storage.pulse import Pulse
 
 T = TypeVar("T")
 _log = structlog.get_logger("spotladder")
@@ -43,6 +44,9 @@ PER_BUCKET = 4
 READ_TIMEOUT: Seconds = 20.0
 """A read of a commit log that takes longer counts as no answer; the read continues in the background. While it waits
 for its turn, the answers to other reads of the bucket count."""
+
+DOUBTED_POLL_INTERVAL: Seconds = 2.0
+"""How often the log of a job is read while its nodes seem to be silent."""
 
 PROMPT: Seconds = 1.0
 """Maximum time that a reconcile, which occupies a worker, waits for the outcome to be written."""
@@ -191,6 +195,18 @@ class Logs:
         if followed := self._followed.get(key):
             followed.read_requested.set()
 
+    def doubt(self, jobs: Collection[JobKey]) -> None:
+        """Read the logs of these jobs often, and the others as usual."""
+        for key, followed in self._followed.items():
+            followed.doubted, before = key in jobs, followed.doubted
+            if followed.doubted and not before:
+                followed.read_requested.set()
+
+    def has_stopped(self, job: JobKey, *, ahead: Seconds = 0.0) -> bool:
+        """Whether the heartbeats of the job's program have stopped, or will have in `ahead` seconds."""
+        followed = self._followed.get(job)
+        return followed is not None and followed.pulse.has_stopped(ahead=ahead)
+
     def time_until_read(self, key: JobKey, event: object) -> Seconds:
         """Maximum time until the log is read after `event`; 0 when it has been read, or when the log is not followed.
 
@@ -261,13 +277,18 @@ class Logs:
         while True:
             followed.read_requested.clear()
             requests, awaited = followed.requests, not followed.up_to_date.is_set()
+            began = self._clock.ticks()
             reading = await self._read(followed, read)
+            followed.pulse.read(reading.heartbeat, began, self._clock.ticks())
+            reading = replace(reading, stopped=followed.pulse.has_stopped())
             news, followed.reading = reading != followed.reading, reading
             if requests == followed.requests:
                 followed.up_to_date.set()
             if news or awaited:
                 self._changed(key)
-            await wait_at_most(self._clock, followed.every * (0.75 + self._jitter() / 2), followed.read_requested)
+            usual = followed.every * (0.75 + self._jitter() / 2)
+            pause = min(usual, DOUBTED_POLL_INTERVAL) if followed.doubted else usual
+            await wait_at_most(self._clock, pause, followed.read_requested)
 
     async def _read(self, followed: _Followed, read: Callable[[], Reading]) -> Reading:
         before = followed.reading
@@ -276,7 +297,7 @@ class Logs:
         if await self._is_silent(followed.address, reading, began) and not before.unreadable:
             late = f"{followed.address.uri}: no answer in {READ_TIMEOUT:g} s; progress is unknown"
             since = before.away_since or self._clock.now()
-            followed.reading = replace(before, known=True, unreadable=late, away_since=since)
+            followed.reading = replace(before, known=True, unreadable=late, away_since=since, stopped=False)
             followed.up_to_date.set()
             self._changed((followed.address.namespace, followed.address.job))
         try:
@@ -359,12 +380,14 @@ class _Bucket:
 @dataclass(slots=True)
 class _Followed:
     """`requests` counts the events after which a read was requested; `event` is the last of them, and `event_at` its
-    time in ticks. `up_to_date`: no requested read is outstanding."""
+    time in ticks. `up_to_date`: no requested read is outstanding. `doubted`: the job's nodes seem to be silent."""
 
     address: LogAddress
     every: Seconds = 30.0
     standby: int = 0
+    doubted: bool = False
     reading: Reading = field(default_factory=Reading)
+    pulse: Pulse = field(default_factory=Pulse)
     task: asyncio.Task[None] | None = None
     read_requested: asyncio.Event = field(default_factory=asyncio.Event)
     requests: int = 0
