@@ -54,7 +54,7 @@ def test_without_a_step_each_heartbeat_differs_from_the_last_one() -> None:
     store = Counting()
     writer = HeartbeatWriter(store, 1, interval=0.01)
     writer.beat(0, 7, 100)
-    found = set()
+    found = set[StoredHeartbeat | None]()
     while len(found) < 3:
         assert store.wrote.wait(20)
         store.wrote.clear()
