@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pydantic import ValidationError
 from pydantic_core import from_json
 
@@ -12,8 +14,13 @@ from spotladder.custom_resources.records import JobRecord
 
 
 def status_of(record: JobRecord) -> TieredJobStatus:
-    """The status as it is stored. A malformed status counts as empty, except for `status.state`."""
-    plain = from_json(record.status)
+    """The status as it is stored; do not modify it. A malformed status counts as empty, except for `status.state`."""
+    return _parsed(record.status)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: bytes) -> TieredJobStatus:
+    plain = from_json(text)
     try:
         return TieredJobStatus.model_validate(plain)
     except ValidationError:

@@ -27,7 +27,6 @@ from spotladder.core.model import (
 from spotladder.core.notice_fit import misfits_of
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import core_spec
 from spotladder.custom_resources.tier_outcomes import outcomes_in
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
@@ -79,22 +78,19 @@ def resolve(
 
 
 def spec_of(
-    record: JobRecord,
-    job: TieredJob,
+    spec: JobSpec,
     *,
     templates: Mapping[str, str],
-    tiers: Tiers,
     reading: Reading,
     attribution_window: Seconds,
     limited: Collection[str] = (),
 ) -> JobSpec:
-    """The job's spec for the core. `templates` are the digests of `Specs.templates`. `limited` are the tiers whose
-    CapacityTier has no room for a standby attempt within its limits.
+    """The job's spec with what changes without it. `templates` are the digests of `Specs.templates`. `limited` are the
+    tiers whose CapacityTier has no room for a standby attempt within its limits.
 
     While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
     from one that commits.
     """
-    spec = core_spec(record, job, tiers.resolved)
     return replace(
         spec,
         tiers=tuple(

@@ -52,6 +52,7 @@ from spotladder.operator.reconcile.node_limits import Limits
 from spotladder.operator.reconcile.persist import Persistence, StatusObserver
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions, versions
 from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Preflight, needs
+from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
 from spotladder.operator.reconcile.room import Room
 from spotladder.operator.reconcile.shadow import of_shadow
 from spotladder.operator.storage import credentials
@@ -103,13 +104,13 @@ class Reconciler:
         self._outputs = outputs
         self._outages = outages
         self._readings = readings
-        self._prices = prices
         self._observer = observer
         self._clock = clock
         self._clusters = clusters
         self._attribution_window = attribution_window
         self._heartbeats = Heartbeats(clock)
         self._specs = Specs()
+        self._resolved = ResolvedTiers(capacity, clusters=clusters.names, price=prices.of)
         self._policies: dict[str, Policy] = {}
         self._known_jobs = KnownJobs(self._specs)
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
@@ -250,7 +251,7 @@ class Reconciler:
         for tier in job.spec.tiers:
             if named := self._capacity.get(tier.capacity_tier):
                 known.capacity[tier.capacity_tier] = named
-        found = load.resolve(job, self._capacity.get, known.capacity.get, self._clusters.names, self._prices.of)
+        found = self._resolved.of(record, job, known.capacity)
         return replace(found, full=self._room.full(record, job, state, known))
 
     def _load(
@@ -287,10 +288,8 @@ class Reconciler:
             capacity=MappingProxyType(dict(known.capacity)),
             reading=reading,
             spec=load.spec_of(
-                record,
-                job,
+                self._resolved.spec(record, job, tiers),
                 templates=self._specs.templates(record),
-                tiers=tiers,
                 reading=reading,
                 attribution_window=self._attribution_window,
                 limited=self._room.without_standby(record, job, state, known),
@@ -368,6 +367,7 @@ class Reconciler:
 
     def _forget(self, key: JobKey) -> None:
         self._known_jobs.forget(key)
+        self._resolved.forget(key)
         self._preconditions.forget(key)
         self._logs.unfollow(key)
         self._outages.forget(key)
