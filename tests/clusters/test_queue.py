@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.queue import LONGEST_PAUSE, Queue
+from spotladder.clusters.queue import LONGEST_PAUSE, WINDOW, Queue
 from spotladder.clusters.throttle import Throttle
 
 
@@ -191,3 +191,69 @@ async def test_the_queue_is_idle_while_no_key_waits_or_is_reconciled() -> None:
     await queue.get()
     queue.done("a", failed=True)
     assert queue.idle.is_set(), "a waits for its retry, not for a worker"
+
+
+async def test_changes_within_the_window_are_processed_together() -> None:
+    async with running() as (queue, clock):
+        for _ in range(4):
+            queue.add_changed("a")
+            await clock.advance(WINDOW / 5)
+        assert (queue.depth, queue.busy, queue.idle.is_set()) == (0, True, False)
+        await clock.advance(WINDOW / 5)
+        assert queue.depth == 1, "the window starts with the first change"
+        queue.add_changed("a")
+        queue.done(await queue.get())
+        await clock.advance(10 * WINDOW)
+        assert (queue.depth, queue.busy, queue.idle.is_set()) == (0, False, True), "one pass for all changes"
+
+
+async def test_a_change_during_a_reconcile_is_processed_at_most_one_window_after_it_happened() -> None:
+    async with running() as (queue, clock):
+        queue.add("a")
+        await queue.get()
+        queue.add_changed("a")
+        await clock.advance(WINDOW * 0.6)
+        queue.add_changed("a")
+        queue.done("a")
+        assert (queue.depth, queue.busy) == (0, True)
+        await clock.advance(WINDOW * 0.5)
+        assert await queue.get() == "a"
+        queue.add_changed("a")
+        await clock.advance(2 * WINDOW)
+        queue.done("a")
+        assert queue.depth == 1, "its window has passed"
+
+
+async def test_a_key_that_is_added_or_due_does_not_wait_for_further_changes() -> None:
+    async with running() as (queue, clock):
+        queue.add_changed("a")
+        queue.add("a")
+        queue.add_changed("b")
+        queue.add_at("b", WINDOW / 2)
+        assert queue.depth == 1
+        await clock.advance(WINDOW / 2)
+        assert [await queue.get(), await queue.get()] == ["a", "b"]
+        queue.done("a")
+        queue.done("b")
+        await clock.advance(2 * WINDOW)
+        assert not queue.busy, "the windows are over with the reconciles"
+
+
+async def test_a_change_does_not_shorten_the_backoff_of_a_failing_key() -> None:
+    async with running() as (queue, clock):
+        queue.add("a")
+        await queue.get()
+        for _ in range(6):
+            queue.done("a", failed=True)
+        queue.add_changed("a")
+        await clock.advance(2 * WINDOW)
+        assert (queue.depth, queue.busy) == (0, False)
+
+
+async def test_a_forgotten_key_waits_for_no_changes() -> None:
+    async with running() as (queue, clock):
+        queue.add_changed("a")
+        queue.forget("a")
+        assert queue.idle.is_set()
+        await clock.advance(2 * WINDOW)
+        assert not queue.busy

@@ -135,7 +135,8 @@ async def queued(kube: KubeWorld, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The jobs that the runtime adds to its queue from now on."""
     assert kube.runtime
     added: list[Any] = []
-    monkeypatch.setattr(kube.runtime.queue, "add", added.append)
+    for name in ("add", "add_changed"):
+        monkeypatch.setattr(kube.runtime.queue, name, added.append)
     return added
 
 
@@ -216,3 +217,23 @@ async def test_a_failed_reconcile_is_counted_logged_and_retried(
             "spotladder_reconcile_errors_total", {"error": type(error).__name__}
         )
         assert value == 2.0
+
+
+async def test_changes_of_a_job_at_the_same_time_cause_one_reconcile() -> None:
+    async with memory() as kube:
+        await kube.submit()
+        await eventually(lambda: kube.is_on("spot-a", 1))
+        await kube.run(1)
+        await eventually(lambda: kube.has_phase("Running"))
+        await kube.pass_time(1)
+        assert kube.runtime
+        before = reconciles(kube)
+        for _ in range(5):
+            kube.runtime._object_changed((NAMESPACE, "digits"))
+        await kube.pass_time(1)
+        assert reconciles(kube) - before == 1
+
+
+def reconciles(kube: KubeWorld) -> float:
+    found = (sample for metric in kube.metrics.registry.collect() for sample in metric.samples)
+    return next(sample.value for sample in found if sample.name == "spotladder_reconcile_seconds_count")

@@ -2,10 +2,12 @@
 
 1. A key that is added while it waits is queued once; a key that is added while it is reconciled is queued again
    afterwards. So no change is missed and no two workers reconcile the same key.
-2. `add_at` requeues a key with a delay; the earliest requested time applies.
-3. A key whose reconcile failed is requeued after a backoff that doubles, with jitter, up to a limit; a success resets
+2. `add_changed` waits for the changes of the same key within `WINDOW` of the first, and delays none of them longer.
+   `add` and an earlier time of `add_at` do not wait.
+3. `add_at` requeues a key with a delay; the earliest requested time applies.
+4. A key whose reconcile failed is requeued after a backoff that doubles, with jitter, up to a limit; a success resets
    it. Events do not shorten the backoff: an object that fails and changes all the time must not occupy the workers.
-4. A throttle limits the total number of reconciles per second.
+5. A throttle limits the total number of reconciles per second.
 """
 
 from __future__ import annotations
@@ -29,10 +31,14 @@ K = TypeVar("K", bound=Hashable)
 FIRST_PAUSE: Seconds = 0.1
 LONGEST_PAUSE: Seconds = 60.0
 
+WINDOW: Seconds = 0.05
+"""How long after its first change a key is queued, so that the changes until then are processed together: the pods of
+an attempt start and end at the same time."""
+
 
 class Queue(Generic[K]):
     """Use `get` … `done` in each worker, and run `run` beside them, which queues keys that are due. The event `idle`
-    is set while no key waits or is reconciled."""
+    is set while no key waits, for a worker or for further changes, or is reconciled."""
 
     def __init__(
         self, clock: Clock, *, throttle: Throttle | None = None, jitter: Callable[[], float] = random.random
@@ -44,7 +50,8 @@ class Queue(Generic[K]):
         self._ready: deque[K] = deque()
         self._waiting: set[K] = set()
         self._working: set[K] = set()
-        self._again: set[K] = set()
+        self._again: dict[K, Seconds] = {}
+        self._changed: set[K] = set()
         self._timers: list[tuple[Seconds, int, K]] = []
         self._due: dict[K, Seconds] = {}
         self._failures: dict[K, int] = {}
@@ -57,8 +64,11 @@ class Queue(Generic[K]):
     def add(self, key: K) -> None:
         """Queue this key as soon as possible."""
         if key in self._working:
-            self._again.add(key)
+            self._again[key] = self._clock.ticks()
             return
+        if key in self._changed:
+            self._changed.discard(key)
+            self._due.pop(key, None)
         until = self._paused.get(key)
         if until is not None and until > self._clock.ticks():
             self._schedule(key, until)
@@ -68,6 +78,16 @@ class Queue(Generic[K]):
             self._ready.append(key)
             self.idle.clear()
             self._something.set()
+
+    def add_changed(self, key: K) -> None:
+        """Queue this key, of which something has changed, `WINDOW` after the first change since it was processed."""
+        at = self._clock.ticks() + WINDOW
+        if key in self._working:
+            self._again.setdefault(key, at)
+        elif key in self._paused:
+            self.add(key)
+        else:
+            self._wait_for_changes(key, at)
 
     def add_at(self, key: K, after: Seconds) -> None:
         """Queue this key in at most this many seconds."""
@@ -96,8 +116,7 @@ class Queue(Generic[K]):
     def done(self, key: K, *, failed: bool = False) -> None:
         """The reconcile of this key has ended."""
         self._working.discard(key)
-        again = key in self._again
-        self._again.discard(key)
+        again = self._again.pop(key, None)
         if failed:
             count = self._failures[key] = self._failures.get(key, 0) + 1
             pause = delay(FIRST_PAUSE, LONGEST_PAUSE, count, self._jitter())
@@ -106,8 +125,8 @@ class Queue(Generic[K]):
         else:
             self._failures.pop(key, None)
             self._paused.pop(key, None)
-            if again:
-                self.add(key)
+            if again is not None:
+                self._wait_for_changes(key, again)
         if not self.busy:
             self.idle.set()
 
@@ -116,6 +135,9 @@ class Queue(Generic[K]):
         self._due.pop(key, None)
         self._failures.pop(key, None)
         self._paused.pop(key, None)
+        self._changed.discard(key)
+        if not self.busy:
+            self.idle.set()
 
     async def run(self) -> None:
         """Queue keys when they are due, until cancelled."""
@@ -136,12 +158,21 @@ class Queue(Generic[K]):
 
     @property
     def busy(self) -> bool:
-        """Whether a key waits or is being reconciled."""
-        return bool(self._ready or self._working)
+        """Whether a key waits, for a worker or for further changes, or is being reconciled."""
+        return bool(self._ready or self._working or self._changed)
 
     def failures(self, key: K) -> int:
         """The number of failed reconciles of the key since its last success."""
         return self._failures.get(key, 0)
+
+    def _wait_for_changes(self, key: K, until: Seconds) -> None:
+        """Queue the key at that time, unless it is queued earlier."""
+        if until <= self._clock.ticks():
+            self.add(key)
+        elif key not in self._waiting:
+            self._changed.add(key)
+            self.idle.clear()
+            self._schedule(key, until)
 
     def _schedule(self, key: K, at: Seconds) -> None:
         due = self._due.get(key)

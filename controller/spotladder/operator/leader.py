@@ -324,14 +324,14 @@ class LeaderRuntime:
         record = after or before
         if record is not None:
             self._touch(record.key)
-            self.queue.add(record.key)
+            self.queue.add_changed(record.key)
             if after is None:  # Jobs that had to wait for this one may start now.
                 for other in self.jobs.of(record.folder):
                     self.queue.add(other.key)
 
     def _object_changed(self, key: JobKey) -> None:
         self._touch(key)
-        self.queue.add(key)
+        self.queue.add_changed(key)
 
     def _touch(self, key: JobKey) -> None:
         """The job, its state or its objects may have changed."""
