@@ -6,6 +6,7 @@ import pytest
 
 from spotladder.api.capacitytier import PriceSource
 from spotladder.clusters.transport import Object
+from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.model import Price
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
@@ -224,8 +225,9 @@ async def test_a_tier_at_its_node_limit_is_skipped(api_server: ApiServer) -> Non
         await tier_condition(kube, "spot-a", "Available", "False", "LimitReached")
         await kube.report(1, "first", jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await eventually(lambda: kube.has_phase("Succeeded", "first"))
-        await kube.clock.advance(15)
+        freed = kube.clock.ticks()
         await eventually(lambda: kube.rayjob(1, "third"))
+        assert kube.clock.ticks() - freed < ACTION_RETRY_INTERVAL / 2, "it does not wait for its next poll"
 
 
 @pytest.mark.parametrize(("change", "room"), [(4, True), (1, False)])

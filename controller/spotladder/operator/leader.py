@@ -157,6 +157,7 @@ class LeaderRuntime:
             observer=observer,
             clock=clock,
             attribution_window=settings.settle,
+            wake=self.queue.add,
         )
 
     @property

@@ -46,6 +46,7 @@ def limits_of(
         standby_workers=lambda _job: size,
         launched=lambda key: key[1] in launched,
         standby_launched=lambda job: job.name in standing_by,
+        wake=lambda _key: None,
     )
     for each in jobs:
         limits.touch(each.key)
@@ -173,6 +174,7 @@ class Pool:
         self.cache, self.launched = JobList(*jobs), set[str]()
         self.workers: dict[str, Any] = dict.fromkeys(self.cache.jobs, workers)
         self.counted: list[str] = []
+        self.woken: list[str] = []
         made: Any = self.cache
         self.limits = Limits(
             made,
@@ -180,6 +182,7 @@ class Pool:
             standby_workers=self._workers,
             launched=lambda key: key[1] in self.launched,
             standby_launched=lambda _job: False,
+            wake=lambda key: self.woken.append(key[1]),
         )
         for each in jobs:
             self.limits.touch(each.key)
@@ -188,6 +191,13 @@ class Pool:
         self.counted.append(job.name)
         workers: int | None = self.workers[job.name]
         return workers
+
+    def change(self, name: str, **changes: Any) -> list[str]:
+        """Replace the job and return the jobs that this wakes."""
+        self.woken.clear()
+        self.cache.jobs[name] = job(name, created_at=int(self.cache.jobs[name].created_at) % 10, **changes)
+        self.limits.touch(("ns", name))
+        return self.woken
 
     def full(self, name: str, most: int, **more: Any) -> str:
         self.counted.clear()
@@ -203,8 +213,9 @@ def test_a_check_counts_only_the_jobs_that_have_changed() -> None:
     assert pool.counted == ["job-8"], "only its own need"
     pool.workers["job-3"] = 4
     pool.limits.touch(("ns", "job-3"))
+    assert pool.counted == ["job-8", "job-3"], "at once, because a job waits for nodes"
     assert pool.full("job-8", 8).endswith("11 are in use, 1 are needed")
-    assert sorted(pool.counted) == ["job-3", "job-8"]
+    assert pool.counted == ["job-8"]
 
 
 def test_the_sums_follow_jobs_that_start_move_and_end() -> None:
@@ -223,6 +234,46 @@ def test_the_sums_follow_jobs_that_start_move_and_end() -> None:
         pool.limits.touch(("ns", name))
     assert not pool.full("me", 1)
     assert pool.counted == ["me"]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"phase": "Succeeded"}, {"on": "on-demand"}, {"phase": "Suspended"}], ids=["ends", "moves", "suspended"]
+)
+def test_the_oldest_jobs_that_fit_are_woken_when_a_job_releases_its_nodes(changes: dict[str, Any]) -> None:
+    pool = Pool(job("a", phase="Running"), *(job(name, phase="", created_at=n) for n, name in enumerate("wxyz", 1)))
+    pool.launched.add("a")
+    pool.workers |= {"a": 4, "w": 5, "x": 2, "y": 3, "z": 2}
+    pool.limits.touch(("ns", "a"))
+    assert all(pool.full(name, 4) for name in "zyxw")
+    assert pool.change("a", phase="Running") == []
+    assert pool.change("a", **changes) == ["x", "z"], "w never fits, and y does not fit beside x"
+    assert not any(pool.full(name, 4) for name in "xz")
+    assert pool.change("a", phase="Running") == [], "its nodes are taken again"
+
+
+def test_jobs_are_woken_when_the_job_with_the_nodes_is_gone_or_gets_smaller() -> None:
+    pool = Pool(job("a", phase="Running"), job("b", phase="Running"), job("me", phase="", created_at=3))
+    pool.launched |= {"a", "b"}
+    pool.workers |= {"a": 2, "b": 2, "me": 2}
+    for name in "ab":
+        pool.limits.touch(("ns", name))
+    assert pool.full("me", 4)
+    pool.workers["a"] = 1
+    assert pool.change("a", phase="Running") == [], "one node is not enough"
+    del pool.cache.jobs["b"]
+    pool.limits.touch(("ns", "b"))
+    assert pool.woken == ["me"]
+    pool.woken.clear()
+    pool.limits.touch(("ns", "a"))
+    assert pool.woken == [], "it is woken once"
+
+
+def test_a_job_that_is_gone_is_not_woken() -> None:
+    pool = Pool(job("a", phase="Running"), job("me", phase="", created_at=3))
+    assert pool.full("me", 1)
+    del pool.cache.jobs["me"]
+    pool.limits.touch(("ns", "me"))
+    assert pool.change("a", phase="Succeeded") == []
 
 
 def test_heads_count_on_tiers_that_apply_to_them() -> None:

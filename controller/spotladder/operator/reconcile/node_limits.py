@@ -7,6 +7,9 @@ has precedence over it: it is launched only if there is room beside all of these
 
 The nodes of each tier are summed up: a check costs time only for the attempts that wait on the tier, and for the jobs
 that have changed since the last check.
+
+A job that finds a tier full is woken when nodes of the tier become free. The oldest jobs that fit are woken, so that a
+single free node does not wake every job that waits for it; a job that was left out checks again when it polls.
 """
 
 from __future__ import annotations
@@ -78,10 +81,20 @@ class _Job:
     standby: _Holding | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A job that found this CapacityTier full. It needs this number of nodes."""
+
+    age: Age
+    capacity: CapacityRecord
+    needed: int
+
+
 class Limits:
     """`workers` is the number of workers that a job holds or needs, and `standby_workers` that of its standby attempt;
     None for an invalid spec. `launched` is whether any of its objects exists, `standby_launched` whether any of its
-    standby attempt does. Call `touch` when any of these, or the job, may have changed."""
+    standby attempt does. Call `touch` when any of these, or the job, may have changed. Calls `wake` with a job that may
+    find room."""
 
     def __init__(
         self,
@@ -91,25 +104,26 @@ class Limits:
         standby_workers: Callable[[JobRecord], int | None],
         launched: Callable[[JobKey], bool],
         standby_launched: Callable[[JobRecord], bool],
+        wake: Callable[[JobKey], None],
     ) -> None:
         self._jobs = jobs
         self._workers = workers
         self._standby_workers = standby_workers
         self._launched = launched
         self._standby_launched = standby_launched
+        self._wake = wake
         self._launching: set[JobKey] = set()
         self._touched: set[JobKey] = set()
         self._held: dict[JobKey, _Job] = {}
         self._live: dict[str, _Holdings] = defaultdict(_Holdings)
         self._standby: dict[str, _Holdings] = defaultdict(_Holdings)
+        self._refused: dict[str, dict[JobKey, _Refused]] = {}
 
     def touch(self, key: JobKey) -> None:
         """The job may have changed."""
-        if self._jobs.get(key[1], key[0]) is None:
-            self._touched.discard(key)
-            self._replace(key, _Job())
-        else:
-            self._touched.add(key)
+        self._touched.add(key)
+        if self._refused or self._jobs.get(key[1], key[0]) is None:
+            self._sum_up()
 
     def full(self, capacity: CapacityRecord, job: JobRecord) -> str:
         """Why this job may not start on this tier now; "" if it may."""
@@ -122,7 +136,9 @@ class Limits:
         held = self._live_nodes(capacity, job, before=_age(job) if job.capacity == capacity.name else None)
         held += self._standby_nodes(capacity, job, before=_OLDEST)
         if held + needed <= most:
+            self._admit(capacity.name, job.key)
             return ""
+        self._refused.setdefault(capacity.name, {})[job.key] = _Refused(_age(job), capacity, needed)
         return f"{tier}: {held} are in use, {needed} are needed"
 
     def room(self, capacity: CapacityRecord, job: JobRecord, *, held: int) -> int | None:
@@ -166,14 +182,43 @@ class Limits:
         return _nodes_of_others(self._standby, capacity, own, before)
 
     def _sum_up(self) -> None:
-        """Bring the sums up to date for the jobs that may have changed."""
+        """Bring the sums up to date for the jobs that may have changed, and wake the jobs that wait for freed nodes."""
+        freed: set[str] = set()
         while self._touched:
             key = self._touched.pop()
             job = self._jobs.get(key[1], key[0])
-            self._replace(key, _Job() if job is None else self._holdings(job))
+            if job is None:
+                for name in list(self._refused):
+                    self._admit(name, key)
+            freed |= self._replace(key, _Job() if job is None else self._holdings(job))
+        for name in freed & self._refused.keys():
+            self._wake_refused(name)
 
-    def _replace(self, key: JobKey, after: _Job) -> None:
-        before = self._held.pop(key, _Job())
+    def _wake_refused(self, name: str) -> None:
+        """Wake the oldest jobs that the free nodes of the CapacityTier suffice for."""
+        refused = sorted(self._refused[name].items(), key=lambda entry: entry[1].age)
+        capacity = refused[0][1].capacity
+        launched = (
+            sums[name].nodes(heads=_has_heads(capacity), but=None, before=_OLDEST)
+            for sums in (self._live, self._standby)
+        )
+        room = (_most(capacity) or 0) - sum(launched)
+        for key, job in refused:
+            if job.needed <= room:
+                room -= job.needed
+                self._admit(name, key)
+                self._wake(key)
+
+    def _admit(self, name: str, key: JobKey) -> None:
+        """The job does not wait for nodes of this CapacityTier."""
+        refused = self._refused.get(name, {})
+        refused.pop(key, None)
+        if not refused:
+            self._refused.pop(name, None)
+
+    def _replace(self, key: JobKey, after: _Job) -> set[str]:
+        """Replace what the job holds. Returns the CapacityTiers of which other jobs may get nodes."""
+        before, freed = self._held.pop(key, _Job()), set()
         for sums, held, holds in (
             (self._live, before.live, after.live),
             (self._standby, before.standby, after.standby),
@@ -182,8 +227,11 @@ class Limits:
                 sums[held.capacity].remove(held)
             if holds is not None:
                 sums[holds.capacity].add(holds)
+            if held is not None and (holds is None or _frees(held, holds)):
+                freed.add(held.capacity)
         if after != _Job():
             self._held[key] = after
+        return freed
 
     def _holdings(self, job: JobRecord) -> _Job:
         live = standby = None
@@ -206,6 +254,11 @@ def _nodes_of_others(
 ) -> int:
     but = own if own is not None and own.capacity == capacity.name else None
     return sums[capacity.name].nodes(heads=_has_heads(capacity), but=but, before=before)
+
+
+def _frees(held: _Holding, holds: _Holding) -> bool:
+    fewer = holds.workers < held.workers or (held.launched and not holds.launched)
+    return fewer or holds.capacity != held.capacity
 
 
 def _has_heads(capacity: CapacityRecord) -> bool:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -94,6 +95,7 @@ class Reconciler:
         observer: StatusObserver,
         clock: Clock,
         attribution_window: Seconds,
+        wake: Callable[[JobKey], None],
     ) -> None:
         self._jobs = jobs
         self._capacity = capacity
@@ -120,6 +122,7 @@ class Reconciler:
             standby_workers=self._known_jobs.standby_workers,
             launched=clusters.has_anything,
             standby_launched=self._known_jobs.has_launched_standby,
+            wake=wake,
         )
         self._room = Room(limits, self._known_jobs)
         self._executor = Executor(applier, remover, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
@@ -237,7 +240,8 @@ class Reconciler:
         if record.deleting and self._may_release(loaded, decision):
             await self._release(record)
             return None
-        # Freed capacity, a slow or failed cleanup, and an operator that does not act trigger no event: poll.
+        # A slow or failed cleanup and an operator that does not act trigger no event, and free nodes wake only the
+        # oldest jobs: poll.
         polls = bool(loaded.tiers.full) or record.deleting or result.cleanup_error is not None
         polls = polls or decision.state.stage is Stage.STARTING
         return self._wake(decision, before, updates, reading, polls=polls)
