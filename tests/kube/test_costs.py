@@ -45,6 +45,8 @@ async def test_heads_storage_requests_and_egress(api_server: ApiServer, cli: Cli
         await kube.pass_time(60)
         await eventually(lambda: has_step(80))
         await kube.succeed(2)
+        await kube.collect(2)
+        await kube.pass_time(60)
 
         cost = (await kube.status())["cost"]
         assert float(cost["heads"]) == pytest.approx(1.0, rel=0.1), "two hours"
