@@ -118,7 +118,7 @@ class LeaderRuntime:
         self._egress = Egress()
         opened = open_log or partial(BucketLog, egress=self._egress)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=opened)
-        self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock)
+        self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock, suspected=metrics.suspected)
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._outages = Outages(clock=clock, changed=self.queue.add)
         self._prices = Prices(price_sources or all_price_sources(), clock=clock, changed=self._enqueue_all)

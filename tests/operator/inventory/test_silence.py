@@ -124,10 +124,13 @@ class SilentNodesRig:
         jobs = {"a": "one", "b": "one", "c": "two"}
         self.inventory = JobInventory({name: {f"pod-on-{name}": ("team", jobs[name])} for name in occupied or jobs})
         self.name, self.problem = "home", ""
+        self.counted: list[str] = []
 
     async def __aenter__(self) -> SilentNodesRig:
         clusters: Any = [self]
-        self.task = asyncio.create_task(SilenceWatch(clusters, programs=self.programs, clock=self.clock).run())
+        self.task = asyncio.create_task(
+            SilenceWatch(clusters, programs=self.programs, clock=self.clock, suspected=self.counted.append).run()
+        )
         await self.clock.advance(3 * RENEWAL)
         return self
 
@@ -180,6 +183,8 @@ async def test_one_of_several_nodes_of_a_job_is_suspected() -> None:
         world.client.dead = {"a"}
         assert await world.seconds_until_suspected("a") is not None
         assert world.inventory.suspected == {"a"}
+        await world.clock.advance(3 * POLL_INTERVAL)
+        assert world.counted == ["home"], "a suspicion counts once"
 
 
 @pytest.mark.parametrize(

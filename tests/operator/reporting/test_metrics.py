@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from prometheus_client import Counter, Gauge, Histogram, generate_latest
 
 from spotladder.clusters.clock import SteppedClock
+from spotladder.core.bad_nodes import BAD_NODE_FAILURES
 from spotladder.core.model import (
     Attempt,
     AttemptRecord,
@@ -15,8 +17,10 @@ from spotladder.core.model import (
     JobState,
     Loss,
     Move,
+    NodeFailures,
     Progress,
     Stage,
+    StandbyChange,
     TierRecord,
 )
 from spotladder.core.reasons import Cause, Reason
@@ -129,7 +133,8 @@ def documented() -> list[tuple[str, str, tuple[str, ...]]]:
 def filled() -> Metrics:
     """Metrics with at least one value each: `x` for every label of a metric that is not about a job."""
     metrics = Metrics(SteppedClock())
-    metrics.observe(("ns", "a"), JobState(progress=Progress(30, 120, 0.0)))
+    bad = NodeFailures("x", BAD_NODE_FAILURES)
+    metrics.observe(("ns", "a"), JobState(progress=Progress(30, 120, 0.0), node_failures=(bad,)))
     for metric in vars(metrics).values():
         if isinstance(metric, Counter | Gauge | Histogram) and metric._labelnames:
             metric.labels(*("x" for _ in metric._labelnames))
@@ -210,6 +215,38 @@ def test_ended_attempts_and_losses_are_counted_once() -> None:
     assert value("spotladder_attempts_total", {"tier": "spot-a", "reason": Reason.STALLED}) is None
     assert value("spotladder_attempts_total", {"tier": "spot-b", "reason": Reason.HEAD_LOST}) == 1.0
     assert value("spotladder_failures_total", {"tier": "spot-b", "cause": Cause.INTERRUPTION}) == 1.0
+
+
+def test_standby_attempts_replacements_and_hangs_are_counted() -> None:
+    metrics = Metrics(SteppedClock())
+    live = Attempt(1, "spot-a", 0.0, leaving=("u-1",))
+    before = JobState(stage=Stage.RUNNING, tier="spot-a", attempt=live)
+    changes = (
+        StandbyChange(2, "spot-b", Reason.STANDBY_STARTED, "boots"),
+        StandbyChange(2, "spot-b", Reason.STANDBY_ENDED, "failed"),
+    )
+    after = replace(before, attempt=replace(live, leaving=("u-1", "u-2", "u-3")), hangs=1)
+    metrics.decided("ns", spec(), before, Decision(after, standby_changes=changes))
+    metrics.decided("ns", spec(), after, Decision(after))
+    metrics.decided("ns", spec(), after, Decision(replace(after, attempt=Attempt(2, "spot-a", 9.0, leaving=("u-9",)))))
+    value = metrics.registry.get_sample_value
+    for reason in (Reason.STANDBY_STARTED, Reason.STANDBY_ENDED):
+        assert value("spotladder_standby_attempts_total", {"tier": "spot-b", "reason": reason}) == 1.0
+    assert value("spotladder_replacements_total", {"tier": "spot-a"}) == 2.0
+    assert value("spotladder_hangs_total", {"tier": "spot-a"}) == 1.0
+
+
+def test_a_bad_node_has_the_number_of_jobs_that_avoid_it_until_they_end() -> None:
+    metrics = Metrics(SteppedClock())
+    failures = (NodeFailures("n7", BAD_NODE_FAILURES), NodeFailures("n8", BAD_NODE_FAILURES - 1))
+    for job in ("a", "b"):
+        metrics.observe(("ns", job), JobState(node_failures=failures))
+    value = metrics.registry.get_sample_value
+    assert value("spotladder_bad_nodes", {"node": "n7"}) == 2.0
+    assert value("spotladder_bad_nodes", {"node": "n8"}) is None
+    metrics.observe(("ns", "a"), JobState(stage=Stage.SUCCEEDED, node_failures=failures))
+    metrics.forgot(("ns", "b"))
+    assert value("spotladder_bad_nodes", {"node": "n7"}) is None
 
 
 def test_saved_usd_are_what_the_same_nodes_would_cost_in_addition_on_demand() -> None:

@@ -162,10 +162,19 @@ class _WatchedCluster:
 
 
 class SilenceWatch:
-    """`run` sets the suspected nodes of the inventories until it is cancelled."""
+    """`run` sets the suspected nodes of the inventories until it is cancelled. Calls `suspected` with the name of its
+    cluster for each."""
 
-    def __init__(self, clusters: Iterable[WorkloadCluster], *, programs: Programs, clock: Clock) -> None:
+    def __init__(
+        self,
+        clusters: Iterable[WorkloadCluster],
+        *,
+        programs: Programs,
+        clock: Clock,
+        suspected: Callable[[str], None] = lambda _cluster: None,
+    ) -> None:
         self._clusters = clusters
+        self._suspected = suspected
         self._programs = programs
         self._clock = clock
         self._watched: dict[str, _WatchedCluster] = {}
@@ -266,10 +275,10 @@ class SilenceWatch:
             if together & of_jobs <= silent and all(self._programs.has_stopped(job, ahead=ahead) for job in jobs):
                 yield node
 
-    @staticmethod
-    def _suspect(cluster: WorkloadCluster, watched: _WatchedCluster, nodes: frozenset[str]) -> None:
+    def _suspect(self, cluster: WorkloadCluster, watched: _WatchedCluster, nodes: frozenset[str]) -> None:
         for name in sorted(nodes - watched.suspects):
             _log.warning("a node is silent: its Lease is late and its kubelet does not answer", node=name)
+            self._suspected(cluster.name)
         for name in sorted(watched.suspects - nodes):
             _log.info("the node is no longer suspected", node=name)
         watched.suspects = nodes

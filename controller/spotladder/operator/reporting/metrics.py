@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
@@ -10,7 +11,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.transport import Watcher
-from spotladder.core.model import Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds
+from spotladder.core.bad_nodes import bad_nodes
+from spotladder.core.model import TERMINAL, Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.inventory import JobKey
 
@@ -21,11 +23,12 @@ _FALLBACK = (1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 
 @dataclass(frozen=True, slots=True)
 class JobGauges:
     """One job as of its last reconcile. `uncommitted_since`: the newest commit or, without one, when the job first had
-    all its workers."""
+    all its workers. `bad_nodes`: the nodes on which its pods fail again and again; none once it has ended."""
 
     phase: Phase
     ratio: float
     uncommitted_since: Instant | None
+    bad_nodes: tuple[str, ...]
 
 
 class Metrics:
@@ -43,6 +46,27 @@ class Metrics:
         self.failures = Counter("spotladder_failures", "Pods lost.", ["tier", "cause"], registry=self.registry)
         self.fallbacks = Counter(
             "spotladder_fallbacks", "Moves to a later tier.", ["from", "to", "reason"], registry=self.registry
+        )
+        self.standby_attempts = Counter(
+            "spotladder_standby_attempts",
+            "Standby attempts that started, or were given up.",
+            ["tier", "reason"],
+            registry=self.registry,
+        )
+        self.replacements = Counter(
+            "spotladder_replacements",
+            "Pods whose replacement inside the attempt was requested.",
+            ["tier"],
+            registry=self.registry,
+        )
+        self.hangs = Counter(
+            "spotladder_hangs", "Attempts that ended because the program hung.", ["tier"], registry=self.registry
+        )
+        self.suspected_nodes = Counter(
+            "spotladder_suspected_nodes",
+            "Silent nodes that the controller suspected before Kubernetes marked them.",
+            ["cluster"],
+            registry=self.registry,
         )
         self.fallback_seconds = Histogram(
             "spotladder_fallback_seconds",
@@ -119,11 +143,16 @@ class Metrics:
         (self._down.discard if up else self._down.add)(cluster)
         self.cluster_up.labels(cluster).set(1 if up else 0)
 
+    def suspected(self, cluster: str) -> None:
+        """A node of the cluster is suspected."""
+        self.suspected_nodes.labels(cluster).inc()
+
     def observe(self, key: JobKey, state: JobState) -> None:
         """Record one reconcile of a job."""
         progress = state.progress
         ratio = progress.step / progress.total if progress.total else 0.0
-        self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), _uncommitted_since(state))
+        bad = () if state.stage in TERMINAL else bad_nodes(state)
+        self._jobs[key] = JobGauges(state.phase, min(1.0, ratio), _uncommitted_since(state), bad)
 
     def forgot(self, key: JobKey) -> None:
         """The job is gone."""
@@ -144,6 +173,12 @@ class Metrics:
             self.failures.labels(loss.tier, loss.cause).inc()
         for move in decision.moves:
             self._moved(before, move.reason, move.tier)
+        for change in decision.standby_changes:
+            self.standby_attempts.labels(change.tier, change.reason).inc()
+        if leaving := _leaving(before, decision.state):
+            self.replacements.labels(decision.state.tier).inc(leaving)
+        if hangs := max(0, decision.state.hangs - before.hangs):
+            self.hangs.labels(before.tier).inc(hangs)
         ended = {record.number for record in before.history}
         for record in decision.state.history:
             if record.number not in ended:
@@ -194,8 +229,21 @@ class Metrics:
             ratios.add_metric([namespace, name], job.ratio)
             if job.uncommitted_since is not None and job.phase in (Phase.RUNNING, Phase.DRAINING, Phase.PENDING):
                 ages.add_metric([namespace, name], max(0.0, now - job.uncommitted_since))
-        yield from (phases, ratios, ages)
+        bad = GaugeMetricFamily(
+            "spotladder_bad_nodes", "Jobs that avoid the node because their pods fail there.", labels=["node"]
+        )
+        avoiding = Counts(node for job in list(self._jobs.values()) for node in job.bad_nodes)
+        for node, count in sorted(avoiding.items()):
+            bad.add_metric([node], count)
+        yield from (phases, ratios, ages, bad)
         yield GaugeMetricFamily("spotladder_queue_depth", "Jobs that wait for a reconcile.", value=self._queue_depth())
+
+
+def _leaving(before: JobState, after: JobState) -> int:
+    """The number of pods whose replacement inside the live attempt begins."""
+    if before.attempt is None or after.attempt is None or before.attempt.number != after.attempt.number:
+        return 0
+    return len(set(after.attempt.leaving) - set(before.attempt.leaving))
 
 
 def _uncommitted_since(state: JobState) -> Instant | None:
