@@ -24,6 +24,7 @@ from spotladder.core.model import (
     Outcomes,
     Overlap,
     Price,
+    PricePoint,
     Seconds,
     Tier,
 )
@@ -44,6 +45,8 @@ class Capacity:
     fleet: Outcomes = NO_OUTCOMES
     head_per_hour: float = 0.0
     egress_per_gib: float = 0.0
+    wait: Seconds = 0.0
+    prices: tuple[PricePoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ def job_spec(
             fleet=capacity[tier.capacity_tier].fleet,
             head_per_hour=capacity[tier.capacity_tier].head_per_hour,
             egress_per_gib=capacity[tier.capacity_tier].egress_per_gib,
+            wait=capacity[tier.capacity_tier].wait,
+            prices=capacity[tier.capacity_tier].prices,
         )
         for tier in spec.tiers
     )

@@ -169,12 +169,29 @@ class AgeOutcomes(StatusRecord):
     ended: int = Field(default=0, ge=0, description="Number of spells that ended at this age.")
 
 
+class WaitCount(StatusRecord):
+    """Waits of jobs for the nodes of a tier, over all jobs."""
+
+    up_to: str = Field(description="The longest wait that is counted here, such as 5m, or longer.")
+    count: int = Field(default=0, ge=0, description="Number of waits that took at most this long.")
+
+
+class SeenPrice(StatusRecord):
+    """A price that a tier has had."""
+
+    since: Timestamp = Field(description="Time of the change to this price.")
+    price: str = Field(pattern=r"^\d+(\.\d+)?$", description="Effective price in USD per node and hour.")
+
+
 class CapacityTierStatus(StatusRecord):
     """Observed state of a CapacityTier."""
 
     conditions: list[Condition] = Field(default_factory=list, description="Valid, Available and Priced.")
     last_unavailable_at: Timestamp | None = Field(
         default=None, description="Last time at which the tier could not provide nodes."
+    )
+    last_available_at: Timestamp | None = Field(
+        default=None, description="Last time at which all workers of a job on the tier became ready."
     )
     jobs_in_use: int = Field(default=0, description="TieredJobs that hold or wait for nodes of the tier.")
     nodes_in_use: int = Field(default=0, description="Nodes of the tier with pods of TieredJobs.")
@@ -195,4 +212,12 @@ class CapacityTierStatus(StatusRecord):
         default_factory=list,
         max_length=MOST_AGES,
         description="How long jobs waited until the tier had capacity again, by the age of the outage.",
+    )
+    waits: list[WaitCount] = Field(
+        default_factory=list,
+        max_length=MOST_AGES,
+        description="Time from an attempt's request until all of its workers were ready. Old waits are discounted.",
+    )
+    prices: list[SeenPrice] = Field(
+        default_factory=list, max_length=MOST_AGES, description="Newest prices of the tier, oldest first."
     )

@@ -92,7 +92,7 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     from spotladder.api.resolve import Capacity, job_spec
     from spotladder.cli.cluster.capacity_tiers import price_in
     from spotladder.custom_resources import CapacityRecord
-    from spotladder.custom_resources.tier_outcomes import outcomes_in
+    from spotladder.custom_resources.tier_outcomes import history_in
     from spotladder.planner.plan import TierFacts
     from spotladder.resources import CAPACITYTIERS
     from spotladder.workloads import review
@@ -113,8 +113,10 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     capacity = {}
     for found in resolved:
         record = records[found.capacity_tier]
-        outcomes = outcomes_in(record.status)
-        capacity[found.capacity_tier] = Capacity(found.capacity_type, price_in(record), found.notice, outcomes)
+        past = history_in(record.status)
+        capacity[found.capacity_tier] = Capacity(
+            found.capacity_type, price_in(record), found.notice, past.outcomes, wait=past.wait, prices=past.prices
+        )
     spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
     facts = []
     for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):

@@ -51,7 +51,16 @@ def parsed(record: JobRecord) -> TieredJob:
 
 
 def _capacity(tier: ResolvedTier) -> Capacity:
-    return Capacity(tier.capacity_type, tier.price, tier.notice, tier.fleet, tier.head_per_hour, tier.egress_per_gib)
+    return Capacity(
+        tier.capacity_type,
+        tier.price,
+        tier.notice,
+        tier.fleet,
+        tier.head_per_hour,
+        tier.egress_per_gib,
+        tier.wait,
+        tier.prices,
+    )
 
 
 def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, ResolvedTier]) -> JobSpec:

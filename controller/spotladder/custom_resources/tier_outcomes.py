@@ -1,18 +1,33 @@
-"""The outcomes of all jobs on a tier, in the status of its CapacityTier and as the core's record."""
+"""What all jobs have observed on a tier: in the status of its CapacityTier, and as the core's records."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from pydantic import ValidationError
 
-from spotladder.api.status import AgeOutcomes, CapacityTierStatus
+from spotladder.api.status import AgeOutcomes, CapacityTierStatus, SeenPrice, WaitCount
 from spotladder.core.ages import AGES, TICK
 from spotladder.core.durations import format_duration
-from spotladder.core.model import AgeCounts, Outcomes
+from spotladder.core.model import NO_OUTCOMES, AgeCounts, Instant, Outcomes, PricePoint, Seconds
+from spotladder.core.waits import BOUNDS, Waits, usual_wait
 
 _NAMES = tuple(format_duration(TICK * age) for age in AGES)
+_WAIT_NAMES = (*(format_duration(bound) for bound in BOUNDS), "longer")
+
+
+@dataclass(frozen=True, slots=True)
+class TierHistory:
+    """`outcomes`, `wait` and `prices` are those of the core's Tier. `granted_at` is when a job last got all of its
+    nodes there; None if that is unknown, or the tier has refused a job since."""
+
+    outcomes: Outcomes = NO_OUTCOMES
+    wait: Seconds = 0.0
+    prices: tuple[PricePoint, ...] = ()
+    granted_at: Instant | None = None
 
 
 def read_status(status: bytes) -> CapacityTierStatus:
@@ -23,9 +38,17 @@ def read_status(status: bytes) -> CapacityTierStatus:
 
 
 @lru_cache(maxsize=256)
-def outcomes_in(status: bytes) -> Outcomes:
-    """The outcomes in the status of a CapacityTier."""
-    return outcomes_of(read_status(status))
+def history_in(status: bytes) -> TierHistory:
+    """The history in the status of a CapacityTier."""
+    read = read_status(status)
+    granted, refused = read.last_available_at, read.last_unavailable_at
+    stands = granted is not None and (refused is None or granted > refused)
+    return TierHistory(
+        outcomes_of(read),
+        usual_wait(waits_of(read)),
+        prices_of(read),
+        granted.timestamp() if granted is not None and stands else None,
+    )
 
 
 def outcomes_of(status: CapacityTierStatus) -> Outcomes:
@@ -46,4 +69,28 @@ def entries_of(counts: AgeCounts) -> list[AgeOutcomes]:
     found = zip(_NAMES, counts.survived, counts.ended, strict=False)
     return [
         AgeOutcomes(age=name, survived=survived, ended=ended) for name, survived, ended in found if survived + ended
+    ]
+
+
+def waits_of(status: CapacityTierStatus) -> Waits:
+    """The waits in this status. Durations that this version does not know are ignored."""
+    found = {entry.up_to: entry.count for entry in status.waits}
+    counts = tuple(found.get(name, 0) for name in _WAIT_NAMES)
+    return counts if any(counts) else ()
+
+
+def wait_entries_of(waits: Waits) -> list[WaitCount]:
+    """The waits for the status, without durations that were never observed."""
+    return [WaitCount(up_to=name, count=count) for name, count in zip(_WAIT_NAMES, waits, strict=False) if count]
+
+
+def prices_of(status: CapacityTierStatus) -> tuple[PricePoint, ...]:
+    """The prices in this status."""
+    return tuple(PricePoint(entry.since.timestamp(), float(entry.price)) for entry in status.prices)
+
+
+def price_entries_of(prices: tuple[PricePoint, ...]) -> list[SeenPrice]:
+    """The prices for the status."""
+    return [
+        SeenPrice(since=datetime.fromtimestamp(int(point.since), UTC), price=f"{point.usd:.4f}") for point in prices
     ]

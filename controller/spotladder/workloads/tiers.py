@@ -9,7 +9,7 @@ from spotladder.api.capacitytier import ApplyTo, CapacityTier, Provider
 from spotladder.api.problems import InvalidDocument
 from spotladder.api.resolve import missing_capacity
 from spotladder.api.tieredjob import JobTier, TieredJob, TierOverrides
-from spotladder.core.model import NO_OUTCOMES, CapacityType, Outcomes, Price, Seconds
+from spotladder.core.model import NO_OUTCOMES, CapacityType, Instant, Outcomes, Price, PricePoint, Seconds
 from spotladder.workloads import providers
 from spotladder.workloads.placement import Placement
 
@@ -21,7 +21,8 @@ class ResolvedTier:
     `index` is its index in `spec.tiers`, for messages. `workers` and `head` are the placements of their pods. `notice`
     is the cloud's notice period before a reclaim, in seconds. `queue` is the LocalQueue of Kueue, "" without one.
     `gated`: the workers are created with the scheduling gate of a probe. `fleet` is what all jobs have observed on the
-    tier. `head_per_hour` and `egress_per_gib` are in USD.
+    tier, and `granted_at` when a job last got all of its nodes there; None if that is unknown, or the tier has refused
+    a job since. `wait` and `prices` are those of the core's Tier. `head_per_hour` and `egress_per_gib` are in USD.
     """
 
     name: str
@@ -41,6 +42,9 @@ class ResolvedTier:
     fleet: Outcomes = NO_OUTCOMES
     head_per_hour: float = 0.0
     egress_per_gib: float = 0.0
+    wait: Seconds = 0.0
+    prices: tuple[PricePoint, ...] = ()
+    granted_at: Instant | None = None
 
     def avoiding(self, nodes: tuple[str, ...]) -> ResolvedTier:
         """The same tier without these nodes, by name."""

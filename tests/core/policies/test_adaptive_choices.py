@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.ages import TICK
-from spotladder.core.model import MoveCosts, TierRecord, TierView
+from spotladder.core.model import MoveCosts, PricePoint, TierRecord, TierView
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
@@ -195,6 +195,22 @@ def granted(given: TierView, ago: float, name: str = "spot-cheap") -> TierView:
 def test_a_job_tries_a_cheaper_spot_tier_whose_capacity_is_unknown(given: TierView, tier: str, why: str) -> None:
     choice = Adaptive(shipped()).choose(given)
     assert (choice.tier, choice.why) == (tier, why or "the job stays on spot until it is lost")
+
+
+def test_a_short_drop_of_the_price_moves_no_job() -> None:
+    """The cheaper tier was as dear as the other until ten minutes ago."""
+    given = view("spot-dear", capacity=ALL)
+    past = (PricePoint(given.now - 24 * HOUR, 2.0), PricePoint(given.now - 600.0, 1.0))
+    tiers = tuple(replace(one, prices=past) if one.name == "spot-cheap" else one for one in given.tiers)
+    assert Adaptive(shipped()).choose(given).tier == "spot-cheap"
+    assert Adaptive(shipped()).choose(replace(given, tiers=tiers)).tier == "spot-dear"
+
+
+def test_a_move_needs_slack_for_the_usual_wait() -> None:
+    given = view("spot-dear", capacity=ALL, remaining=16.5 * HOUR)
+    tiers = tuple(replace(one, wait=7200.0) if one.name == "spot-cheap" else one for one in given.tiers)
+    assert Adaptive(shipped()).choose(given).tier == "spot-cheap"
+    assert Adaptive(shipped()).choose(replace(given, tiers=tiers)).tier == "spot-dear"
 
 
 def test_a_try_beside_the_live_attempt_needs_less_probable_capacity() -> None:

@@ -17,11 +17,13 @@ from spotladder.core.model import (
     Observation,
     PodRole,
     PodSeen,
+    PricePoint,
     Stage,
     Tier,
 )
 from spotladder.core.reasons import Cause
-from spotladder.custom_resources import JobRecord
+from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.custom_resources.specs import core_spec
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.loaded import Tiers
@@ -58,16 +60,16 @@ class TwoClusters:
         return JobObjects({}, ())
 
 
-def tiers_of(known: TwoClusters) -> Tiers:
-    """The tiers of the job, without any existing CapacityTier."""
-    return load.resolve(JOB, lambda _: None, lambda _: None, known.names, price_of)
+def tiers_of(known: TwoClusters, capacity: CapacityRecord | None = None) -> Tiers:
+    """The tiers of the job, whose CapacityTiers are this one; by default, none exists."""
+    return load.resolve(JOB, lambda _: capacity, lambda _: None, known.names, price_of)
 
 
-def observed(known: TwoClusters) -> Observation:
+def observed(known: TwoClusters, capacity: CapacityRecord | None = None) -> Observation:
     record = JobRecord(name="digits", namespace="team-a", uid="u", resource_version="8")
     clusters: Any = known
     seen, _ = load.observe(
-        record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known),
+        record, STATE, workload=workload_of(JOB), clusters=clusters, tiers=tiers_of(known, capacity),
         reading=Reading(True), blocked=None, heartbeats=Heartbeats(SteppedClock()), outage=lambda _: None,
             surge_room=None, now=0.0,
     )  # fmt: skip
@@ -84,6 +86,22 @@ def test_an_attempt_is_not_judged_before_every_cluster_has_synced(synced: bool, 
 
 def test_the_suspected_nodes_of_the_clusters_are_observed() -> None:
     assert observed(TwoClusters()).suspects == {"node-7"}
+
+
+def test_what_other_jobs_have_observed_on_a_tier_is_read_from_its_status() -> None:
+    status = {
+        "lastAvailableAt": "1970-01-01T00:01:00Z",
+        "waits": [{"upTo": "5m", "count": 2}],
+        "prices": [{"since": "1970-01-01T00:00:00Z", "price": "0.5"}],
+    }
+    thing = {"metadata": {"name": "pool", "uid": "u"}, "spec": {"capacityType": "spot"}, "status": status}
+    record = CapacityRecord.of(thing)
+    assert observed(TwoClusters(), record).granted == dict.fromkeys((tier.name for tier in JOB.spec.tiers), 60.0)
+    tier = core_spec(
+        JobRecord(name="digits", namespace="a", uid="u"), JOB, tiers_of(TwoClusters(), record).resolved
+    ).tiers[0]
+    assert (tier.wait, tier.prices) == (300.0, (PricePoint(0.0, 0.5),))
+    assert observed(TwoClusters()).granted == {}
 
 
 def test_an_attempt_of_unknown_cluster_is_unreachable_while_any_cluster_is() -> None:

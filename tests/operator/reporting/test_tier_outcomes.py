@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
-from spotladder.core.model import NO_OUTCOMES, AgeCounts, Outcomes
-from spotladder.custom_resources.tier_outcomes import entries_of, outcomes_in
+from spotladder.core.model import NO_OUTCOMES, AgeCounts, Outcomes, PricePoint
+from spotladder.custom_resources.tier_outcomes import TierHistory, entries_of, history_in
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
 from spotladder.resources import CAPACITYTIERS
 from tests.kube.world import KubeWorld, eventually
@@ -17,11 +18,12 @@ from tests.operator.memory_world import NAMESPACE
 from tests.operator.reconcile.test_reconciler import memory
 
 HALF_AN_HOUR = 1800.0
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 
 
 async def outcomes(kube: KubeWorld, tier: str) -> Outcomes:
     status: Object = (await kube.client.get(CAPACITYTIERS, f"{NAMESPACE}-{tier}")).get("status") or {}
-    return outcomes_in(json.dumps(status).encode())
+    return history_in(json.dumps(status).encode()).outcomes
 
 
 async def ended(kube: KubeWorld, spells: int) -> Outcomes:
@@ -93,11 +95,41 @@ async def test_outcomes_add_up_over_jobs_and_controllers_and_the_next_job_starts
     ],
 )
 def test_the_status_is_read(status: Object, expected: Outcomes) -> None:
-    assert outcomes_in(json.dumps(status).encode()) == expected
+    assert history_in(json.dumps(status).encode()).outcomes == expected
 
 
 def test_written_outcomes_are_read_back() -> None:
     counts = AgeCounts((1, 0, 2, 0, 0, 0, 0, 9), (0, 0, 1, 0, 0, 0, 0, 4))
     entries = [entry.model_dump(mode="json", by_alias=True) for entry in entries_of(counts)]
     assert [entry["age"] for entry in entries] == ["10m", "30m", "12h10m"]
-    assert outcomes_in(json.dumps({"lifetimes": entries}).encode()) == Outcomes(counts)
+    assert history_in(json.dumps({"lifetimes": entries}).encode()).outcomes == Outcomes(counts)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({}, TierHistory(), id="no status"),
+        pytest.param(
+            {"waits": [{"upTo": "30s", "count": 3}, {"upTo": "1h", "count": 1}]}, TierHistory(wait=30.0), id="waits"
+        ),
+        pytest.param({"waits": [{"upTo": "7s", "count": 3}]}, TierHistory(), id="a wait of another version"),
+        pytest.param(
+            {"prices": [{"since": "2026-11-21T12:00:00Z", "price": "0.3120"}]},
+            TierHistory(prices=(PricePoint(NOON, 0.312),)),
+            id="prices",
+        ),
+        pytest.param({"lastAvailableAt": "2026-11-21T12:00:00Z"}, TierHistory(granted_at=NOON), id="a grant"),
+        pytest.param(
+            {"lastAvailableAt": "2026-11-21T12:00:00Z", "lastUnavailableAt": "2026-11-21T11:00:00Z"},
+            TierHistory(granted_at=NOON),
+            id="a grant after a refusal",
+        ),
+        pytest.param(
+            {"lastAvailableAt": "2026-11-21T12:00:00Z", "lastUnavailableAt": "2026-11-21T12:00:00Z"},
+            TierHistory(),
+            id="a refusal after a grant",
+        ),
+    ],
+)
+def test_the_waits_the_prices_and_the_newest_grant_are_read(status: Object, expected: TierHistory) -> None:
+    assert history_in(json.dumps(status).encode()) == expected

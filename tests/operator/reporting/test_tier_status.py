@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.clusters.transport import Object
-from spotladder.core.model import Decision, JobState, Move, PodRole, Price, Stage, TierRecord
+from spotladder.core.model import Attempt, Decision, JobState, Move, PodRole, Price, Spell, Stage, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.tier_outcomes import read_status
@@ -87,6 +88,11 @@ class TierStatusScene:
         states = [JobState(tiers=(record,) if record else ()) for record in (before, after)]
         loaded = cast("Any", SimpleNamespace(job=job()))
         self.writer.decided(loaded, states[0], Decision(states[1], moves=moves))
+
+    def moved(self, before: JobState, after: JobState, number: int) -> None:
+        """A persisted decision after which all workers of this attempt are ready."""
+        move = Move(Stage.STARTING, Stage.RUNNING, Reason.ALL_READY, number, "spot-a")
+        self.writer.decided(cast("Any", SimpleNamespace(job=job())), before, Decision(after, moves=(move,)))
 
     async def status(self, name: str = "pool") -> CapacityTierStatus:
         await self.writer.write()
@@ -271,6 +277,63 @@ async def test_a_tier_in_an_unknown_cluster_is_not_available() -> None:
     status = await (await scene(cluster="east")).status()
     message = "east is not registered with the controller"
     assert condition(status, "Available") == ("False", "UnknownCluster", message)
+
+
+def starting(number: int, created_at: float, running_at: float | None, *, standby: bool = False) -> JobState:
+    attempt = Attempt(number, "spot-a", created_at, running_at=running_at, standby=standby)
+    return JobState(attempt=attempt, tier="spot-a")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "waits"),
+    [
+        pytest.param(starting(1, 100.0, None), starting(1, 100.0, 140.0), [("1m", 1)], id="the first time"),
+        pytest.param(starting(1, 100.0, 140.0), starting(1, 100.0, 140.0), [], id="again after a loss"),
+        pytest.param(starting(2, 0.0, None), starting(2, 0.0, 9999.0), [("longer", 1)], id="a long wait"),
+        pytest.param(starting(2, 0.0, None, standby=True), starting(2, 0.0, 5.0, standby=True), [], id="a standby"),
+        pytest.param(starting(2, 0.0, None), starting(2, 0.0, 5.0), [], id="another attempt"),
+    ],
+)
+async def test_the_wait_of_an_attempt_is_counted_once(
+    before: JobState, after: JobState, waits: list[tuple[str, int]], request: pytest.FixtureRequest
+) -> None:
+    here = await scene()
+    assert after.attempt is not None
+    number = after.attempt.number + (request.node.callspec.id == "another attempt")
+    here.moved(before, after, number)
+    status = await here.status()
+    assert [(entry.up_to, entry.count) for entry in status.waits] == waits
+    assert status.last_available_at is not None
+    assert status.last_available_at.timestamp() == int(here.clock.now())
+    here.moved(before, after, number)
+    again = await here.status()
+    assert [(entry.up_to, entry.count) for entry in again.waits] == [(name, count + 1) for name, count in waits]
+
+
+async def test_an_outage_that_a_job_observes_is_the_last_refusal() -> None:
+    """Also where the policy moves the job before its tier has timed out, and where only a standby attempt waited."""
+    here = await scene()
+    outage = TierRecord("spot-a", spells=(Spell(False, 5.0, 5.0),))
+    here.decided(Reason.ALL_READY)
+    here.decided(after=outage)
+    first = await here.status()
+    assert first.last_unavailable_at is not None
+    assert first.last_unavailable_at.timestamp() == int(here.clock.now())
+    await here.clock.advance(100)
+    here.decided(before=outage, after=replace(outage, spells=(Spell(False, 5.0, 105.0),)))
+    assert (await here.status()).last_unavailable_at == first.last_unavailable_at
+
+
+async def test_the_prices_of_the_tier_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = await scene()
+    usd = 0.5
+    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(usd, 2.0))
+    await here.status()
+    await here.clock.advance(7200)
+    usd = 0.75
+    assert [entry.price for entry in (await here.status()).prices] == ["0.5000", "0.7500"]
+    monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(known=False))
+    assert [entry.price for entry in (await here.status()).prices] == ["0.5000", "0.7500"]
 
 
 async def test_an_answer_stays_until_the_next_one() -> None:

@@ -45,6 +45,7 @@ from spotladder.core.model.spec import (
     OnInsufficientCapacity,
     Overlap,
     Price,
+    PricePoint,
     Tier,
     UpdateStrategy,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "PodRole",
     "PodSeen",
     "Price",
+    "PricePoint",
     "Progress",
     "QueueEviction",
     "QueueSeen",

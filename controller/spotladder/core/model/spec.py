@@ -74,6 +74,14 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class PricePoint:
+    """A price in USD per node and hour, and since when a tier has it."""
+
+    since: Instant
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
 class BucketPrice:
     """USD for a GiB that is stored for a month, for an object that is written, and for one that is read."""
 
@@ -92,7 +100,8 @@ class Tier:
     that waits for more nodes may cost, in USD; None: without limit. `probe` workers must have a node before the others
     ask for theirs; 0: all ask at once. `fleet` is what all jobs have observed on it.
     `head_per_hour` is the price of the head's node in USD, and `egress_per_gib` what a GiB costs that an attempt on it
-    reads from the checkpoint bucket."""
+    reads from the checkpoint bucket. `wait` is how long jobs usually waited until all of their workers
+    there were ready, in seconds; 0 if unknown. `prices` are the newest prices that it has had, oldest first."""
 
     name: str
     max_failures: int = 0
@@ -110,6 +119,8 @@ class Tier:
     fleet: Outcomes = NO_OUTCOMES
     head_per_hour: float = 0.0
     egress_per_gib: float = 0.0
+    wait: Seconds = 0.0
+    prices: tuple[PricePoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from spotladder.core.policies.adaptive_tables import (
 )
 from spotladder.core.policies.adaptive_zones import Evidence, evidence
 from spotladder.core.policies.safety_net import EXACT, SafetyNet, price_of
+from spotladder.core.price_history import mean_price
 
 START: Seconds = 180.0
 """Duration of a start that a move must pay for if the overhead of a start is unknown."""
@@ -111,6 +112,13 @@ class Prospect:
         return self._net.view
 
     @property
+    def price(self) -> float:
+        """USD per node-hour for which a move counts: the price now, or the mean of those that the tier has had if that
+        is higher, so that a short drop of the price moves no job."""
+        prices = self.tier.prices
+        return max(price_of(self.tier), mean_price(prices, self._net.view.now)) if prices else price_of(self.tier)
+
+    @property
     def outlook(self) -> TierOutlook:
         """What is known of the tier now."""
         return self._net.view.outlook(self.tier.name)
@@ -157,7 +165,7 @@ class Prospect:
     def saves(self, source: Tier, age: Seconds) -> float:
         """The expected saving of capacity of this age on this tier over `source`, less the start and the costs of the
         move, in USD per node times 3600. If the capacity does not last, the job pays for the egress of a return."""
-        lasts, price = min(self.life(age), self.remaining), price_of(self.tier)
+        lasts, price = min(self.life(age), self.remaining), self.price
         saves = (price_of(source) - price) * lasts - price * self.start - self.extra
         return saves - self._egress(source) if lasts < self.remaining else saves
 
@@ -186,7 +194,7 @@ class Prospect:
         """How long the job makes no progress at most because of a try that fails."""
         view, fallback = self._net.view, self._net.fallback
         if self.outlook.overlaps:
-            return self.start
+            return self.start + self.tier.wait
         return self.start + start_of(view, fallback or self.tier) + self.tier.provision_timeout
 
     def _egress(self, source: Tier) -> float:

@@ -27,7 +27,7 @@ from spotladder.core.model import (
 from spotladder.core.notice_fit import misfits_of
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.tier_outcomes import outcomes_in
+from spotladder.custom_resources.tier_outcomes import history_in
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
@@ -64,7 +64,10 @@ def resolve(
         if known is not None and known.model is not None:
             try:
                 found = resolve_tier(index, tier, known.model, price(known.model))
-                resolved[tier.name] = replace(found, fleet=outcomes_in(known.status))
+                past = history_in(known.status)
+                resolved[tier.name] = replace(
+                    found, fleet=past.outcomes, wait=past.wait, prices=past.prices, granted_at=past.granted_at
+                )
             except InvalidSpec as error:
                 problem = problem or str(error)
             else:
@@ -166,6 +169,7 @@ def observe(
         limited=frozenset(tiers.full),
         surge_room=surge_room,
         suspects=clusters.suspects,
+        granted={name: tier.granted_at for name, tier in tiers.resolved.items() if tier.granted_at is not None},
     )
     return seen_now, found
 

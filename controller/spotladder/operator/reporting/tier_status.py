@@ -2,7 +2,8 @@
 
 Counts come from persisted TieredJobs and are accumulated in the status itself, so that they outlive jobs and
 controllers. The writer batches them. A controller that crashes loses the counts since its last write. The `adaptive`
-policy uses the outcomes by age as a prior; no other decision uses the status.
+policy uses the outcomes by age as a prior, and the waits, the prices and the newest grant in its choices; no other
+decision uses the status.
 """
 
 from __future__ import annotations
@@ -16,12 +17,23 @@ from spotladder.clusters.cache import Cache
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.core import waits
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import NO_OUTCOMES, Decision, Instant, JobState, Outcomes, Seconds
+from spotladder.core.model import NO_OUTCOMES, Decision, Instant, JobState, Outcomes, Seconds, TierRecord
 from spotladder.core.outcomes import added, observed_between
+from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
+from spotladder.core.waits import Waits
 from spotladder.custom_resources import CapacityRecord
-from spotladder.custom_resources.tier_outcomes import entries_of, outcomes_of, read_status
+from spotladder.custom_resources.tier_outcomes import (
+    entries_of,
+    outcomes_of,
+    price_entries_of,
+    prices_of,
+    read_status,
+    wait_entries_of,
+    waits_of,
+)
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
 from spotladder.operator.loaded import Loaded
@@ -45,6 +57,8 @@ class _Tally:
     refused_at: Instant | None = None
     why: str = ""
     outcomes: Outcomes = NO_OUTCOMES
+    granted_at: Instant | None = None
+    waits: Waits = ()
 
 
 class TierStatusWriter:
@@ -78,13 +92,16 @@ class TierStatusWriter:
                 tally.evictions += max(0, record.failures - known.failures)
                 tally.node_seconds += max(0.0, record.node_seconds - known.node_seconds)
                 tally.outcomes = added(tally.outcomes, observed_between(known.spells, record.spells))
+                if _outage_began(known, record):
+                    tally.refused_at = self._clock.now()
         for move in decision.moves:
             if name := names.get(move.tier):
                 tally = self._tallies.setdefault(name, _Tally())
                 if move.reason in _ASKED:
                     tally.attempts += 1
                 elif move.reason is Reason.ALL_READY:
-                    tally.had, tally.why = True, move.message
+                    tally.had, tally.why, tally.granted_at = True, move.message, self._clock.now()
+                    tally.waits = waits.added(tally.waits, _wait(before, decision.state, move.attempt))
                 elif move.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED):
                     tally.refusals += 1
                     tally.had, tally.why, tally.refused_at = False, move.message, self._clock.now()
@@ -131,6 +148,8 @@ class TierStatusWriter:
             newer.refused_at or tally.refused_at,
             newer.why or tally.why,
             added(tally.outcomes, newer.outcomes),
+            newer.granted_at or tally.granted_at,
+            waits.added(tally.waits, newer.waits),
         )
 
     def _after(
@@ -140,15 +159,16 @@ class TierStatusWriter:
         attempts, refusals = before.attempts + tally.attempts, before.refusals + tally.refusals
         evictions = before.evictions + tally.evictions
         price = self._prices.of(record.model) if record.model else None
-        refused_at = before.last_unavailable_at
-        if tally.refused_at is not None:
-            refused_at = datetime.fromtimestamp(int(tally.refused_at), UTC)
+        prices = prices_of(before)
+        if price is not None and price.known:
+            prices = with_price(prices, round(price.per_node_hour, 4), float(int(self._clock.now())))
         outcomes = added(outcomes_of(before), tally.outcomes)
         return CapacityTierStatus(
             conditions=merged(
                 before.conditions, self._claims(record, tally, nodes), self._clock.now(), record.generation
             ),
-            last_unavailable_at=refused_at,
+            last_unavailable_at=before.last_unavailable_at if tally.refused_at is None else _time(tally.refused_at),
+            last_available_at=before.last_available_at if tally.granted_at is None else _time(tally.granted_at),
             jobs_in_use=jobs,
             nodes_in_use=nodes,
             price=f"{price.per_node_hour:.4f}" if price and price.known else "",
@@ -161,6 +181,8 @@ class TierStatusWriter:
             observed_hours=f"{hours:.4f}" if hours else "",
             lifetimes=entries_of(outcomes.capacity),
             outages=entries_of(outcomes.outages),
+            waits=wait_entries_of(waits.added(waits_of(before), tally.waits)),
+            prices=price_entries_of(prices),
         )
 
     def _claims(self, record: CapacityRecord, tally: _Tally, nodes: int) -> ConditionUpdates:
@@ -201,3 +223,24 @@ class TierStatusWriter:
                 "True", "LookedUp" if problem else "Known", f"no newer price: {problem}" if problem else ""
             )
         return ConditionUpdate("False", "PriceUnknown", problem)
+
+
+def _time(at: Instant) -> datetime:
+    return datetime.fromtimestamp(int(at), UTC)
+
+
+def _outage_began(before: TierRecord, after: TierRecord) -> bool:
+    """Whether the job has observed since `before` that the tier has no capacity."""
+    newest, last = after.spells[-1:], before.spells[-1:]
+    return bool(newest) and not newest[0].available and not (last and last[0].since == newest[0].since)
+
+
+def _wait(before: JobState, after: JobState, number: int) -> Waits:
+    """The wait of the attempt with this number if all of its workers are ready for the first time. That of a standby
+    attempt is not known: it counts from when it takes over."""
+    last, attempt = before.attempt, after.attempt
+    if attempt is None or attempt.number != number or attempt.standby or attempt.running_at is None:
+        return ()
+    if last is not None and last.number == number and last.running_at is not None:
+        return ()
+    return waits.one_wait(attempt.running_at - attempt.created_at)
