@@ -175,6 +175,28 @@ def test_jobs_share_the_capacity_of_a_zone(capsys: Capture, tmp_path: Path) -> N
     assert "on-demand: " in timeline, "the second one does not"
 
 
+def test_the_oracle_is_the_lower_bound_of_the_policies(capsys: Capture, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    policies = [word for name in ("oracle", "ordered", "uniform-progress") for word in ("--policy", name)]
+    options = ("--deadline", "12h", "--seeds", "3", *policies)
+    found = json.loads(simulated(capsys, tmp_path, *options, "-o", "json").out)["policies"]
+    oracle, *others = ([run["costUsd"] for run in policy["runs"]] for policy in found)
+    assert all(bound <= cost for costs in others for bound, cost in zip(oracle, costs, strict=True))
+    answer = simulated(capsys, tmp_path, *options, "--report", page, "--processes", "2")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines()[2].split()[:4] == ["oracle", "3", "of", "3"]
+    assert ">oracle</text>" in page.read_text()
+
+
+def test_the_oracle_refuses_what_it_does_not_cover(capsys: Capture, tmp_path: Path) -> None:
+    answer = simulated(capsys, tmp_path, "--deadline", "12h", "--policy", "oracle", "--jobs", "2", "--surge")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == (
+        "error: --policy: oracle does not cover several jobs (--jobs) and programs that continue without workers that "
+        "leave (--surge): compare without oracle\n"
+    )
+
+
 def test_jobs_with_a_quota_are_refused(capsys: Capture, tmp_path: Path) -> None:
     quota = written(tmp_path, "quota.csv", "time,nodes\n0,0\n3600,4\n")
     options = ("--hours", "2", "--trace", "zone=synthetic", "--quota", f"zone={quota}", "--jobs", "2")

@@ -22,7 +22,12 @@ TraceOption = Annotated[
 ]
 
 PolicyOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="A policy to compare; repeat it. Default: ordered.")
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A policy to compare, or oracle: the cheapest run with knowledge of the traces. Repeat it. "
+        "Default: ordered.",
+    ),
 ]
 
 HoursOption = Annotated[float, typer.Option(min=0.001, max=MOST, help="Hours of training without interruptions.")]

@@ -17,6 +17,7 @@ from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Pric
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import check_budget
 from spotladder.sim.compare import Scenario, ZoneSource, installed
+from spotladder.sim.oracle import ORACLE
 from spotladder.sim.readers import egress_prices as egress_file
 from spotladder.sim.readers.any_format import Reading, doubted, read_all, read_trace
 from spotladder.sim.readers.egress_prices import Egress
@@ -135,7 +136,8 @@ def policies(given: Sequence[str]) -> list[str]:
     """The policies of --policy, each once. Raises InvalidSpec for one that is not installed."""
     for name in given:
         try:
-            installed(name)
+            if name != ORACLE:
+                installed(name)
         except InvalidSpec as error:
             raise InvalidSpec(error.message, path="--policy") from None
     return list(dict.fromkeys(given))

@@ -18,10 +18,11 @@ from spotladder.core.model import JobSpec, Seconds
 from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
-from spotladder.sim import ray_sweep
+from spotladder.sim import oracle, ray_sweep
 from spotladder.sim.synthetic import SyntheticMarket, generate
 from spotladder.sim.trace import Floats, Trace
 from spotladder.sim.world.backend import SimBackend
+from spotladder.sim.world.bound import BoundedJob
 from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
@@ -139,7 +140,7 @@ def compare(
     the result does not depend on them. `done` is called after each run. Raises InvalidSpec for an unknown policy, or
     traces that are too short, and EnvironmentFailure if the Ray cluster cannot be used."""
     for name in policies:
-        installed(name)
+        check_policy(name, scenario)
     runs = [(name, seed) for name in policies for seed in range(seeds)]
     outcomes: list[SimulationOutcome] = []
     for found in _outcomes(scenario, runs, processes, ray):
@@ -147,6 +148,14 @@ def compare(
         done()
     size = seeds * scenario.jobs
     return [Summary(name, tuple(outcomes[index * size : (index + 1) * size])) for index, name in enumerate(policies)]
+
+
+def check_policy(name: str, scenario: Scenario) -> None:
+    """Raises InvalidSpec for a policy that is not installed, and for the oracle if it does not cover the scenario."""
+    if name == oracle.ORACLE:
+        oracle.check(scenario.program, scenario.jobs)
+    else:
+        installed(name)
 
 
 @cache
@@ -209,6 +218,11 @@ def simulate_jobs(scenario: Scenario, policy: str, seed: int) -> Outcomes:
     plans, start = _plans(scenario, seed)
     limit = scenario.horizon + HOUR
     market = Market.of(plans, start=start, duration=limit, seed=seed)
+    if policy == oracle.ORACLE:
+        zones = [market.zones[name] for name in dict.fromkeys(scenario.tiers.values())]
+        within = scenario.spec.max_duration if scenario.spec.max_duration is not None else limit
+        job = BoundedJob(zones, scenario.spec.workers, scenario.program, within, scenario.egress)
+        return [oracle.run(job, scenario.tiers)]
     spec = replace(
         scenario.spec,
         submitted_at=START,

@@ -50,6 +50,11 @@ class Zone:
         spans = np.diff(self.times)
         self._paid = np.concatenate(([0.0], np.cumsum(spans * self.prices[:-1] / HOUR)))
 
+    @property
+    def changes(self) -> list[Seconds]:
+        """The times at which the capacity, the price or the quota changes, ascending."""
+        return sorted({*self.times, *self._quota_times})
+
     def nodes(self, now: Seconds) -> int:
         """The total number of nodes that the zone can provide or hold."""
         return int(self.counts[self._index(now)])

@@ -1,0 +1,227 @@
+"""The oracle of the simulated world: exact in small worlds, and never more expensive than a policy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Price, Tier
+from spotladder.core.reasons import Reason
+from spotladder.errors import InvalidSpec
+from spotladder.sim.compare import Scenario, ZoneSource, compare, simulate
+from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.zone import ZonePlan
+from tests.sim.builders import HOUR, trace
+
+POLICIES = ("ordered", "on-demand", "greedy", "uniform-progress", "adaptive")
+FAST: dict[str, Any] = {"provision_delay": 120.0, "boot": 60.0}
+
+
+def scenario(*plans: ZonePlan, workers: int = 1, within: float | None = 4 * HOUR, **program: Any) -> Scenario:
+    """A job of one hour on these zones; those called on-demand are on-demand capacity."""
+    tiers = tuple(
+        Tier(
+            plan.name,
+            FOR_EVER,
+            600.0,
+            CapacityType.ON_DEMAND if plan.name.startswith("on-demand") else CapacityType.SPOT,
+            plan.price,
+            notice=plan.notice,
+        )
+        for plan in plans
+    )
+    zones = tuple(ZoneSource(plan, () if plan.trace is None else (plan.trace,)) for plan in plans)
+    spec = JobSpec(tiers, workers=workers, max_duration=within, stall_timeout=1e9)
+    plan = ProgramPlan(**{"work": HOUR, "restart": 180.0, "commit_interval": 300.0, "commit_time": 10.0, **program})
+    return Scenario(spec, plan, zones, {tier.name: tier.name for tier in tiers})
+
+
+def spot(*steps: tuple[float, int], price: float = 1.0, **more: Any) -> ZonePlan:
+    return ZonePlan("spot", trace(*steps) if steps else None, Price(price, 3.0), **{**FAST, **more})
+
+
+ON_DEMAND = ZonePlan("on-demand", None, Price(3.0, 3.0), **FAST)
+START = 60 + 180
+"""Billed seconds of a start."""
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("zones", [(spot(), ON_DEMAND), (ON_DEMAND,), (spot((0, 0)), ON_DEMAND)])
+def test_in_a_world_without_interruptions_it_is_as_cheap_as_the_best_policy(
+    zones: tuple[ZonePlan, ...], workers: int
+) -> None:
+    world = scenario(*zones, workers=workers)
+    bound, *others = compare(world, ["oracle", "ordered", "on-demand"], 1)
+    assert bound.cost == pytest.approx(min(other.cost for other in others))
+    assert bound.succeeded == 1
+    assert bound.hours == pytest.approx((120 + START + HOUR + 10) / HOUR)
+
+
+def test_it_waits_for_spot_capacity_that_arrives_in_time() -> None:
+    found = simulate(scenario(spot((0, 0), (6000, 1)), ON_DEMAND), "oracle", 0)
+    assert found.cost == pytest.approx((START + HOUR + 10) / HOUR)
+    assert (found.attempts, found.finished) == (1, pytest.approx(6000 + 120 + START + HOUR + 10))
+
+
+def test_it_is_on_demand_only_for_the_work_that_spot_capacity_cannot_do() -> None:
+    """The spot attempt commits before its capacity ends after half an hour; the notice is part of that time."""
+    for until, notice in ((1800, 0.0), (1500, 300.0)):
+        world = scenario(spot((0, 1), (until, 0), notice=notice), ON_DEMAND, commit_time=60.0)
+        found = simulate(world, "oracle", 0)
+        on_spot = 1800 - 120 - START - 60
+        assert found.cost == pytest.approx((START + on_spot + 60 + 3 * (START + HOUR - on_spot + 60)) / HOUR)
+        assert [part.tier for part in found.segments if part.trains] == ["spot", "on-demand"]
+        assert found.node_hours["spot"] == pytest.approx((1800 - 120) / HOUR)
+
+
+def test_it_trains_while_the_price_is_low() -> None:
+    steps = ((0, 1), (1200, 1), (2400, 1), (3600, 1))
+    rising = ZonePlan("spot", trace(*steps, prices=(2.0, 1.0, 5.0, 0.5)), Price(1.0, 3.0), **FAST)
+    found = simulate(scenario(rising, ON_DEMAND), "oracle", 0)
+    assert found.segments[-1].since == pytest.approx(3600 + START, abs=10)
+    assert found.cost == pytest.approx(0.5 * (START + HOUR + 10) / HOUR, rel=0.01)
+
+
+def test_a_quota_that_is_too_small_is_no_capacity() -> None:
+    zone = spot(quota=trace((0, 1), (7200, 2)))
+    found = simulate(scenario(zone, workers=2), "oracle", 0)
+    assert found.finished == pytest.approx(7200 + 120 + START + HOUR + 10)
+
+
+def test_it_pays_for_egress_only_if_that_is_cheaper() -> None:
+    zones = spot((0, 1), (1800, 0), region="east"), replace(ON_DEMAND, region="west")
+    world = replace(scenario(*zones, checkpoint_gib=1.0), egress={("east", "west"): 0.1})
+    assert simulate(world, "oracle", 0).egress == pytest.approx(0.1)
+    dear = replace(world, egress={("east", "west"): 9.0})
+    assert (simulate(dear, "oracle", 0).egress, simulate(dear, "oracle", 0).node_hours["spot"]) == (0, 0)
+
+
+def test_a_deadline_that_cannot_be_met_is_missed_without_cost() -> None:
+    found = simulate(scenario(spot((0, 1), (1800, 0))), "oracle", 0)
+    assert (found.succeeded, found.reason, found.cost) == (False, Reason.DEADLINE_EXCEEDED, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("world", "said"),
+    [
+        (replace(scenario(ON_DEMAND), jobs=2), r"several jobs \(--jobs\)"),
+        (scenario(ON_DEMAND, sizes=(1, 2), hands_over=True), r"elastic jobs \(spec.elastic\): compare without"),
+        (scenario(ON_DEMAND, stands_by=True), r"standby attempts \(spec.overlap\)"),
+        (scenario(ON_DEMAND, hands_over=True), r"workers that leave \(--surge\)"),
+    ],
+)
+def test_what_it_does_not_cover_is_refused(world: Scenario, said: str) -> None:
+    with pytest.raises(InvalidSpec, match=rf"--policy: oracle does not cover .*{said}"):
+        compare(world, ["oracle"], 1)
+
+
+def random_zone(name: str, dice: Random) -> ZonePlan:
+    steps, at = [(0.0, dice.randint(0, 3))], 0.0
+    while at < 8 * HOUR:
+        at += dice.choice([60.0, 600.0, 1800.0, 5000.0, dice.uniform(1, 3000)])
+        steps.append((at, dice.randint(0, 4)))
+    prices = [dice.choice([0.5, 1.0, 2.5]) for _ in steps] if dice.random() < 0.4 else None
+    return ZonePlan(
+        name,
+        trace(*steps, prices=prices),
+        Price(1.0, 3.0),
+        provision_delay=dice.choice([0.0, 45.0, 120.0]),
+        boot=dice.choice([0.0, 60.0, 200.5]),
+        notice=dice.choice([0.0, 30.0, 120.0, 900.0]),
+        region=dice.choice(["east", "west"]),
+    )
+
+
+def random_world(dice: Random) -> Scenario:
+    zones = [random_zone(name, dice) for name in ("spot-a", "spot-b")[: dice.randint(1, 2)]]
+    world = scenario(
+        *zones,
+        replace(ON_DEMAND, boot=dice.choice([0.0, 60.0]), region=dice.choice(["east", "west"])),
+        workers=dice.randint(1, 3),
+        within=dice.choice([None, 2 * HOUR, 5.5 * HOUR]),
+        restart=dice.choice([0.0, 33.0, 180.0]),
+        commit_time=dice.choice([0.0, 10.0, 200.0]),
+        commit_interval=dice.choice([60.0, 300.0]),
+        checkpoint_gib=dice.choice([0.0, 1.0]),
+    )
+    prices = {("east", "west"): 0.02, ("west", "east"): 0.05}
+    return replace(world, egress=prices, atomic=dice.random() < 0.5, probed=dice.random() < 0.5)
+
+
+@settings(max_examples=10, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(seed=st.integers(0, 2**32))
+def test_no_policy_is_cheaper_than_the_oracle(seed: int) -> None:
+    world = random_world(Random(seed))
+    start = seed % 2
+    bound = simulate(world, "oracle", start)
+    for name in POLICIES:
+        found = simulate(world, name, start)
+        if found.succeeded:
+            assert bound.succeeded, name
+            assert bound.cost <= found.cost + 1e-6, name
+
+
+CELL = 600
+
+
+def small_world(dice: Random) -> Scenario:
+    """Cells of ten minutes. A start takes one of them, and a commit takes one or none."""
+    zones = []
+    for name in ("spot-a", "spot-b"):
+        steps = [(CELL * cell, int(dice.random() < 0.6)) for cell in range(14)]
+        prices = [dice.choice([0.5, 1.0, 4.0]) for _ in steps]
+        zones.append(ZonePlan(name, trace(*steps, prices=prices), boot=CELL))
+    fallback = ZonePlan("on-demand", None, Price(3.0, 3.0), boot=CELL)
+    commit_time = dice.choice([0.0, CELL])
+    return scenario(
+        *zones, fallback, within=dice.choice([8, 10, 12]) * CELL, restart=0.0, commit_time=commit_time, work=3 * CELL
+    )
+
+
+def searched(world: Scenario) -> float:
+    """The lowest cost, found by trying every request and every stop at the beginning of a cell."""
+    cells, commit = round((world.spec.max_duration or 0) / CELL), round(world.program.commit_time / CELL)
+    plans = [source.plan for source in world.zones]
+
+    def has(plan: ZonePlan, cell: int) -> bool:
+        return plan.trace is None or bool(plan.trace.nodes[cell])
+
+    def usd(plan: ZonePlan, cell: int) -> float:
+        prices = None if plan.trace is None else plan.trace.prices
+        return (plan.price.per_node_hour if prices is None else float(prices[cell])) * CELL / HOUR
+
+    @cache
+    def best(cell: int, left: int) -> float:
+        if cell >= cells:
+            return 0.0 if cell == cells and not left else math.inf
+        if not left:
+            return 0.0
+        costs = [best(cell + 1, left)]
+        for plan in plans:
+            usable = range(cell, next((end for end in range(cell, 99) if end >= 14 or not has(plan, end)), cell))
+            for trained in range(1, left + 1):
+                stops = cell + 1 + trained
+                if stops + commit <= min(usable.stop, cells):
+                    paid = sum(usd(plan, at) for at in range(cell, stops + commit))
+                    costs.append(paid + best(stops + commit, left - trained))
+        return min(costs)
+
+    return best(0, 3)
+
+
+@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(seed=st.integers(0, 2**32))
+def test_it_is_as_cheap_as_a_search_over_all_choices(seed: int) -> None:
+    world = small_world(Random(seed))
+    found, least = simulate(world, "oracle", 0), searched(world)
+    assert found.succeeded == (least < math.inf)
+    if found.succeeded:
+        assert found.cost == pytest.approx(least)
+        assert found.finished <= (world.spec.max_duration or 0)
