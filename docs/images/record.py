@@ -21,7 +21,6 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.availability import with_pace
 from spotladder.core.codec import load_state
 from spotladder.core.losses import exceeded
 from spotladder.core.model import (
@@ -37,6 +36,7 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Reason
+from spotladder.core.work import with_pace
 from spotladder.display.picture import draw
 from spotladder.display.report import Facts, charts, gather
 from spotladder.display.report.markup import element, trusted

@@ -1,8 +1,6 @@
-"""The observations of a job about its tiers, through `decide`: availability spells, the pace of its work, starts."""
+"""The observations of a job about the availability of its tiers, through `decide`."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 
@@ -71,33 +69,6 @@ def test_availability_and_pace_survive_a_restart_of_the_controller() -> None:
     restarted = SteppedJob(job.spec)
     restarted.state, restarted.last_seen, restarted.now = job.state, job.last_seen, job.now
     assert view(restarted) == view(job)
-
-
-def test_the_remaining_work_is_estimated_from_the_pace_of_the_commits() -> None:
-    job = SteppedJob().running()
-    assert (view(job).work, view(job).remaining) == (None, None)
-    job.commit(10).see(all_ready(1), after=500)
-    assert view(job).remaining is None, "the first commit also timed the start"
-    job.commit(30).see(all_ready(1), after=40)
-    assert (view(job).work, view(job).remaining) == (200.0, 140.0)
-    job.progress = replace(job.progress, step=90, attempt=2)
-    job.see(all_ready(1), after=1)
-    assert view(job).remaining == pytest.approx(20.0), "steps of another attempt are not timed"
-
-
-def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
-    job = SteppedJob(spec(work=1000.0)).running()
-    assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)
-    job.commit(25).see(all_ready(1), after=5)
-    assert view(job).remaining == 750.0
-
-
-def test_the_on_demand_overhead_includes_the_longest_observed_start() -> None:
-    job = SteppedJob(spec(tier("on-demand", -1), overhead=60.0))
-    assert view(job, live=False).outlook("on-demand").overhead == 60.0
-    job.see()
-    job.see(all_ready(1), after=200)
-    assert view(job).outlook("on-demand").overhead == 260.0
 
 
 def deadline_job(hours: float, **more: object) -> SteppedJob:

@@ -54,6 +54,7 @@ async def test_a_hang_ends_the_attempt_with_a_failure_and_the_next_one_gets_the_
     known = await state(kube)
     assert known.hangs == 1
     assert known.history[0].steps[-1].last == 12, "the steps after the last commit are known"
+    assert known.total == 100, "so is the number of steps"
     await eventually(lambda: kube.rayjob(2))
     assert variables(await kube.rayjob(2))[Variable.HANGS] == "1"
     assert "Stalled" in await kube.events()

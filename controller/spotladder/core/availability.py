@@ -1,4 +1,4 @@
-"""Records the availability of a job's tiers and the duration of its work.
+"""Records the availability of a job's tiers, and what its first commit cost.
 
 Both are kept in `JobState`, with a bounded size, so that a policy makes the same choice after a restart of the
 controller.
@@ -10,18 +10,7 @@ from collections.abc import Mapping
 
 from spotladder.core.copying import replace
 from spotladder.core.losses import with_record
-from spotladder.core.model import (
-    Attempt,
-    AttemptRecord,
-    CapacityType,
-    Instant,
-    JobSpec,
-    JobState,
-    Progress,
-    Seconds,
-    Spell,
-    Tier,
-)
+from spotladder.core.model import Instant, JobState, Progress, Spell
 
 SPELLS = 32
 """Maximum number of availability spells that are kept for each tier; the oldest are dropped."""
@@ -45,21 +34,6 @@ def with_sightings(state: JobState, found: Mapping[str, bool], now: Instant, las
     return state
 
 
-def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
-    """The state with the measured duration of the steps since the last commit, if one attempt made both commits."""
-    before = state.progress
-    steps = progress.step - before.step
-    if state.progress_at is None or before.step <= 0 or steps <= 0 or progress.attempt != before.attempt:
-        return state
-    if state.recovering_since is not None or _recovered_since(state, state.progress_at):
-        return state  # that time contains repeated steps and a wait
-    return replace(
-        state,
-        timed_steps=state.timed_steps + steps,
-        timed_seconds=state.timed_seconds + max(0.0, now - state.progress_at),
-    )
-
-
 def with_first_commit(state: JobState, progress: Progress) -> JobState:
     """The state with what the start of the job cost, if this is its first commit and no pod was lost before."""
     attempt = state.attempt
@@ -69,42 +43,3 @@ def with_first_commit(state: JobState, progress: Progress) -> JobState:
         return state
     paid = state.node_seconds - attempt.node_seconds_before
     return replace(state, first_commit_step=progress.step, first_commit_node_seconds=paid)
-
-
-def _recovered_since(state: JobState, commit: Instant) -> bool:
-    """Whether the live attempt has lost and regained pods since the last commit."""
-    all_ready_at = None if state.attempt is None else state.attempt.all_ready_at
-    return all_ready_at is not None and all_ready_at > commit
-
-
-def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Seconds | None, Seconds | None]:
-    """Training time of the whole job and of the steps that are not committed; None if unknown."""
-    work = spec.work
-    if work is None and progress.total and state.timed_steps:
-        work = progress.total * state.timed_seconds / state.timed_steps
-    if work is None:
-        return None, None
-    return work, work_after(work, progress.step, progress.total)
-
-
-def work_after(work: Seconds, step: int, total: int | None) -> Seconds:
-    """The part of the work after this step."""
-    return work * (1.0 - (min(1.0, step / total) if total else 0.0))
-
-
-def start_overhead(spec: JobSpec, state: JobState, tier: Tier) -> Seconds:
-    """The time that a new attempt on this tier needs until it makes progress.
-
-    On capacity that is not spot, this includes the longest start of the recorded attempts, since such a start has no
-    other wait.
-    """
-    if tier.capacity_type is CapacityType.SPOT:
-        return spec.overhead
-    attempts = (state.attempt, *state.history)
-    waits = (_wait(attempt) for attempt in attempts if attempt is not None and attempt.tier == tier.name)
-    return spec.overhead + max(waits, default=0.0)
-
-
-def _wait(attempt: Attempt | AttemptRecord) -> Seconds:
-    began = attempt.created_at if isinstance(attempt, Attempt) else attempt.started_at
-    return 0.0 if attempt.running_at is None else attempt.running_at - began

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core.accounting import held_nodes
-from spotladder.core.availability import with_first_commit, with_pace, with_sightings
+from spotladder.core.availability import with_first_commit, with_sightings
 from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
 from spotladder.core.elastic import enough_since
@@ -16,7 +16,9 @@ from spotladder.core.reasons import Reason
 from spotladder.core.replacing import forget_finished, replace_suspects
 from spotladder.core.situation import LIVE, READY
 from spotladder.core.standing_by import take_in_standby
+from spotladder.core.starts import with_first_step
 from spotladder.core.tier_view import sightings
+from spotladder.core.work import with_pace, with_total
 
 GROUPS = 8
 """Maximum number of groups of ranks of an attempt whose steps are recorded; the oldest are dropped."""
@@ -59,7 +61,8 @@ def _take_in_attempt(draft: Draft) -> None:
         attempt = replace(attempt, exited_at=draft.now)
     if (since := enough_since(draft.situation)) != attempt.enough_since:
         attempt = replace(attempt, enough_since=since)
-    draft.state = replace(draft.state, attempt=attempt)
+    draft.state = replace(with_total(draft.state, seen.total), attempt=attempt)
+    draft.state = with_first_step(draft.state, seen)
 
 
 def _steps(attempt: Attempt, step: int, now: Instant) -> tuple[Steps, ...]:
@@ -79,7 +82,7 @@ def _take_in_progress(draft: Draft) -> None:
         draft.state = replace(draft.state, denials=0, denied="", commit_seconds=_commit_seconds(draft))
     draft.state = with_first_commit(with_pace(draft.state, now, draft.now), now)
     draft.state = with_progress(draft.state, draft.spec, now)
-    draft.state = replace(draft.state, progress=now, progress_at=draft.now)
+    draft.state = replace(with_total(draft.state, now.total), progress=now, progress_at=draft.now)
 
 
 def _commit_seconds(draft: Draft) -> Seconds:

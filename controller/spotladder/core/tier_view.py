@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from spotladder.core import limits
-from spotladder.core.availability import start_overhead, work_left
 from spotladder.core.model import Instant, Seconds, Stage, TierOutlook, TierView
 from spotladder.core.move_costs import lost_work_usd, move_costs
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
+from spotladder.core.starts import start_overhead
+from spotladder.core.work import work_left
 
 
 def sightings(situation: Situation) -> dict[str, bool]:
@@ -30,13 +31,12 @@ def _waiting_since(situation: Situation) -> Instant | None:
 
 
 def _starting(situation: Situation) -> Seconds:
-    """The rest of the overhead of the live attempt: all of it until all workers are ready."""
+    """The rest of the given overhead of the live attempt: all of it until all workers are ready."""
     attempt = situation.state.attempt
     runs = situation.state.stage is Stage.RUNNING and situation.all_pods_ready
     ready_at = attempt.all_ready_at if attempt is not None and runs else None
-    return (
-        situation.spec.overhead if ready_at is None else max(0.0, situation.spec.overhead - (situation.now - ready_at))
-    )
+    overhead = situation.spec.overhead or 0.0
+    return overhead if ready_at is None else max(0.0, overhead - (situation.now - ready_at))
 
 
 def view_of(situation: Situation, *, live: bool) -> TierView:

@@ -272,6 +272,7 @@ class LocalBackend:
             exit=exit_,
             message=_why(attempt) if exit_ in (Exit.FAILED, Exit.LOST, Exit.REFUSED) else "",
             moved_at=attempt.beat.at if attempt.beat else None,
+            total=attempt.beat.total if attempt.beat else 0,
             store_unavailable_since=outage.since if outage else None,
             store_message=outage.message if outage else "",
             hung=program.hang() if ended is None else "",

@@ -62,6 +62,7 @@ from spotladder.core.model.state import (
     Phase,
     Spell,
     Stage,
+    Start,
     Steps,
     TierRecord,
 )
@@ -125,6 +126,7 @@ __all__ = [
     "Spell",
     "Stage",
     "StandbyChange",
+    "Start",
     "Steps",
     "TakeOver",
     "Tier",

@@ -150,11 +150,12 @@ class AttemptSeen:
     `operator_silent`: which operator has not acted on which object. "" and None mean no, or unknown.
 
     `step` is the newest step that the program has reported since its ranks started; 0: none, or the backend has another
-    record of the steps. `hung` describes how long the program has made no step although all of its ranks are connected;
-    "" if it makes steps, or the backend cannot observe it. `heartbeat_stopped`: the program reported at an interval
-    that it lives, and no longer does although the checkpoint store answers.
-    `size` is the number of workers with which the program trains; None where it trains with all of them, or has not
-    begun. `waits_for_all_workers`: the program has not begun, and begins only when all workers are ready.
+    record of the steps. `total` is the number of steps after which it ends; 0: not reported. `hung` describes how long
+    the program has made no step although all of its ranks are connected; "" if it makes steps, or the backend cannot
+    observe it. `heartbeat_stopped`: the program reported at an interval that it lives, and no longer does although the
+    checkpoint store answers. `size` is the number of workers with which the program trains; None where it trains with
+    all of them, or has not begun. `waits_for_all_workers`: the program has not begun, and begins only when all workers
+    are ready.
 
     `held`: the program of a standby attempt waits until it may take over; None where the backend cannot observe it.
 
@@ -193,6 +194,7 @@ class AttemptSeen:
     hung: str = ""
     heartbeat_stopped: bool = False
     step: int = 0
+    total: int = 0
     size: int | None = None
     waits_for_all_workers: bool = False
 

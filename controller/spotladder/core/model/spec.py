@@ -147,10 +147,10 @@ class JobSpec:
     causes. `overlap`: a planned move starts the next attempt as a standby beside the live one; None: after it.
 
     `work` is the total training time of the job without interruptions; None if unknown. `overhead` is the time that an
-    attempt needs until it makes progress, without the wait for capacity. `decision_interval` is the longest time
-    between two decisions, which a policy keeps in reserve. `capacity_lasts`: capacity that an observation shows lasts
-    for `decision_interval`, so that work done in it is never lost; true only in a world of ticks. `bucket` is the price
-    of the checkpoint bucket, and `keep` the number of newest commits that it keeps.
+    attempt needs until it makes progress, without the wait for capacity; None: it is measured. `decision_interval` is
+    the longest time between two decisions, which a policy keeps in reserve. `capacity_lasts`: capacity that an
+    observation shows lasts for `decision_interval`, so that work done in it is never lost; true only in a world of
+    ticks. `bucket` is the price of the checkpoint bucket, and `keep` the number of newest commits that it keeps.
     """
 
     tiers: tuple[Tier, ...]
@@ -175,7 +175,7 @@ class JobSpec:
     suspend: bool = False
     suspend_reason: Reason = Reason.SUSPEND_REQUESTED
     work: Seconds | None = None
-    overhead: Seconds = 0.0
+    overhead: Seconds | None = None
     decision_interval: Seconds = 60.0
     capacity_lasts: bool = False
     min_workers: int | None = None

@@ -101,7 +101,7 @@ class Attempt:
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
     elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
-    its pods may not use.
+    its pods may not use. `stepped_at` is when its program began its first step.
     """
 
     number: int
@@ -131,6 +131,7 @@ class Attempt:
     min_workers: int | None = None
     enough_since: Instant | None = None
     avoids: tuple[str, ...] = ()
+    stepped_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,15 @@ class Spell:
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """How long an attempt took to begin: from its plan until all workers were ready, and then until its program made
+    its first step."""
+
+    wait: Seconds
+    boot: Seconds
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFailures:
     """How many pods of the job have failed on a node that lives."""
 
@@ -183,7 +193,8 @@ class TierRecord:
     `exhausted_by` is why the tier must not be used again; None if it may be used. `unpriced` is the number of its
     node-seconds without a known price, which `cost` does not include. `surge_seconds` is the number of its node-seconds
     beyond the number of workers of the attempt, paid like the others. `spells` are the newest availability spells,
-    oldest first. `fleet` is what all jobs had observed on the tier when the job planned its first attempt.
+    oldest first, `starts` the newest starts of the job's attempts. `fleet` is what all jobs had observed on the tier
+    when the job planned its first attempt.
     """
 
     name: str
@@ -198,6 +209,7 @@ class TierRecord:
     spells: tuple[Spell, ...] = ()
     surge_seconds: float = 0.0
     fleet: Outcomes = NO_OUTCOMES
+    starts: tuple[Start, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +242,12 @@ class JobState:
     last line of output of the newest. `denials` is the number of attempts that the checkpoint store has refused since
     the newest commit, `denied` its last error. `impeded` is why the job is not training; None while it trains.
     `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one attempt, and their
-    duration. `commit_seconds` is the longest duration of a commit: as the log records it, or from a request to commit
-    until the commit was observed. `first_commit_step` is the step of the job's first commit and
-    `first_commit_node_seconds` the number of node-seconds that its attempt was paid for until then; 0 where the attempt
-    had lost pods before. `node_failures` are the nodes on which pods failed, the newest failure last. `clock` is the
-    `now` of the last decision and `nodes` the number of nodes held since then.
+    duration. `total` is the total number of steps that the program reported last; 0: none. `commit_seconds` is the
+    longest duration of a commit: as the log records it, or from a request to commit until the commit was observed.
+    `first_commit_step` is the step of the job's first commit and `first_commit_node_seconds` the number of node-seconds
+    that its attempt was paid for until then; 0 where the attempt had lost pods before. `node_failures` are the nodes on
+    which pods failed, the newest failure last. `clock` is the `now` of the last decision and `nodes` the number of
+    nodes held since then.
 
     `standby` is the attempt that boots beside the live one and takes over when that has ended, `standby_reason` the
     planned move for which it was started, and `standby_nodes` the number of nodes that it holds since `clock`. After a
@@ -276,6 +289,7 @@ class JobState:
     ended_at: Instant | None = None
     timed_steps: int = 0
     timed_seconds: Seconds = 0.0
+    total: int = 0
     node_failures: tuple[NodeFailures, ...] = ()
     commit_seconds: Seconds = 0.0
     first_commit_step: int = 0

@@ -149,7 +149,9 @@ def observe(
             if state.standby is not None and state.standby.number == number:
                 seen = replace(seen, held=reading.held == number)
             if reading.heartbeat is not None and reading.progress.attempt == number:
-                seen = replace(seen, step=reading.heartbeat.step, hung=reading.hung, heartbeat_stopped=reading.stopped)
+                beat = reading.heartbeat
+                seen = replace(seen, step=beat.step, total=beat.total, hung=reading.hung)
+                seen = replace(seen, heartbeat_stopped=reading.stopped)
             if reading.progress.attempt == number and reading.progress.workers:
                 seen = replace(seen, size=reading.progress.workers)
             attempts.append(_with_store(_unobservable(seen) if hidden else seen, reading, outage(number)))

@@ -19,7 +19,7 @@ from operator import call
 from typing import ClassVar
 
 from spotladder.core.accounting import charged
-from spotladder.core.availability import SPELLS, work_after
+from spotladder.core.availability import SPELLS
 from spotladder.core.model import (
     FOR_EVER,
     NO_OUTCOMES,
@@ -38,6 +38,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
+from spotladder.core.work import work_after
 from spotladder.sim.oscillation import PolicyOscillates
 from spotladder.sim.ticks.drive import DECISIONS_PER_TICK
 from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier, cost_of
@@ -206,7 +207,7 @@ class _Run:
     def __init__(self, job: TickJob, policy: Policy) -> None:
         self.job, self.policy = job, policy
         self._use(job.spec())
-        self.tiers = {entry.tier.name: _TierState(entry, self.spec.overhead, job.tick) for entry in job.tiers}
+        self.tiers = {entry.tier.name: _TierState(entry, float(job.overhead), job.tick) for entry in job.tiers}
         self.states = tuple(self.tiers.values())
         self.names = frozenset(self.tiers)
         self.current: _TierState | None = None
@@ -366,7 +367,7 @@ class _Run:
     def _starting(self) -> Seconds:
         if not self.live:
             return 0.0
-        return float(self.left) if self.running else self.spec.overhead
+        return float(self.left if self.running else self.job.overhead)
 
     def progress(self) -> Progress:
         """All work is committed at once."""

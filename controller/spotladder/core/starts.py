@@ -1,0 +1,102 @@
+"""How long an attempt needs from its plan to its first step: measured, or assumed before the first measurement.
+
+Rules
+ 1. A start is the wait until all workers are ready, and the boot of the program until its first step. The starts of a
+    tier are kept in its record. Those of standby attempts are not: they wait for another attempt to end.
+ 2. A start on capacity that is not spot counts as the longest wait of the job on that tier, or else the shortest on any
+    other tier, plus the longest boot, but never as less than the default: one short start does not show that the next
+    one is short.
+ 3. A start on spot capacity counts as the shortest wait, since a longer one is a wait for capacity, plus the longest
+    boot. It is unknown before the first measurement.
+ 4. `JobSpec.overhead`, if given, is used instead of the measured starts.
+"""
+
+from __future__ import annotations
+
+from spotladder.core import limits
+from spotladder.core.copying import replace
+from spotladder.core.losses import with_record
+from spotladder.core.model import (
+    Attempt,
+    AttemptRecord,
+    AttemptSeen,
+    CapacityType,
+    Instant,
+    JobSpec,
+    JobState,
+    Seconds,
+    Start,
+    Tier,
+)
+from spotladder.core.work import pace
+
+KEPT = 8
+"""Maximum number of starts that are kept for each tier; the oldest are dropped."""
+
+DEFAULT_START: Seconds = 300.0
+"""A start on capacity that is not spot takes this long at least: a node, the image and the program."""
+
+DEFAULT_SHARE = 0.1
+"""The default is at most this share of the time from the submission to the deadline."""
+
+
+def with_first_step(state: JobState, seen: AttemptSeen) -> JobState:
+    """The state with the start of the live attempt, once its program has made a step."""
+    attempt = state.attempt
+    if attempt is None or attempt.standby or attempt.stepped_at is not None or attempt.running_at is None:
+        return state
+    if state.waiting_since is not None or attempt.all_ready_at != attempt.running_at:
+        return state  # It has lost pods since.
+    if (found := _first_step_at(state, attempt, seen)) is None:
+        return state
+    at = max(attempt.running_at, found)
+    record = state.record(attempt.tier)
+    start = Start(attempt.running_at - attempt.created_at, at - attempt.running_at)
+    state = with_record(state, replace(record, starts=(*record.starts, start)[-KEPT:]))
+    return replace(state, attempt=replace(attempt, stepped_at=at))
+
+
+def _first_step_at(state: JobState, attempt: Attempt, seen: AttemptSeen) -> Instant | None:
+    """When the program began its first step; None while that is unknown. The first heartbeat and the first commit are
+    observed after some steps, whose duration the pace gives."""
+    each, progress = pace(state), state.progress
+    if attempt.steps:
+        group = attempt.steps[0]
+        early = group.first > attempt.start_step  # Else it is from before the first step.
+        step, at = (group.first, group.first_at) if early else (group.last, group.last_at)
+        if step > attempt.start_step:
+            return at - (step - attempt.start_step) * (each or 0.0)
+    elif seen.moved_at is not None:
+        return seen.moved_at
+    if progress.attempt != attempt.number or each is None or state.progress_at is None:
+        return None
+    committed = progress.step - attempt.start_step
+    return state.progress_at - committed * each if committed > 0 else None
+
+
+def start_overhead(spec: JobSpec, state: JobState, tier: Tier) -> Seconds:
+    """The time that a new attempt on this tier needs until it makes progress; 0 if unknown."""
+    steady = tier.capacity_type is not CapacityType.SPOT
+    attempts = (state.attempt, *state.history)
+    seen = [_wait(attempt) for attempt in attempts if attempt is not None and attempt.tier == tier.name]
+    if spec.overhead is not None:
+        return spec.overhead + (max(seen, default=0.0) if steady else 0.0)
+    starts = {record.name: record.starts for record in state.tiers}
+    own = [start.wait for start in starts.get(tier.name, ())]
+    others = [start.wait for known in starts.values() for start in known]
+    boot = max((start.boot for known in starts.values() for start in known), default=0.0)
+    if steady:
+        wait = max([*own, *seen], default=0.0) or min(others, default=0.0)
+        return max(wait + boot, _default(spec))
+    return min(own or others) + boot if others else 0.0
+
+
+def _default(spec: JobSpec) -> Seconds:
+    """How long a start on capacity that is not spot takes at least."""
+    end = limits.deadline(spec)
+    return DEFAULT_START if end is None else min(DEFAULT_START, DEFAULT_SHARE * max(0.0, end - spec.submitted_at))
+
+
+def _wait(attempt: Attempt | AttemptRecord) -> Seconds:
+    began = attempt.created_at if isinstance(attempt, Attempt) else attempt.started_at
+    return 0.0 if attempt.running_at is None else attempt.running_at - began

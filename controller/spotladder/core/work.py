@@ -1,0 +1,78 @@
+"""How much training a job still needs.
+
+Rules
+ 1. `JobSpec.work` is the training time of the whole job. Without it, that is the total number of steps times the pace.
+ 2. The total is the one that the program reported last, in a heartbeat or in a commit.
+ 3. The pace is the mean duration of the steps between the commits of one attempt. Before the first two commits it is
+    that of the steps that heartbeats reported.
+ 4. Steps that are not committed are still to be done.
+
+All of it is kept in `JobState`, so that a restarted controller computes the same.
+"""
+
+from __future__ import annotations
+
+from spotladder.core.copying import replace
+from spotladder.core.model import Instant, JobSpec, JobState, Progress, Seconds
+
+CLOCK_TOLERANCE: Seconds = 60.0
+"""How much two intervals may differ: that between the times of two commits, by the clock of the job's machine, and that
+between their observations, which come when the log is read."""
+
+
+def with_total(state: JobState, total: int) -> JobState:
+    """The state with this total number of steps; 0: the program has not reported one."""
+    return replace(state, total=total) if total and total != state.total else state
+
+
+def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
+    """The state with the measured duration of the steps since the last commit, if one attempt made both commits."""
+    before = state.progress
+    steps = progress.step - before.step
+    if state.progress_at is None or before.step <= 0 or steps <= 0 or progress.attempt != before.attempt:
+        return state
+    if state.recovering_since is not None or _recovered_since(state, state.progress_at):
+        return state  # that time contains repeated steps and a wait
+    took = _between(before, progress, max(0.0, now - state.progress_at))
+    return replace(state, timed_steps=state.timed_steps + steps, timed_seconds=state.timed_seconds + took)
+
+
+def _between(before: Progress, after: Progress, observed: Seconds) -> Seconds:
+    """The time between two commits of one attempt: by the clock of its machine, unless that contradicts the time
+    between their observations. The clock may have been set meanwhile."""
+    if before.committed_at is None or after.committed_at is None:
+        return observed
+    logged = after.committed_at - before.committed_at
+    return logged if logged > 0 and abs(logged - observed) <= CLOCK_TOLERANCE else observed
+
+
+def _recovered_since(state: JobState, commit: Instant) -> bool:
+    """Whether the live attempt has lost and regained pods since the last commit."""
+    all_ready_at = None if state.attempt is None else state.attempt.all_ready_at
+    return all_ready_at is not None and all_ready_at > commit
+
+
+def pace(state: JobState) -> Seconds | None:
+    """The mean duration of a step; None if unknown."""
+    if state.timed_steps:
+        return state.timed_seconds / state.timed_steps
+    attempts = (state.attempt, *state.history)
+    groups = [group for attempt in attempts if attempt is not None for group in attempt.steps]
+    steps = sum(group.last - group.first for group in groups)
+    return sum(group.last_at - group.first_at for group in groups) / steps if steps else None
+
+
+def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Seconds | None, Seconds | None]:
+    """Training time of the whole job and of the steps that are not committed; None if unknown."""
+    work, total = spec.work, progress.total
+    if work is None:
+        total, step = state.total or progress.total, pace(state)
+        work = total * step if total and step is not None else None
+    if work is None:
+        return None, None
+    return work, work_after(work, progress.step, total)
+
+
+def work_after(work: Seconds, step: int, total: int | None) -> Seconds:
+    """The part of the work after this step."""
+    return work * (1.0 - (min(1.0, step / total) if total else 0.0))

@@ -1,0 +1,131 @@
+"""How long the starts of a job take: measured through `decide`, and what a policy expects of the next one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import JobState, Start, TierRecord
+from spotladder.core.starts import DEFAULT_START, KEPT, start_overhead
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
+
+TIERS = (tier("spot-a", -1), tier("spot-b", -1), tier("on-demand", -1), tier("on-demand-dear", -1))
+
+
+def started(**more: Any) -> SteppedJob:
+    """A job whose first attempt was planned at START and was ready 10 s later."""
+    return SteppedJob(spec(*TIERS, **more)).running()
+
+
+def starts(job: SteppedJob, name: str = "spot-a") -> list[tuple[float, float]]:
+    return [(start.wait, start.boot) for start in job.state.record(name).starts]
+
+
+def test_a_heartbeat_shows_the_first_step() -> None:
+    job = started()
+    job.see(all_ready(1), after=25)
+    assert starts(job) == []
+    job.see(all_ready(1, step=3), after=5)
+    assert starts(job) == [(10.0, 30.0)]
+    job.see(all_ready(1, step=9), after=60)
+    assert starts(job) == [(10.0, 30.0)], "a start is measured once"
+    assert job.state.attempt is not None
+    assert job.state.attempt.stepped_at == START + 40
+
+
+def test_the_steps_before_the_first_heartbeat_are_no_part_of_the_start_once_the_pace_is_known() -> None:
+    job = started()
+    job.see(all_ready(1), after=70)
+    job.commit(10).see(all_ready(1))
+    assert starts(job) == [], "how long the steps before the first commit took is unknown"
+    job.see(all_ready(1), after=30)
+    job.commit(20).see(all_ready(1))
+    assert starts(job) == [(10.0, 40.0)], "20 steps of 3 s until 100 s after all workers were ready"
+    job.see(after=1)  # The attempt is gone.
+    job.see()
+    number = job.number
+    job.see(all_ready(number), after=40)
+    job.see(all_ready(number, step=20), after=15)
+    assert len(starts(job)) == 1, "the program has loaded step 20"
+    job.see(all_ready(number, step=25), after=30)
+    assert starts(job)[1:] == [(40.0, pytest.approx(30.0))]
+
+
+def test_a_backend_that_observes_the_program_itself_shows_the_first_step() -> None:
+    job = started()
+    job.see(all_ready(1, moved_at=START + 32), after=25)
+    assert starts(job) == [(10.0, 22.0)]
+
+
+def test_a_start_with_a_loss_before_the_first_step_is_not_measured() -> None:
+    job = started()
+    job.see(attempt(1, head(), lost("w1-0"), pending("w1-2"), worker("w1-1")), after=1)
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-2"), worker("w1-1"), step=2), after=300)
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-2"), worker("w1-1"), step=9), after=30)
+    assert starts(job) == []
+
+
+def test_only_the_newest_starts_of_a_tier_are_kept() -> None:
+    job = started()
+    for index in range(KEPT + 2):
+        number = job.number
+        job.see(all_ready(number, step=1), after=index)
+        job.see(after=1)
+        job.see()
+        job.see(attempt(job.number), after=0)
+        job.see(all_ready(job.number), after=100)
+    assert [boot for _wait, boot in starts(job)] == [float(index) for index in range(2, KEPT + 2)]
+
+
+SHORT, LONG, SLOW = Start(40.0, 20.0), Start(400.0, 50.0), Start(100.0, 900.0)
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "overhead"),
+    [
+        pytest.param({}, "on-demand", DEFAULT_START, id="nothing is known: the default"),
+        pytest.param({"on-demand": (SHORT,)}, "on-demand", DEFAULT_START, id="a short start proves nothing"),
+        pytest.param({"on-demand": (LONG, SHORT)}, "on-demand", 450.0, id="the longest wait and boot"),
+        pytest.param({"on-demand": (LONG,), "spot-a": (SLOW,)}, "on-demand", 1300.0, id="the boot on any tier"),
+        pytest.param({"spot-a": (LONG, SLOW)}, "on-demand", 1000.0, id="the shortest wait elsewhere, until measured"),
+        pytest.param({}, "spot-a", 0.0, id="spot: unknown"),
+        pytest.param({"spot-a": (LONG, SLOW, SHORT)}, "spot-a", 940.0, id="spot: the shortest wait, the longest boot"),
+        pytest.param({"spot-a": (SHORT,), "spot-b": (LONG,)}, "spot-b", 450.0, id="spot: its own waits"),
+        pytest.param({"on-demand": (LONG,)}, "spot-a", 450.0, id="spot: those of the others, until measured"),
+    ],
+)
+def test_the_overhead_of_a_start(known: dict[str, tuple[Start, ...]], name: str, overhead: float) -> None:
+    state = JobState(tiers=tuple(TierRecord(tier, starts=starts) for tier, starts in known.items()))
+    job = spec(*TIERS)
+    found = job.tier(name)
+    assert found is not None
+    assert start_overhead(job, state, found) == overhead
+
+
+@pytest.mark.parametrize(
+    ("given", "overhead"),
+    [
+        pytest.param({"max_duration": 1200.0}, 120.0, id="a tenth of a short time"),
+        pytest.param({"deadline": START + 600.0}, 60.0, id="until the deadline"),
+        pytest.param({"deadline": START - 60.0}, 0.0, id="a deadline before the submission"),
+        pytest.param({"max_duration": 36000.0}, DEFAULT_START, id="five minutes of a long one"),
+        pytest.param({"overhead": 60.0}, 60.0, id="a given overhead"),
+    ],
+)
+def test_the_default_of_a_start_fits_the_time_of_the_job(given: dict[str, float], overhead: float) -> None:
+    assert start_overhead(spec(*TIERS, **given), JobState(), TIERS[2]) == overhead
+
+
+def test_a_given_overhead_excludes_the_wait_which_on_demand_adds() -> None:
+    job = SteppedJob(spec(tier("on-demand", -1), overhead=60.0))
+    job.see()
+    job.see(all_ready(1), after=200)
+    assert start_overhead(job.spec, job.state, job.spec.tiers[0]) == 260.0
+
+
+def test_an_on_demand_attempt_that_has_not_made_a_step_shows_its_wait() -> None:
+    job = SteppedJob(spec(tier("on-demand", -1)))
+    job.see()
+    job.see(all_ready(1), after=700)
+    assert start_overhead(job.spec, job.state, job.spec.tiers[0]) == 700.0

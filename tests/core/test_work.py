@@ -1,0 +1,90 @@
+"""How much training a job still needs, through `decide`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spotladder.core.model import Progress, TierView
+from spotladder.core.situation import Situation
+from spotladder.core.tier_view import view_of
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, spec, worker
+
+
+def view(job: SteppedJob) -> TierView:
+    return view_of(Situation(job.spec, job.state, job.last_seen, job.now), live=True)
+
+
+def test_the_remaining_work_is_estimated_from_the_pace_of_the_commits() -> None:
+    job = SteppedJob().running()
+    assert (view(job).work, view(job).remaining) == (None, None)
+    job.commit(10).see(all_ready(1), after=500)
+    assert view(job).remaining is None, "the first commit also timed the start"
+    job.commit(30).see(all_ready(1), after=40)
+    assert (view(job).work, view(job).remaining) == (200.0, 140.0)
+    job.progress = replace(job.progress, step=90, attempt=2)
+    job.see(all_ready(1), after=1)
+    assert view(job).remaining == pytest.approx(20.0), "steps of another attempt are not timed"
+
+
+@pytest.mark.parametrize(
+    ("logged", "work"),
+    [
+        pytest.param(60.0, 300.0, id="the log is read some time after a commit, so its own times count"),
+        pytest.param(-1000.0, 200.0, id="the clock was set back between the commits"),
+        pytest.param(9000.0, 200.0, id="the clock was set forward"),
+        pytest.param(None, 200.0, id="the log has no times"),
+    ],
+)
+def test_the_times_of_commits_count_if_they_are_plausible(logged: float | None, work: float) -> None:
+    job = SteppedJob().running()
+    job.progress = Progress(10, 100, START, 1)
+    job.see(all_ready(1), after=20)
+    job.progress = Progress(30, 100, None if logged is None else START + logged, 1)
+    job.see(all_ready(1), after=40)
+    assert view(job).work == pytest.approx(work)
+
+
+def test_heartbeats_show_the_work_before_the_first_commit() -> None:
+    job = SteppedJob().running()
+    job.see(all_ready(1, step=5, total=50), after=30)
+    assert view(job).remaining is None, "one heartbeat shows no pace"
+    job.see(all_ready(1, step=15, total=50), after=30)
+    assert (view(job).work, view(job).remaining) == (150.0, 150.0), "no step is committed"
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=10)
+    assert view(job).remaining == 150.0, "the work is known while no program runs"
+
+
+def test_the_pace_of_commits_replaces_that_of_heartbeats() -> None:
+    job = SteppedJob().running()
+    job.commit(10).see(all_ready(1, step=10, total=100), after=30)
+    job.commit(20).see(all_ready(1, step=25, total=100), after=30)
+    assert (view(job).work, view(job).remaining) == (300.0, 240.0)
+
+
+def test_the_total_that_the_program_reported_last_counts() -> None:
+    job = SteppedJob().running()
+    job.commit(10).see(all_ready(1), after=30)
+    job.commit(20).see(all_ready(1), after=30)
+    assert view(job).work == 300.0
+    job.see(all_ready(1, step=21, total=200), after=1)
+    assert (view(job).work, job.state.total) == (600.0, 200)
+    job.commit(30, total=300).see(all_ready(1, step=30), after=30)
+    assert job.state.total == 300
+
+
+def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
+    job = SteppedJob(spec(work=1000.0)).running()
+    assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)
+    job.commit(25).see(all_ready(1), after=5)
+    assert view(job).remaining == 750.0
+
+
+def test_the_work_survives_a_restart_of_the_controller() -> None:
+    job = SteppedJob().running()
+    job.see(all_ready(1, step=5, total=50), after=30)
+    job.see(all_ready(1, step=15, total=50), after=30)
+    restarted = SteppedJob(job.spec)
+    restarted.state, restarted.last_seen, restarted.now = job.state, job.last_seen, job.now
+    assert (view(restarted).work, view(restarted)) == (150.0, view(job))
