@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import TierOutlook, TierView
-from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, LEAST_STAY, RETRY_INTERVAL, SafetyNet
+from spotladder.core.policies import Policy
+from spotladder.core.policies.greedy import Greedy
+from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, LEAST_STAY, RETRY_INTERVAL, WAIT_SHARE, SafetyNet
+from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
+from spotladder.policies import registry
 from tests.core.builders import START
 from tests.core.policies.views import HOUR, NAMES, view
 
@@ -58,10 +62,14 @@ def test_the_spot_tiers_are_sorted_by_price(given: dict[str, Any], spot: list[st
 def test_the_slack_is_the_time_that_neither_the_work_nor_the_stop_needs() -> None:
     net = SafetyNet(view(grace=90.0, remaining=8 * HOUR))
     assert (net.slack, net.overhead) == (12 * HOUR - 90.0, 180.0)
-    for unknown in (view(deadline=None), view(remaining=None)):
-        net = SafetyNet(unknown)
-        assert (net.slack, net.latest, net.late, net.forced) == (None, None, False, False)
-        assert net.start_until(net.spot[0]) is None
+    net = SafetyNet(view(deadline=None))
+    assert (net.slack, net.latest, net.late, net.forced, net.start_until(net.spot[0])) == (
+        None,
+        None,
+        False,
+        False,
+        None,
+    )
     assert SafetyNet(view(open=frozenset())).overhead == 0.0
 
 
@@ -223,11 +231,20 @@ def test_an_unknown_capacity_is_reviewed_when_its_tier_may_be_tried_again() -> N
     assert known.choice("on-demand-cheap", "").review_at is None
 
 
+WAIT_LIMIT = START + WAIT_SHARE * 20 * HOUR
+
+
 @pytest.mark.parametrize(
     ("given", "forced_at"),
     [
         pytest.param({"deadline": None}, math.inf, id="no deadline"),
-        pytest.param({"remaining": None}, None, id="unknown work"),
+        pytest.param({"remaining": None}, WAIT_LIMIT, id="unknown work"),
+        pytest.param({"remaining": None, "current": "spot-cheap"}, WAIT_LIMIT, id="unknown work, unknown capacity"),
+        pytest.param(
+            {"remaining": None, "current": "spot-cheap", "capacity": {"spot-cheap": True}},
+            math.inf,
+            id="unknown work, while the job trains",
+        ),
         pytest.param({"current": "spot-cheap"}, START + SLACK - 240, id="the live attempt has capacity"),
         pytest.param({"capacity_lasts": True}, START + SLACK - 240, id="capacity lasts"),
         pytest.param(
@@ -239,10 +256,51 @@ def test_an_unknown_capacity_is_reviewed_when_its_tier_may_be_tried_again() -> N
     ],
 )
 def test_the_fallback_is_forced_at_the_latest_when_no_spot_attempt_fits(
-    given: dict[str, Any], forced_at: float | None
+    given: dict[str, Any], forced_at: float
 ) -> None:
-    found = SafetyNet(view(**given)).forced_at
-    assert found == (None if forced_at is None else pytest.approx(forced_at))
+    assert SafetyNet(view(**given)).forced_at == pytest.approx(forced_at)
+
+
+AT_LIMIT = {"remaining": None, "now": WAIT_LIMIT}
+AFTER_LIMIT = {"remaining": None, "now": WAIT_LIMIT + 1.0}
+
+
+@pytest.mark.parametrize("policy", [Greedy(), UniformProgress(), registry.by_name("adaptive")])
+@pytest.mark.parametrize(
+    ("given", "tier"),
+    [
+        pytest.param({**AT_LIMIT}, "spot-cheap", id="spot capacity may come until the limit"),
+        pytest.param({**AFTER_LIMIT}, "on-demand-cheap", id="no attempt starts on spot after it"),
+        pytest.param({**AT_LIMIT, "current": "spot-cheap"}, "spot-cheap", id="an attempt waits until the limit"),
+        pytest.param({**AFTER_LIMIT, "current": "spot-cheap"}, "on-demand-cheap", id="and then moves"),
+        pytest.param(
+            {**AFTER_LIMIT, "current": "spot-cheap", "capacity": {"spot-cheap": False}},
+            "on-demand-cheap",
+            id="it lacks nodes",
+        ),
+        pytest.param(
+            {**AFTER_LIMIT, "current": "spot-cheap", "capacity": {"spot-cheap": True}}, "spot-cheap", id="it trains"
+        ),
+        pytest.param(
+            {**AFTER_LIMIT, "current": "on-demand-cheap", "capacity": CERTAIN},
+            "on-demand-cheap",
+            id="it is there already",
+        ),
+        pytest.param({**AFTER_LIMIT, "deadline": None}, "spot-cheap", id="no deadline, no limit"),
+    ],
+)
+def test_a_job_whose_work_is_unknown_waits_for_spot_capacity_for_a_share_of_its_time(
+    policy: Policy, given: dict[str, Any], tier: str
+) -> None:
+    assert policy.choose(view(**given)).tier == tier
+
+
+def test_a_wait_of_unknown_work_is_reviewed_at_its_limit() -> None:
+    lacks = {"spot-cheap": False, "spot-dear": False}
+    choice = Greedy().choose(view(remaining=None, capacity=lacks, tiers=NAMES[:4]))
+    assert (choice.tier, choice.review_at) == (None, pytest.approx(WAIT_LIMIT, abs=1e-4))
+    moved = Greedy().choose(view(capacity=lacks, tiers=NAMES[:4], **AFTER_LIMIT))
+    assert moved.why == "the job has no spot capacity, and how much work it has is unknown"
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,9 @@ def test_an_attempt_that_waits_announces_that_it_stays_on_the_capacity_that_come
     assert (choice.tier, choice.until_lost) == (current or None, until_lost)
 
 
-def test_a_job_whose_work_is_unknown_waits_for_spot_capacity_without_a_limit() -> None:
-    choice = UniformProgress().choose(view(capacity={**ALL, **NONE_OF_SPOT}, remaining=None))
-    assert (choice.tier, choice.holds_until, choice.review_at) == (None, None, None)
+def test_a_job_without_a_deadline_waits_for_spot_capacity_without_a_limit() -> None:
+    choice = UniformProgress().choose(view(capacity={**ALL, **NONE_OF_SPOT}, deadline=None))
+    assert (choice.tier, choice.holds_until, choice.review_at) == (None, math.inf, None)
 
 
 @pytest.mark.parametrize(

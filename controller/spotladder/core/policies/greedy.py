@@ -16,7 +16,7 @@ class Greedy:
         """The cheapest spot tier with capacity; None to wait for it; the fallback if the deadline requires it."""
         net = SafetyNet(view)
         if net.forced and net.fallback:
-            return net.kept(net.fallback.name, "only on-demand can still meet the deadline")
+            return net.kept(net.fallback.name, net.why_forced)
         if view.live and view.current in view.open and (net.on_fallback or not net.late):
             return net.kept(view.current, "the job stays on its tier until it is lost")
         if usable := net.usable_spot:

@@ -13,7 +13,10 @@ Rules
  4. An attempt that waits for spot capacity, and a job without one, moves to the fallback once rule 3 allows no start:
     nodes that came later would be left again at once, and the work on the fallback is the same. Where capacity is
     known to last, it waits as long as rule 2 allows.
- 5. Rules 2 to 4 do not apply without a deadline or while the remaining work is unknown.
+ 5. While the remaining work is unknown, it may need almost all of the time: a job waits for spot capacity, and starts
+    on it, only in the first WAIT_SHARE of the time from its submission to its deadline, and then moves to the fallback.
+    An attempt whose workers are ready stays, because it shows how much work there is.
+ 6. Rules 2 to 5 do not apply without a deadline.
 
 Work that is not committed counts as remaining work, so a lost node never invalidates rule 2.
 """
@@ -30,16 +33,16 @@ from spotladder.core.reasons import Reason
 class SafetyNet:
     """The fallback of a view, and the slack for other tiers.
 
-    `fallback` is the tier that finishes the job in time; None when no tier is open. `spot` are the other open tiers
-    of spot capacity, cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the
+    `fallback` is the tier that finishes the job in time; None when no tier is open. `spot` are the other open tiers of
+    spot capacity, cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the
     fallback. `slack` is the time until the deadline that is needed neither for the remaining work nor for the live
-    attempt to stop; None without a deadline or a known remaining work. `latest` is the time by which the job must
-    move to the fallback, unless it starts on another tier; None if `slack` is, infinity if only a loss requires it.
-    `has_capacity`: the live attempt runs, or its tier is not known to be without capacity. `on_fallback`: the live
-    attempt is on the fallback.
+    attempt to stop; None without a deadline or a known remaining work. `latest` is the time by which the job must move
+    to the fallback, unless it starts on another tier; None without a deadline, infinity if only a loss requires it.
+    `wait_limit` is the time of rule 5; None if that rule does not apply. `has_capacity`: the live attempt runs, or its
+    tier is not known to be without capacity. `on_fallback`: the live attempt is on the fallback.
     """
 
-    __slots__ = ("fallback", "has_capacity", "latest", "on_fallback", "overhead", "slack", "spot", "view")
+    __slots__ = ("fallback", "has_capacity", "latest", "on_fallback", "overhead", "slack", "spot", "view", "wait_limit")
 
     def __init__(self, view: TierView) -> None:
         self.view = view
@@ -56,9 +59,15 @@ class SafetyNet:
         self.has_capacity = live and view.outlook(view.current).capacity is not False
         self.slack: Seconds | None = None
         self.latest: Instant | None = None
-        if view.deadline is not None and view.remaining is not None:
-            self.slack = view.deadline - view.now - view.remaining - view.grace
-            self.latest = self._latest(self.slack)
+        self.wait_limit: Instant | None = None
+        if view.deadline is not None:
+            if view.remaining is not None:
+                self.slack = view.deadline - view.now - view.remaining - view.grace
+                self.latest = self._latest(self.slack)
+            else:
+                self.wait_limit = view.submitted_at + WAIT_SHARE * (view.deadline - view.submitted_at)
+                trains = live and view.outlook(view.current).capacity is True
+                self.latest = math.inf if trains else self.wait_limit
 
     def _latest(self, slack: Seconds) -> Instant:
         view, spare = self.view, slack - self.overhead
@@ -94,7 +103,7 @@ class SafetyNet:
         """The latest time at which an attempt may start on this spot tier; None without a limit."""
         view, outlook = self.view, self.view.outlook(tier.name)
         if self.slack is None:
-            return None
+            return self.wait_limit
         spare = self.slack - self.overhead - (0.0 if outlook.overlaps else outlook.overhead)
         if not view.capacity_lasts:
             spare -= view.interval + max(outlook.overhead, LEAST_STAY)
@@ -193,6 +202,13 @@ class SafetyNet:
         return self.latest is not None and self.view.now > self.latest + EXACT
 
     @property
+    def why_forced(self) -> str:
+        """Why only the fallback may be used, for users."""
+        if self.wait_limit is not None:
+            return "the job has no spot capacity, and how much work it has is unknown"
+        return "only on-demand can still meet the deadline"
+
+    @property
     def forced(self) -> bool:
         """Whether only the fallback can still meet the deadline."""
         if self.on_fallback:
@@ -205,6 +221,10 @@ RETRY_INTERVAL: Seconds = 60.0
 
 LEAST_STAY: Seconds = 180.0
 """Shortest time on spot capacity for which a start is worthwhile near the deadline, if the overhead is unknown."""
+
+WAIT_SHARE = 0.125
+"""The share of the time from the submission to the deadline in which a job whose work is unknown waits for spot
+capacity. So it meets every deadline that leaves the work seven eighths of that time."""
 
 EXACT: Seconds = 1e-6
 """Tolerance for the rounding of sums of times."""

@@ -21,7 +21,7 @@ from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, SafetyNet
 
 class UniformProgress:
     """Without a deadline, or while the remaining work is unknown, uniform progress is undefined: the job waits for
-    spot capacity."""
+    spot capacity, as long as the safety net allows."""
 
     def choose(self, view: TierView) -> TierChoice:
         """The tier to use, or None to wait for spot capacity."""
@@ -30,7 +30,7 @@ class UniformProgress:
         if fallback is None:
             return net.choice(None, "no tier is open")
         if net.forced or not net.spot:
-            why = "only on-demand can still meet the deadline" if net.forced else "the job has no spot tier left"
+            why = net.why_forced if net.forced else "the job has no spot tier left"
             return net.kept(fallback.name, why) if net.final else net.choice(fallback.name, why)
         if net.on_fallback:
             return self._from_fallback(net, spot)
