@@ -261,8 +261,8 @@ def test_the_fallback_is_forced_at_the_latest_when_no_spot_attempt_fits(
     assert SafetyNet(view(**given)).forced_at == pytest.approx(forced_at)
 
 
-AT_LIMIT = {"remaining": None, "now": WAIT_LIMIT}
-AFTER_LIMIT = {"remaining": None, "now": WAIT_LIMIT + 1.0}
+AT_LIMIT: dict[str, Any] = {"remaining": None, "now": WAIT_LIMIT}
+AFTER_LIMIT: dict[str, Any] = {"remaining": None, "now": WAIT_LIMIT + 1.0}
 
 
 @pytest.mark.parametrize("policy", [Greedy(), UniformProgress(), registry.by_name("adaptive")])
