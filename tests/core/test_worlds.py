@@ -73,7 +73,11 @@ def test_the_decider_keeps_its_invariants_in_any_world(seed: int, crashes: float
     transition from a terminal stage (asserted by the world and the decider), and every failure is counted once."""
     dice = Random(seed)
     world = RandomWorld(
-        specs(dice), dice, silences=dice.choice([0.0, 30.0, 300.0]), maintenance=dice.choice([0.0, 0.05])
+        specs(dice),
+        dice,
+        silences=dice.choice([0.0, 30.0, 300.0]),
+        misleading=dice.choice([0.0, 0.5]),
+        maintenance=dice.choice([0.0, 0.05]),
     )
     decider = Decider(world, crashes)
     for _ in range(4):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from spotladder.core.model import (
     AttemptSeen,
@@ -68,6 +69,8 @@ class TrueAttempt:
     drained_at: float | None = None
     unheard_until: float = 0.0
     heard: bool = True
+    suspected: bool = False  # while unheard of: its nodes are suspected instead of marked
+    stopped: bool = False  # while unheard of: its heartbeats have stopped
     workers: int = 0  # spec.workers at launch
     wanted: int = 0  # workers asked for
     least: int = 0  # workers with which it can train
@@ -111,6 +114,7 @@ class RandomWorld:
     notices_only: bool = False
     notices: float = 0.1  # the probability that a worker's node is reclaimed with notice, then
     silences: float = 0.0
+    misleading: float = 0.0  # the probability that heartbeats stop during a silence, although the program trains
     begins_with_all_workers: bool = False  # programs begin only when all of their workers are ready
     suspicions: float = 0.0  # the probability that a worker's node is suspected, where nodes are only reclaimed
     maintenance: float = 0.0  # the probability that a node is cordoned, or uncordoned
@@ -303,14 +307,19 @@ class RandomWorld:
 
     def _unheard(self, program: TrueAttempt) -> AttemptSeen:
         """All nodes of the attempt are silent; their pods keep running."""
+        silent: dict[str, Any] = (
+            {"suspect": True}
+            if program.suspected
+            else {"phase": PodPhase.LOST, "ready": False, "cause": Cause.NODE_LOST, "silent": True}
+        )
         pods = tuple(
-            PodSeen(pod.uid, pod.role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
+            PodSeen(pod.uid, pod.role, **silent)
             if pod.phase is PodPhase.RUNNING
             else PodSeen(pod.uid, pod.role, pod.phase, ready=False, cause=pod.cause)
             for pod in program.pods
         )
         count = sum(1 for pod in pods if pod.silent)
-        return AttemptSeen(program.number, pods, nodes=count, silent_nodes=count)
+        return AttemptSeen(program.number, pods, nodes=count, silent_nodes=count, heartbeat_stopped=program.stopped)
 
     # --- time ---
 
@@ -321,6 +330,8 @@ class RandomWorld:
             if self.silences and program.heard and program.runs and self.random.random() < 0.1:
                 program.heard = False
                 program.unheard_until = self.now + self.random.uniform(0.0, self.silences)
+                program.stopped = self.random.random() < self.misleading
+                program.suspected = program.stopped and self.random.random() < 0.5
         if not self.calm:
             self._trouble()
 

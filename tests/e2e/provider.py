@@ -110,9 +110,9 @@ class ProvidedCluster:
             for state in ("create", "condition=Ready")
         )
 
-    def kill(self, name: str, *, silent: bool = False) -> None:
-        """Kill the machine; its Node object stays. `silent`: no further packet is sent, as in a power cut."""
-        self._call("node", "kill", self.name, name, *(["--silent"] if silent else []))
+    def kill(self, *names: str, silent: bool = False) -> None:
+        """Kill the machines; their Node objects stay. `silent`: no further packet is sent, as in a power cut."""
+        self._call("node", "kill", self.name, *names, *(["--silent"] if silent else []))
 
     def remove(self, *names: str) -> None:
         """Kill the machine and delete its Node object, as clouds do."""
@@ -131,6 +131,10 @@ class ProvidedCluster:
     def partition(self, *names: str) -> None:
         """Cut the network between the machines and the API server; the machines continue to run."""
         self._call("node", "partition", "--from-apiserver", self.name, *names)
+
+    def isolate(self, *names: str) -> None:
+        """Cut the machines off from every other machine; they continue to run."""
+        self._call("node", "partition", self.name, *names)
 
     def heal(self, *names: str) -> None:
         """Undo a partition."""

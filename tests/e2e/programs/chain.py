@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import os
 import socket
+import threading
 import time
 from typing import Any
 
@@ -24,6 +25,8 @@ def loop(config: dict[str, Any]) -> None:
     teller, own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), f"{socket.gethostname()}-{os.getpid()}"
     address, _, port = os.environ["STEPS"].partition(":")
     for step in job.steps(start, config["steps"]):
+        if step == config["hangs_at"] and (job.attempt, job.rank) == (1, 1):
+            threading.Event().wait()
         barrier()
         time.sleep(config["pace"])
         value = hashlib.sha256(f"{value}{step}".encode()).hexdigest()
@@ -40,6 +43,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--pace", type=float, default=0.2, help="seconds a step takes")
+    parser.add_argument("--hangs-at", type=int, default=0, help="the step at which rank 1 of the first attempt hangs")
     options = parser.parse_args()
     trainer = DataParallelTrainer(
         loop,
