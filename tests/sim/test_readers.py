@@ -11,6 +11,7 @@ import pytest
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers import egress_prices
 from spotladder.sim.readers.any_format import read_trace, read_traces
+from spotladder.sim.readers.karpenter_log import NO_CAPACITY
 from spotladder.sim.readers.polarity import Polarity
 from spotladder.sim.trace import UNLIMITED, Trace
 from tests.api.builders import written
@@ -91,6 +92,83 @@ def test_events_of_the_newer_api_are_read(tmp_path: Path) -> None:
         kind="EventList",
     )
     assert steps(read_trace(written(tmp_path, "events.json", text))) == [(0, 1), (3600, 0)]
+
+
+def claim(minute: int, name: str, reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    return event(minute, reason, name, involvedObject={"kind": "NodeClaim", "name": name}, message=message) | more
+
+
+def condition(minute: int, name: str, kind: str, status: str = "True") -> dict[str, Any]:
+    """The event of a condition of a NodeClaim."""
+    message = f"Status condition transitioned, Type: {kind}, Status: Unknown -> {status}, Reason: {kind}"
+    return claim(minute, name, kind, message)
+
+
+def test_capacity_is_read_from_events_of_karpenter(tmp_path: Path) -> None:
+    """`b` is reclaimed and `c` cannot be launched. `a` is removed because it is empty: it counts until `d` takes its
+    place, which is interrupted. Events of nodes are not counted again."""
+    text = events(
+        claim(0, "old", "DisruptionBlocked", "Nodeclaim does not have an associated node"),
+        condition(1, "a", "Launched"),
+        event(2, "RegisteredNode", "node-a"),
+        condition(2, "a", "Registered"),
+        condition(3, "b", "Launched"),
+        condition(4, "c", "Launched", "False"),
+        claim(4, "c", "InsufficientCapacityError", "NodeClaim c event: insufficient capacity"),
+        claim(10, "b", "SpotInterrupted", "Spot interruption warning was triggered"),
+        claim(10, "b", "TerminatingOnInterruption", "Interruption triggered termination for the NodeClaim"),
+        condition(12, "b", "InstanceTerminating"),
+        event(13, "RemovingNode", "node-b"),
+        claim(20, "a", "DisruptionTerminating", "Disrupting NodeClaim: Empty"),
+        condition(21, "a", "InstanceTerminating"),
+        condition(30, "d", "Launched"),
+        claim(40, "d", "InstanceStopping", "Instance is stopping"),
+        claim(50, "e", "InsufficientCapacityError", "NodeClaim e event: insufficient capacity"),
+    )
+    trace = read_trace(written(tmp_path, "events.json", text))
+    at = {time / 60: count for time, count in steps(trace)}
+    changed = {0: 1, 1: 1, 2: 2, 3: 2, 9: 1, 11: 1, 19: 1, 20: 1, 29: 1, 39: 0, 49: 0}
+    assert at == changed
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_released_nodes_are_capacity_until_a_launch_fails(tmp_path: Path, refused: bool) -> None:
+    last = claim(9, "c", "InsufficientCapacityError") if refused else condition(9, "c", "Launched")
+    text = events(
+        condition(0, "a", "Launched"),
+        condition(0, "b", "Launched"),
+        claim(5, "a", "DisruptionTerminating"),
+        claim(6, "b", "DisruptionTerminating"),
+        last,
+        claim(59, "other", "SpotInterrupted"),
+    )
+    found = steps(read_trace(written(tmp_path, "events.json", text)))
+    assert found[-2] == (540, 1 if refused else 3)
+    assert found[0] == (0, 3), "the NodeClaim that is interrupted at last was there from the start"
+
+
+def log(minute: int, message: str, **more: Any) -> str:
+    return json.dumps({"level": "INFO", "time": f"2026-01-01T00:{minute:02}:00.5Z", "message": message} | more) + "\n"
+
+
+def test_capacity_is_read_from_the_log_of_karpenter(tmp_path: Path) -> None:
+    spot = {"zone": "us-east-1a", "capacity-type": "spot"}
+    lines = [
+        log(0, "Starting workers", controller="nodeclaim.lifecycle"),
+        log(1, "launched nodeclaim", NodeClaim={"name": "a"}, **spot),
+        "a line of another container\n",
+        log(2, "launched nodeclaim", nodeclaim="b", **spot),
+        log(3, "launched nodeclaim", NodeClaim={"name": "fixed"}, **{"capacity-type": "on-demand"}),
+        log(4, "deleted nodeclaim", NodeClaim={"name": "fixed"}),
+        log(5, "initiating delete from interruption message", NodeClaim={"name": "a"}, messageKind="spot_interrupted"),
+        log(7, "deleted nodeclaim", NodeClaim={"name": "a"}),
+        log(8, "deleted nodeclaim", NodeClaim={"name": "b"}),
+        log(9, "failed launching nodeclaim", level="ERROR", NodeClaim={"name": "c"}, error=f"creating, {NO_CAPACITY}"),
+    ]
+    text = "".join(lines)
+    trace = read_trace(written(tmp_path, "karpenter.log", text))
+    assert steps(trace) == [(0, 1), (60, 2), (240, 1), (360, 1), (420, 1), (480, 0)]
+    assert trace.origin == 1767225660.5
 
 
 def test_unordered_node_counts_are_read_only_with_sort(tmp_path: Path) -> None:
@@ -200,6 +278,19 @@ def test_egress_prices_are_read(tmp_path: Path) -> None:
             "t.json",
             events(event(0, "RegisteredNode", "a", lastTimestamp="noon")),
             'items[0].lastTimestamp: expected a time as in 2026-01-01T00:00:00Z, got "noon"',
+        ),
+        ("t.json", events(condition(0, "a", "Launched")), "has no time between changes of spot NodeClaims"),
+        (
+            "t.json",
+            events(condition(0, "", "Launched")),
+            "items[0].involvedObject.name: expected the name of a NodeClaim",
+        ),
+        ("t.log", log(0, "Starting"), "has no time between changes of spot NodeClaims: keep it for longer"),
+        ("t.log", log(0, "Starting") + '{"level"\n', "line 2: is not valid JSON"),
+        (
+            "t.log",
+            log(0, "launched nodeclaim", NodeClaim={"name": "a"}, time="noon"),
+            'line 1, time: expected a time as in 2026-01-01T00:00:00Z, got "noon"',
         ),
         ("t.csv", "", "t.csv: is empty: use a trace"),
         ("t.csv", "a,b\n1,2\n", "t.csv: line 1: has an unknown format"),

@@ -11,6 +11,7 @@ from spotladder.api.trace import read_document
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers import (
     availability,
+    karpenter_log,
     kubernetes_events,
     node_counts,
     node_events,
@@ -19,12 +20,12 @@ from spotladder.sim.readers import (
     windows,
 )
 from spotladder.sim.readers.polarity import Doubt, Polarity, doubt
-from spotladder.sim.readers.text import rows
+from spotladder.sim.readers.text import lines, rows
 from spotladder.sim.trace import Trace
 
 _EVENT = re.compile(r"[0-9.]+,\s*(add|remove)\b")
 _COUNT = re.compile(r"\d{4}-\d\d-\d\d\s*,")
-SUFFIXES = (".json", ".csv", ".txt")
+SUFFIXES = (".json", ".csv", ".txt", ".log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,9 @@ def read(path: Path, polarity: Polarity | None = None, *, sort: bool = False) ->
 
 
 def _read(path: Path, *, sort: bool) -> Reading:
+    first = next(lines(path), (0, ""))[1]
+    if karpenter_log.fits(first):
+        return Reading(karpenter_log.read(path), "Karpenter log, JSON lines")
     if path.suffix == ".json":
         document = read_document(path)
         if kubernetes_events.fits(document):

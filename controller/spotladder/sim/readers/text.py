@@ -12,19 +12,30 @@ from spotladder.api.problems import quoted
 from spotladder.errors import InvalidSpec
 
 
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Each line that is not empty, stripped of spaces, with its number from 1. Raises InvalidSpec for a file that
+    cannot be read."""
+    for number, line in enumerate(_text(path).splitlines(), 1):
+        if line.strip():
+            yield number, line.strip()
+
+
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The comma-separated fields of each line that is not empty, stripped of spaces, with the line's number from 1.
     Raises InvalidSpec for a file that cannot be read."""
+    for number, fields in enumerate(csv.reader(_text(path).splitlines()), 1):
+        if any(field.strip() for field in fields):
+            yield number, [field.strip() for field in fields]
+
+
+def _text(path: Path) -> str:
     try:
         with open_regular(path) as stream:
-            text = stream.read().decode("utf-8-sig")
+            return stream.read().decode("utf-8-sig")
     except OSError as error:
         raise InvalidSpec(f"cannot be read: {error.strerror or error}; check its path", where=str(path)) from None
     except UnicodeDecodeError:
         raise InvalidSpec("is not a text file (expected UTF-8): use a trace", where=str(path)) from None
-    for number, fields in enumerate(csv.reader(text.splitlines()), 1):
-        if any(field.strip() for field in fields):
-            yield number, [field.strip() for field in fields]
 
 
 def refused(path: Path, line: int, message: str, column: str = "") -> InvalidSpec:
