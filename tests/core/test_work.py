@@ -74,6 +74,16 @@ def test_the_total_that_the_program_reported_last_counts() -> None:
     assert job.state.total == 300
 
 
+def test_a_program_without_a_total_shows_only_how_long_it_has_trained() -> None:
+    job = SteppedJob().running()
+    for step in (10, 20, 40):
+        job.see(all_ready(1, step=step), after=30)
+        job.commit(step, total=0).see(all_ready(1, step=step))
+    assert (view(job).work, view(job).remaining, view(job).trained) == (None, None, 60.0)
+    job.see(all_ready(1, step=40, total=100), after=5)
+    assert (view(job).work, view(job).trained) == (200.0, 0.0)
+
+
 def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
     job = SteppedJob(spec(work=1000.0)).running()
     assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)

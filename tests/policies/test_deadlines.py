@@ -24,6 +24,7 @@ PLANS = st.builds(
     spells=st.tuples(st.sampled_from([0.0, 300.0, 1800.0, 7200.0]), st.sampled_from([300.0, 1800.0, 7200.0])),
     commit_every=st.sampled_from([5, 50, 200]),
     heartbeats=st.booleans(),
+    counts=st.booleans(),
 )
 
 
@@ -50,4 +51,13 @@ def test_a_job_with_much_time_uses_spot_capacity_only(name: str) -> None:
     plan = Plan(work=HOUR, spare=40 * HOUR, spells=(7200.0, 300.0))
     done = run_of(plan, registry.by_name(name), Random(2))
     assert done.state.stage is Stage.SUCCEEDED
+    assert done.state.record(ON_DEMAND).attempts == 0
+
+
+@pytest.mark.parametrize("name", ["greedy", "uniform-progress", "adaptive"])
+def test_a_job_that_trains_on_spot_stays_there_although_its_work_is_unknown(name: str) -> None:
+    plan = Plan(work=4 * HOUR, spare=4 * HOUR, spells=(7200.0, 100.0), counts=False)
+    done = run_of(plan, registry.by_name(name), Random(3))
+    assert done.state.stage is Stage.SUCCEEDED
+    assert len({at for at, tier in done.held if not tier}) > 1, "it loses its capacity"
     assert done.state.record(ON_DEMAND).attempts == 0

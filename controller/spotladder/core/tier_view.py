@@ -77,4 +77,5 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
         starting=_starting(situation) if live else 0.0,
         workers=spec.workers,
         budget=spec.budget,
+        trained=state.timed_seconds if remaining is None else 0.0,
     )

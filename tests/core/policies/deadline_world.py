@@ -49,7 +49,8 @@ class Plan:
     """Times in seconds. `work` is the training time of `steps` steps, of which every `commit_every`th is committed.
     `longest` is the longest wait for an on-demand node. `spells` are the mean lengths of the intervals with spot
     capacity and without; without capacity at all if the first is 0. `spare` is how much later the deadline is than one
-    that could only just be kept. `heartbeats`: the program reports its steps; else only the commits show them."""
+    that could only just be kept. `heartbeats`: the program reports its steps; else only the commits show them.
+    `counts`: it reports how many steps it will make."""
 
     work: float
     spare: float = 0.0
@@ -59,6 +60,7 @@ class Plan:
     steps: int = 1000
     commit_every: int = 20
     heartbeats: bool = True
+    counts: bool = True
 
     @property
     def pace(self) -> float:
@@ -69,7 +71,7 @@ class Plan:
         """From the submission to the deadline. A job that waits for spot capacity for WAIT_SHARE of it, and loses the
         attempt that starts last before its pace is known, can then do all of its work on demand, with the
         reserves of the safety net."""
-        measured = 3 * READ_INTERVAL + (0.0 if self.heartbeats else 2 * self.commit_every * self.pace)
+        measured = 3 * READ_INTERVAL + (0.0 if self.heartbeats and self.counts else 2 * self.commit_every * self.pace)
         lost = SPOT_WAIT[1] + self.boot + measured
         least = lost + GRACE + DECISION_INTERVAL + max(DEFAULT_START, self.longest + self.boot) + self.work
         return least / (1.0 - WAIT_SHARE) + self.spare
@@ -182,7 +184,8 @@ class DeadlineWorld:
         if committed > self._log.step or program.number > self._log.attempt:
             committed = max(committed, self._log.step)
             took_place = min(at, program.ready_at + self.plan.boot + (committed - program.base) * self.plan.pace)
-            self._log = Progress(committed, self.plan.steps if committed else 0, took_place, program.number)
+            total = self.plan.steps if self.plan.counts and committed else 0
+            self._log = Progress(committed, total, took_place, program.number)
         if finished or ends:
             program.exit = Exit.SUCCEEDED if finished else Exit.INTERRUPTED
 
@@ -240,7 +243,7 @@ class DeadlineWorld:
         seen = attempt(program.number, *pods, exit=program.exit)
         if progress.attempt != program.number or not self.plan.heartbeats:
             return seen
-        return replace(seen, step=step, total=self.plan.steps)
+        return replace(seen, step=step, total=self.plan.steps if self.plan.counts else 0)
 
 
 def run_of(plan: Plan, policy: Policy, dice: Random) -> DeadlineWorld:

@@ -286,6 +286,7 @@ AFTER_LIMIT: dict[str, Any] = {"remaining": None, "now": WAIT_LIMIT + 1.0}
             "on-demand-cheap",
             id="it is there already",
         ),
+        pytest.param({**AFTER_LIMIT, "trained": 2.0}, "spot-cheap", id="the time that it trained is no wait"),
         pytest.param({**AFTER_LIMIT, "deadline": None}, "spot-cheap", id="no deadline, no limit"),
     ],
 )

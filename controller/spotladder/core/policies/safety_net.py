@@ -14,8 +14,8 @@ Rules
     nodes that came later would be left again at once, and the work on the fallback is the same. Where capacity is
     known to last, it waits as long as rule 2 allows.
  5. While the remaining work is unknown, it may need almost all of the time: a job waits for spot capacity, and starts
-    on it, only in the first WAIT_SHARE of the time from its submission to its deadline, and then moves to the fallback.
-    An attempt whose workers are ready stays, because it shows how much work there is.
+    on it, until it has spent WAIT_SHARE of the time from its submission to its deadline without training, and then
+    moves to the fallback. Only training between commits counts. An attempt whose workers are ready stays: it trains.
  6. Rules 2 to 5 do not apply without a deadline.
 
 Work that is not committed counts as remaining work, so a lost node never invalidates rule 2.
@@ -65,7 +65,8 @@ class SafetyNet:
                 self.slack = view.deadline - view.now - view.remaining - view.grace
                 self.latest = self._latest(self.slack)
             else:
-                self.wait_limit = view.submitted_at + WAIT_SHARE * (view.deadline - view.submitted_at)
+                waits = WAIT_SHARE * (view.deadline - view.submitted_at)
+                self.wait_limit = view.submitted_at + waits + view.trained
                 trains = live and view.outlook(view.current).capacity is True
                 self.latest = math.inf if trains else self.wait_limit
 
@@ -223,8 +224,8 @@ LEAST_STAY: Seconds = 180.0
 """Shortest time on spot capacity for which a start is worthwhile near the deadline, if the overhead is unknown."""
 
 WAIT_SHARE = 0.125
-"""The share of the time from the submission to the deadline in which a job whose work is unknown waits for spot
-capacity. So it meets every deadline that leaves the work seven eighths of that time."""
+"""The share of the time from the submission to the deadline that a job whose work is unknown may spend without training
+before it moves to the fallback. So it meets every deadline that leaves the work seven eighths of that time."""
 
 EXACT: Seconds = 1e-6
 """Tolerance for the rounding of sums of times."""

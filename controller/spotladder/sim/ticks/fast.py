@@ -396,6 +396,7 @@ class _Run:
             self._starting(),
             spec.workers,
             spec.budget,
+            0.0,
             self,
         )
         any(map(call, _STORES, repeat(view), values))
