@@ -199,6 +199,21 @@ def test_adaptive_returns_to_cheaper_spot_capacity_that_is_unknown(overlap: Over
         assert adaptive.overlap < 0.05
 
 
+def test_adaptive_finishes_within_a_budget_that_on_demand_would_exceed() -> None:
+    """Without one, it does some of the work on demand while spot has no capacity, and costs more."""
+
+    def outcome_with(budget: float | None) -> SimulationOutcome:
+        plans = zone("spot", (0, 0), (3 * HOUR, 1), provision_delay=60.0), zone("on-demand", price=3.0)
+        limits = {"max_duration": 14.0 * HOUR, "work": 10.0 * HOUR, "overhead": 130.0, "budget": budget}
+        return outcome(runner(market(*plans), work=10 * HOUR, policy=registry.by_name("adaptive"), spec=limits))
+
+    free, bounded = outcome_with(None), outcome_with(11.0)
+    assert free.cost > 11.0
+    assert (bounded.succeeded, bounded.node_hours["on-demand"]) == (True, 0.0)
+    assert bounded.cost < 11.0
+    assert bounded.finished < 14 * HOUR
+
+
 @settings(max_examples=30, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(["greedy", "uniform-progress", "adaptive"]))
 def test_no_deadline_is_missed_that_on_demand_can_meet(seed: int, name: str) -> None:

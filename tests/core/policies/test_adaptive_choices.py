@@ -221,6 +221,58 @@ def test_a_try_beside_the_live_attempt_needs_less_probable_capacity() -> None:
     assert Adaptive(shipped()).choose(replace(late, outlooks=beside)).tier == "spot-cheap"
 
 
+FITS = "the rest of the job fits into the budget of 30 USD there"
+NONE_FITS = "no tier on which the rest of the job fits into the budget of 30 USD has capacity"
+GONE = {"spot-cheap": False, "spot-dear": False}
+
+
+@pytest.mark.parametrize(
+    ("given", "tier", "why"),
+    [
+        pytest.param({"current": "spot-cheap"}, "spot-cheap", "the job stays on spot until it is lost", id="there"),
+        pytest.param({}, "spot-cheap", FITS, id="a start"),
+        pytest.param({"capacity": GONE}, None, NONE_FITS, id="no capacity"),
+        pytest.param({"capacity": GONE, "remaining": 18.5 * HOUR}, None, NONE_FITS, id="little slack"),
+        pytest.param(
+            {"capacity": GONE, "remaining": 19.95 * HOUR},
+            "on-demand-cheap",
+            "only on-demand can still meet the deadline",
+            id="no slack",
+        ),
+        pytest.param({"current": "on-demand-cheap", "capacity": ALL}, "spot-cheap", FITS, id="from on-demand"),
+        pytest.param(
+            {"current": "on-demand-cheap", "capacity": ALL, "remaining": 19.7 * HOUR, "budget": 30.0},
+            "spot-cheap",
+            FITS,
+            id="from on-demand, with less slack than the model needs",
+        ),
+        pytest.param({"current": "on-demand-cheap"}, "on-demand-cheap", NONE_FITS, id="a tier that was never observed"),
+        pytest.param(
+            {"current": "on-demand-cheap", "failed_at": {"spot-cheap": 2000.0}, "tiers": NAMES[1:]},
+            "spot-cheap",
+            FITS,
+            id="a try after an outage",
+        ),
+        pytest.param({"current": "spot-dear", "capacity": ALL, "spent_usd": 15.0}, "spot-cheap", FITS, id="from spot"),
+        pytest.param(
+            {"current": "spot-dear", "spent_usd": 15.0}, "spot-dear", NONE_FITS, id="from spot, and nothing is known"
+        ),
+    ],
+)
+def test_a_tier_that_finishes_within_the_budget_is_preferred(given: dict[str, Any], tier: str | None, why: str) -> None:
+    """10 h of work cost $10 on the cheap spot tier, $20 on the other one and $40 on demand."""
+    choice = Adaptive(shipped()).choose(view(**{"budget": 30.0, **given}))
+    assert (choice.tier, choice.why) == (tier, why)
+
+
+@pytest.mark.parametrize("budget", [40.0, 9.0], ids=["it fits on demand", "it fits nowhere"])
+@pytest.mark.parametrize("current", ["", "on-demand-cheap", "spot-dear"])
+def test_a_budget_that_decides_nothing_changes_no_choice(budget: float, current: str) -> None:
+    given = view(current, capacity=NONE_OF_SPOT if current != "spot-dear" else ALL)
+    policy = Adaptive(shipped())
+    assert policy.choose(replace(given, budget=budget)) == policy.choose(given)
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -22,6 +22,8 @@ Rules
     clearly better than every zone, the choice is that of `uniform-progress`.
  6. Spot capacity that, for as long as it is expected to last, saves less than the egress and the lost work of a move to
     it costs is not used: the model has only the overhead of starts.
+ 7. If the rest of the job fits into its budget on a spot tier but not on-demand, wait for such a tier, or leave others
+    for it, whatever the model expects, until rule 1 applies.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.copying import replace
 from spotladder.core.durations import format_duration
 from spotladder.core.model import NO_MOVE_COSTS, Instant, Seconds, Tier, TierChoice, TierView
+from spotladder.core.policies.adaptive_budget import within_budget
 from spotladder.core.policies.adaptive_prospects import Prospect
 from spotladder.core.policies.adaptive_tables import Model
 from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, SafetyNet, price_of
@@ -57,6 +60,8 @@ class Adaptive:
         slack = net.slack
         if slack is None or net.forced or not net.spot or net.fallback is None:
             return UniformProgress().choose(view)
+        if view.budget is not None and (within := within_budget(net)):
+            return self._in_budget(net, slack, within)
         if net.on_fallback:
             return self._from_fallback(net, slack)
         if net.has_capacity:
@@ -85,6 +90,29 @@ class Adaptive:
         if until is None:
             until = prospects[0].waits_until(slack, needed)
         return _waits(net, until, why, min(_review_at(prospects), view.now + slack - needed + JUST_AFTER))
+
+    def _in_budget(self, net: SafetyNet, slack: Seconds, within: tuple[Tier, ...]) -> TierChoice:
+        """Use one of these spot tiers, on which the rest of the job fits into its budget. From another tier, move if
+        the capacity is known or the slack covers a try that fails."""
+        view = net.view
+        trains = net.on_fallback or net.has_capacity
+        if trains and any(tier.name == view.current for tier in within):
+            return self._from_spot(net, slack)
+        prospects = [Prospect(self._model, net, tier) for tier in within]
+        startable = [one for one in prospects if net.may_start(one.tier)]
+        if trains:
+            startable = [
+                one
+                for one in startable
+                if one.outlook.capacity or one.outlook.overlaps or (one.may_try and slack >= one.longest_try)
+            ]
+        if startable:
+            best = min(startable, key=_useful_price)
+            return net.choice(best.tier.name, f"the rest of the job fits into the budget of {view.budget:g} USD there")
+        why = f"no tier on which the rest of the job fits into the budget of {view.budget:g} USD has capacity"
+        if trains:
+            return net.choice(view.current, why, review_at=_review_at(prospects))
+        return _waits(net, None, why, _review_at(prospects))
 
     def _from_spot(self, net: SafetyNet, slack: Seconds) -> TierChoice:
         """Keep the spot tier of the live attempt, or move to a cheaper one if that pays."""
