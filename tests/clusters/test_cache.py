@@ -43,7 +43,7 @@ class WatchServer:
         self.stream: asyncio.Queue[WatchEvent | Exception | None] = asyncio.Queue()
         self.watched_from: list[str] = []
 
-    async def pages(self, kind: object, namespace: str, **_: str) -> AsyncIterator[Page]:
+    async def pages(self, kind: object, namespace: str, **_: object) -> AsyncIterator[Page]:
         if self.refuse:
             raise self.refuse
         items = list(self.things.values())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Expired, Invalid, NotFound, Throttled
 from spotladder.clusters.transport import path_of
 from spotladder.errors import SpotladderError
-from spotladder.resources import NODES, PODS
+from spotladder.resources import NODES, PODS, SECRETS
 from spotladder.workloads.rayjob.records import RAYJOBS
 
 Answer = Callable[[web.Request], Any]
@@ -277,3 +278,22 @@ async def test_an_invalid_watch_event_ends_the_watch_like_a_lost_connection(line
         with pytest.raises(ClusterUnreachable, match="watch pods: no event"):
             async for _ in client.watch(PODS, "ns", version="1"):
                 pass
+
+
+async def test_only_the_metadata_of_objects_is_listed_and_watched_on_request() -> None:
+    accepted = list[str]()
+
+    def answer(request: web.Request) -> Any:
+        accepted.append(request.headers["Accept"])
+        if "watch" in request.query:
+            return web.Response(body=json.dumps({"type": "ADDED", "object": {"metadata": {"name": "a"}}}))
+        return {"metadata": {"resourceVersion": "9"}, "items": []}
+
+    async with api(answer) as client:
+        for metadata in (True, False):
+            async for _page in client.pages(SECRETS, metadata=metadata):
+                pass
+            async for _event in client.watch(SECRETS, version="9", metadata=metadata):
+                pass
+    part = "application/json;as=PartialObjectMetadata"
+    assert accepted == [f"{part}List;g=meta.k8s.io;v=v1", f"{part};g=meta.k8s.io;v=v1", *["application/json"] * 2]

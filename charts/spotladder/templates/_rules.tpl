@@ -34,10 +34,10 @@
 {{- end }}
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [create, patch, delete, deletecollection]
+  verbs: [list, watch, create, patch, delete, deletecollection]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
-  verbs: [create, patch, delete, deletecollection]
+  verbs: [list, watch, create, patch, delete, deletecollection]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch, patch, delete]   # patch: send the eviction notice, let the pods of a probe ask for nodes
@@ -68,6 +68,10 @@
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]                       # create spotladder-ray-token, the token of a namespace's Ray clusters
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [spotladder-ray-token]
+  verbs: [list, watch]                  # notice its deletion (metadata only)
 {{- if and .Values.member.enabled .Values.member.copies }}
 - apiGroups: [""]
   resources: [configmaps, serviceaccounts, secrets]

@@ -76,7 +76,7 @@ class Cache(Generic[R]):
     `group` gives the key that records are looked up by in `of`. `problem` says why the cache cannot be filled, "" when
     it can; `silent` that the server gave no answer to the last try. `heard_at` is when the server was last known to
     answer, in ticks, and `restored_at` when it first did after an interruption. An `optional` kind is listed only where
-    the server knows it.
+    the server knows it. `metadata`: only the metadata of the objects is requested.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class Cache(Generic[R]):
         group: Callable[[R], object] = lambda _record: None,
         changed: Changed[R] = lambda _before, _after: None,
         optional: bool = False,
+        metadata: bool = False,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.kind = kind
@@ -110,6 +111,7 @@ class Cache(Generic[R]):
         self._group = group
         self._changed = changed
         self._optional = optional
+        self._metadata = metadata
         self._jitter = jitter
         self._records: dict[Key, R] = {}
         self._groups: dict[object, dict[Key, R]] = {}
@@ -215,7 +217,9 @@ class Cache(Generic[R]):
         version = ""
         if self._optional and not await self._client.exists(self.kind):
             raise NotFound(404, "NotFound", f"the server does not know {self.kind.plural}.{self.kind.group}")
-        async for page in self._client.pages(self.kind, self.namespace, labels=self._labels, fields=self._fields):
+        async for page in self._client.pages(
+            self.kind, self.namespace, labels=self._labels, fields=self._fields, metadata=self._metadata
+        ):
             version = page.version
             for thing in page.items:
                 found[_key(thing["metadata"])] = self._trim(thing)
@@ -229,7 +233,13 @@ class Cache(Generic[R]):
         """Watch until the server ends the watch. `_version` is where the next watch resumes."""
         lasting = WATCH * (1 + self._jitter())
         stream = self._client.watch(
-            self.kind, self.namespace, version=self._version, labels=self._labels, fields=self._fields, seconds=lasting
+            self.kind,
+            self.namespace,
+            version=self._version,
+            labels=self._labels,
+            fields=self._fields,
+            seconds=lasting,
+            metadata=self._metadata,
         )
         async for event in stream:
             self._heard()

@@ -38,7 +38,9 @@ MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 
+JSON = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +73,34 @@ class Client(Transport):
         return await self._call("get", kind, "GET", path_of(kind, namespace, name), accept=METADATA)
 
     async def pages(
-        self, kind: APIResource, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
+        self,
+        kind: APIResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = PAGE,
+        metadata: bool = False,
     ) -> AsyncIterator[Page]:
-        """All objects of the kind, at least as new as every write before the call.
+        """All objects of the kind, or their metadata without the content, at least as new as every write before the
+        call.
 
         A page that the server does not answer is requested again: an overloaded server would have to send all pages
         before it once more.
         """
         query = {"limit": str(limit), **_selectors(labels, fields)}
         while True:
-            data = await self._page(kind, namespace, query)
+            data = await self._page(kind, namespace, query, METADATA_LIST if metadata else JSON)
             meta = data.get("metadata") or {}
             yield Page(data.get("items") or [], str(meta.get("resourceVersion", "")))
             if not (following := meta.get("continue")):
                 return
             query["continue"] = following
 
-    async def _page(self, kind: APIResource, namespace: str, query: Mapping[str, str]) -> Object:
+    async def _page(self, kind: APIResource, namespace: str, query: Mapping[str, str], accept: str) -> Object:
         for left in reversed(range(PAGE_TRIES if "continue" in query else 1)):
             try:
-                return await self._call("list", kind, "GET", path_of(kind, namespace), query=query)
+                return await self._call("list", kind, "GET", path_of(kind, namespace), query=query, accept=accept)
             except ClusterUnreachable:
                 if not left:
                     raise
@@ -106,8 +116,10 @@ class Client(Transport):
         labels: str = "",
         fields: str = "",
         seconds: Seconds = 300.0,
+        metadata: bool = False,
     ) -> AsyncIterator[WatchEvent]:
-        """Changes after `version`, with bookmarks, until the server ends the watch. Raises Expired."""
+        """Changes after `version`, of the objects or only of their metadata, with bookmarks, until the server ends the
+        watch. Raises Expired."""
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -120,7 +132,12 @@ class Client(Transport):
         async with (
             typed(where),
             await self._send(
-                "GET", path_of(kind, namespace), query=query, data=None, headers={}, timeout=timeout
+                "GET",
+                path_of(kind, namespace),
+                query=query,
+                data=None,
+                headers={"Accept": METADATA if metadata else JSON},
+                timeout=timeout,
             ) as answer,
         ):
             if self.watcher:

@@ -126,11 +126,18 @@ class FakeClient(Client):
         return {"metadata": found["metadata"]}
 
     async def pages(
-        self, kind: APIResource, namespace: str = "", *, labels: str = "", fields: str = "", limit: int = PAGE
+        self,
+        kind: APIResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = PAGE,
+        metadata: bool = False,
     ) -> AsyncIterator[Page]:
         self._answer()
         wanted = _selected(namespace, labels, fields)
-        found = [deepcopy(body) for body in self.server.objects(kind).values() if wanted(body)]
+        found = [_part(deepcopy(body), metadata) for body in self.server.objects(kind).values() if wanted(body)]
         yield Page(found[:limit], str(self.server.version))
         for start in range(limit, len(found), limit):
             yield Page(found[start : start + limit], str(self.server.version))
@@ -144,12 +151,13 @@ class FakeClient(Client):
         labels: str = "",
         fields: str = "",
         seconds: Seconds = 300.0,
+        metadata: bool = False,
     ) -> AsyncIterator[WatchEvent]:
         self._answer()
         wanted = _selected(namespace, labels, fields)
         async for event in self.server.changes(kind, int(version or 0)):
             if wanted(event.object):
-                yield event
+                yield WatchEvent(event.kind, _part(event.object, metadata))
 
     async def exists(self, kind: APIResource) -> bool:
         self._answer()
@@ -260,6 +268,10 @@ class FakeClient(Client):
             raise ClusterUnreachable("the API server is down")
         if write and self.guard:
             self.guard()
+
+
+def _part(body: Object, metadata: bool) -> Object:
+    return {"metadata": body["metadata"]} if metadata else body
 
 
 _IDENTITY = frozenset({"resourceVersion", "uid", "name", "namespace"})

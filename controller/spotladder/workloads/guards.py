@@ -13,9 +13,19 @@ from typing import Any, Self
 from spotladder.resources import DISRUPTION_BUDGETS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.pods import PodOverlay
+from spotladder.workloads.records import Made, Object, made_fields
 
 MORE_THAN_ALL_PODS = 1_000_000
 """More pods than the attempts of a job have: no number of healthy pods allows an eviction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRecord(Made):
+    """The metadata of a guard that exists, or of a token's Secret."""
+
+    @classmethod
+    def of(cls, thing: Object) -> Self:
+        return cls(**made_fields(thing))
 
 
 @dataclass(frozen=True, slots=True)

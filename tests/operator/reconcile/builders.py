@@ -44,7 +44,11 @@ class AcceptingClient:
 
 def loaded_job(made: TieredJob, client: AcceptingClient) -> tuple[Any, Clusters, WorkloadCluster]:
     """The loaded job of one reconcile, all clusters, and the home cluster."""
-    inventory: Any = SimpleNamespace(unreadable=lambda *_: [], written=lambda *_: None)
+    inventory: Any = SimpleNamespace(
+        unreadable=lambda *_: [],
+        written=lambda *_: None,
+        guards=SimpleNamespace(exists=lambda *_: None, of=lambda *_: []),
+    )
     loaded: Any = SimpleNamespace(
         record=JobRecord(name="digits", namespace="team-a", uid="1b4e28ba"),
         job=made,

@@ -56,7 +56,11 @@ class LaunchRig:
     def __init__(self, client: AcceptingClient, *, member: bool = False, template: Any = None) -> None:
         self.loaded, self.clusters, self.cluster = loaded_job(job(template or ray_template()), client)
         self.inventory = SimpleNamespace(
-            unreadable=lambda *_: [], written=lambda *_: None, attempts=lambda *_: {}, of_others=lambda *_: {}
+            unreadable=lambda *_: [],
+            written=lambda *_: None,
+            attempts=lambda *_: {},
+            of_others=lambda *_: {},
+            guards=SimpleNamespace(exists=lambda *_: None),
         )
         self.cluster.inventory = cast("Any", self.inventory)
         if member:

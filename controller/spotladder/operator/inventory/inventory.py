@@ -11,6 +11,7 @@ from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import Instant
+from spotladder.operator.inventory.guards import Guards
 from spotladder.resources import EVENTS, NODES, PODS, APIResource
 from spotladder.workloads import pending_pods
 from spotladder.workloads.kinds import main_kinds, records
@@ -77,6 +78,9 @@ class Inventory:
         self._admissions: Scoped[AdmissionRecord] = scoped(
             WORKLOADS, AdmissionRecord.of, group=_owner_of, changed=self._admission_changed, optional=True
         )
+        self.guards = Guards(
+            client, clock=clock, scopes=scopes, labels=labels, wake=wake, token_gone=self._wake_jobs_of
+        )
         self._main = frozenset(main_kinds())
         self._tops = {kind: scoped for kind, scoped in self._objects.items() if kind in self._main}
         # A NodeClaim has no namespace: Events about it are in "default".
@@ -99,7 +103,8 @@ class Inventory:
     def caches(self) -> list[Cache[Any]]:
         """All caches, to be run."""
         objects = [cache for scoped in self._objects.values() for cache in scoped.caches]
-        return [*self._nodes.caches, *self._pods.caches, *objects, *self._admissions.caches, *self._events]
+        rest = [*objects, *self._admissions.caches, *self._events, *self.guards.caches]
+        return [*self._nodes.caches, *self._pods.caches, *rest]
 
     @property
     def required(self) -> list[Cache[Any]]:
@@ -234,6 +239,8 @@ class Inventory:
         scoped = self._pods if kind == PODS else self._objects.get(kind)
         if scoped is not None:
             scoped.put(dict(answer))
+        else:
+            self.guards.written(kind, dict(answer))
 
     # --- from changes to jobs ---------------------------------------------------------------------------------------
 
@@ -252,6 +259,11 @@ class Inventory:
         record = after or before
         if record is not None:
             self._wake_jobs_on(record.name)
+
+    def _wake_jobs_of(self, namespace: str) -> None:
+        for job in self.jobs():
+            if job[0] == namespace:
+                self._wake(job)
 
     def _wake_jobs_on(self, node: str) -> None:
         for job in set(self._jobs_on.get(node, {}).values()):

@@ -102,7 +102,7 @@ class Applier:
         self, cluster: WorkloadCluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
     ) -> Diagnosis | None:
         """Create the objects in order; the main object, by which the others are found, is the last. Guards that this
-        process has applied for an earlier attempt are left as they are."""
+        process has applied for an earlier attempt are left as they are, unless they were deleted since."""
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
         made: list[tuple[APIResource, Made]] = []
         if not cluster.monitor:
@@ -110,7 +110,13 @@ class Applier:
                 body["metadata"]["ownerReferences"] = [owner(loaded)]
         key, own = loaded.record.key, _of_attempt(objects)
         guards = _digest([body for body in objects if body not in own])
-        for body in own if cluster.guards.get(key) == guards else objects:
+        found = cluster.inventory.guards
+        gone = any(
+            found.exists(kinds[body["apiVersion"], body["kind"]], body["metadata"]["name"], key[0]) is False
+            for body in objects
+            if body not in own
+        )
+        for body in own if cluster.guards.get(key) == guards and not gone else objects:
             if made:
                 reach(Point.BETWEEN_OBJECTS)
             kind, metadata = kinds[body["apiVersion"], body["kind"]], body["metadata"]

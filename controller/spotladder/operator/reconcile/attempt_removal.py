@@ -108,7 +108,7 @@ class AttemptRemover:
         that all attempts share are kept unless this is the `last` one.
         """
         if not top.shares_guards:  # They have the attempt's name.
-            for kind in _guards(main_kinds()[top.kind]):
+            for kind in guard_kinds(main_kinds()[top.kind]):
                 await self.remove(cluster, kind, replace(top, uid=""))
                 reach(Point.BETWEEN_DELETES)
         elif last:
@@ -123,7 +123,7 @@ class AttemptRemover:
         home, (namespace, job) = self._clusters.home, key
         home.guards.pop(key, None)
         with home.turn():
-            for kind in _guards(workload):
+            for kind in guard_kinds(workload):
                 await self.remove(home, kind, Made(name=names.guards_name(job), namespace=namespace, uid=""))
 
     async def _remove_labelled(
@@ -187,6 +187,6 @@ class AttemptRemover:
             await cluster.client.merge(PODS, pod.name, pod.namespace, body=body, subresource="status")
 
 
-def _guards(workload: WorkloadKind) -> list[APIResource]:
+def guard_kinds(workload: WorkloadKind) -> list[APIResource]:
     """The kinds of the objects that an attempt has beside its main object."""
     return [kind for kind in workload.made if kind != workload.main]

@@ -26,6 +26,7 @@ from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
+from spotladder.operator.reconcile.guard_keeper import GuardKeeper
 from spotladder.operator.reconcile.node_limits import Limits
 from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.commit_logs import LogAddress, Logs
@@ -56,6 +57,7 @@ class Executor:
         self,
         applier: Applier,
         remover: AttemptRemover,
+        guard_keeper: GuardKeeper,
         *,
         jobs: Scoped[JobRecord],
         logs: Logs,
@@ -64,6 +66,7 @@ class Executor:
     ) -> None:
         self._applier = applier
         self._remover = remover
+        self._guard_keeper = guard_keeper
         self._jobs = jobs
         self._logs = logs
         self._outputs = outputs
@@ -99,6 +102,7 @@ class Executor:
         chores += [
             (False, partial(self._remover.delete_strays, loaded)),
             (False, partial(self._remover.remove_silent_pods, loaded, decision.state)),
+            (False, partial(self._guard_keeper.keep, loaded, decision.state)),
             (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
         ]
         for waited_for, chore in chores:

@@ -47,6 +47,7 @@ from spotladder.operator.reconcile import conditions, load, status
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.execute import Executor
+from spotladder.operator.reconcile.guard_keeper import GuardKeeper
 from spotladder.operator.reconcile.known_jobs import KnownJob, KnownJobs
 from spotladder.operator.reconcile.log_reads import time_until_log_read
 from spotladder.operator.reconcile.node_limits import Limits
@@ -125,7 +126,8 @@ class Reconciler:
             wake=wake,
         )
         self._room = Room(limits, self._known_jobs)
-        self._executor = Executor(applier, remover, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
+        keeper = GuardKeeper(clusters, remover=remover, preflight=preflight)
+        self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
         """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later."""

@@ -23,7 +23,10 @@ async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace
 
     Raises ClusterUnreachable, Throttled.
     """
-    if await preflight.exists(cluster, namespace, Reference(SECRETS, TOKEN)):
+    exists = cluster.inventory.guards.exists(SECRETS, TOKEN, namespace)
+    if exists is None:
+        exists = await preflight.exists(cluster, namespace, Reference(SECRETS, TOKEN))
+    if exists:
         return ""
     body = {
         "apiVersion": SECRETS.api_version,
@@ -33,7 +36,7 @@ async def ensure_token(cluster: WorkloadCluster, preflight: Preflight, namespace
         "immutable": True,
     }
     try:
-        await cluster.client.create(SECRETS, body)
+        cluster.inventory.written(SECRETS, await cluster.client.create(SECRETS, body))
     except Conflict:
         return ""  # Another job's attempt created it in the meantime, or the controller may create but not read it.
     except (Forbidden, Invalid) as error:

@@ -1,0 +1,84 @@
+"""The guards of attempts that exist in one cluster, and the Secrets with the tokens of its Ray clusters.
+
+Only their metadata is listed and watched: the content of a Secret is never sent. Where the controller may not do this,
+as with the roles of an older chart, it is unknown whether a guard exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from spotladder.clusters.cache import Cache, Key, Scoped
+from spotladder.clusters.client import Client
+from spotladder.clusters.clock import Clock
+from spotladder.clusters.transport import Object
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, APIResource
+from spotladder.workloads.guards import GuardRecord
+from spotladder.workloads.rayjob.authentication import TOKEN
+
+
+class Guards:
+    """Calls `wake` with the job of which a guard was deleted, and `token_gone` with the namespace whose token was."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        scopes: Iterable[str],
+        labels: str,
+        wake: Callable[[Key], None],
+        token_gone: Callable[[str], None],
+    ) -> None:
+        self._wake = wake
+        self._token_gone = token_gone
+        namespaces = tuple(scopes)
+
+        def scoped(kind: APIResource, **more: Any) -> Scoped[GuardRecord]:
+            return Scoped(
+                Cache(
+                    client, kind, GuardRecord.of, clock=clock, namespace=scope, metadata=True, optional=True, **more
+                )
+                for scope in namespaces
+            )  # fmt: skip
+
+        guards: dict[str, Any] = {"labels": labels, "group": _job_of, "changed": self._guard_changed}
+        self._kinds: dict[APIResource, Scoped[GuardRecord]] = {
+            DISRUPTION_BUDGETS: scoped(DISRUPTION_BUDGETS, **guards),
+            NETWORK_POLICIES: scoped(NETWORK_POLICIES, **guards),
+            SECRETS: scoped(SECRETS, fields=f"metadata.name={TOKEN}", changed=self._token_changed),
+        }
+
+    @property
+    def caches(self) -> list[Cache[GuardRecord]]:
+        """All caches, to be run."""
+        return [cache for scoped in self._kinds.values() for cache in scoped.caches]
+
+    def exists(self, kind: APIResource, name: str, namespace: str) -> bool | None:
+        """Whether the object exists; None if that is unknown."""
+        cache = self._kinds[kind].within(namespace)
+        if cache is None or not cache.has_synced or cache.problem:
+            return None
+        return cache.get(name, namespace) is not None
+
+    def of(self, kind: APIResource, job: Key) -> list[GuardRecord]:
+        """The guards of this kind that the job has."""
+        return self._kinds[kind].of(job)
+
+    def written(self, kind: APIResource, answer: Object) -> None:
+        """Add the API server's response to a write of the controller to the cache."""
+        if kind in self._kinds:
+            self._kinds[kind].put(answer)
+
+    def _guard_changed(self, before: GuardRecord | None, after: GuardRecord | None) -> None:
+        if before is not None and after is None:
+            self._wake(_job_of(before))
+
+    def _token_changed(self, before: GuardRecord | None, after: GuardRecord | None) -> None:
+        if before is not None and after is None:
+            self._token_gone(before.namespace)
+
+
+def _job_of(record: GuardRecord) -> Key:
+    return record.namespace, record.job

@@ -1,0 +1,113 @@
+"""Keeps the guards of the attempts that run: those that someone has deleted are created again.
+
+In the home cluster, an attempt of an earlier version has guards of its own, with the attempt's name. They are removed
+once the shared guards of the job exist, which cover its pods too: the eviction API refuses with an error if two
+disruption budgets cover a pod.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import structlog
+
+from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.core.model import TERMINAL, JobState, Stage
+from spotladder.errors import InvalidSpec
+from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
+from spotladder.operator.loaded import Loaded
+from spotladder.operator.reconcile.apply import owner
+from spotladder.operator.reconcile.attempt_removal import AttemptRemover, guard_kinds
+from spotladder.operator.reconcile.preflight import Preflight
+from spotladder.operator.reconcile.token_secret import ensure_token
+from spotladder.resources import SECRETS, APIResource
+from spotladder.workloads import names
+from spotladder.workloads.rayjob.authentication import KEY, TOKEN
+from spotladder.workloads.records import WorkloadRecord
+
+_WITHOUT_ATTEMPT = (Stage.IDLE, Stage.ENDING, Stage.SUSPENDED, *TERMINAL)
+
+
+class GuardKeeper:
+    """Stateless. Acts only where the existence of guards is known."""
+
+    def __init__(self, clusters: Clusters, *, remover: AttemptRemover, preflight: Preflight) -> None:
+        self._clusters = clusters
+        self._remover = remover
+        self._preflight = preflight
+        self._log = structlog.get_logger("spotladder")
+
+    async def keep(self, loaded: Loaded, state: JobState) -> None:
+        """Create missing guards and tokens of the attempts that run, and remove superseded guards."""
+        if state.stage in _WITHOUT_ATTEMPT:
+            return
+        for own in filter(None, (state.attempt, state.standby)):
+            found = loaded.found.attempts.get(own.number)
+            if found is None or found.cluster.problem or (top := found.objects.top) is None or top.deleting:
+                continue
+            if missing := _missing_guards(loaded, found.cluster, top):
+                await self._create(loaded, found.cluster, top, missing)
+            await self._keep_token(loaded, found)
+        await self._remove_superseded(loaded)
+
+    async def _create(
+        self, loaded: Loaded, cluster: WorkloadCluster, top: WorkloadRecord, missing: list[APIResource]
+    ) -> None:
+        tier = loaded.tiers.resolved.get(top.tier)
+        if tier is None:
+            return
+        origin = names.Origin(loaded.record.uid, cluster.home)
+        with suppress(InvalidSpec):  # The condition Valid reports it.
+            objects = loaded.workload.render(loaded.job, origin, tier, top.attempt, {})
+            kinds = {(kind.api_version, kind.kind): kind for kind in missing}
+            for body in objects:
+                if (kind := kinds.get((body["apiVersion"], body["kind"]))) is None:
+                    continue
+                if not cluster.monitor:
+                    body["metadata"]["ownerReferences"] = [owner(loaded)]
+                with cluster.turn(), suppress(Conflict, NotFound):
+                    cluster.inventory.written(kind, await cluster.client.apply(kind, body))
+                    self._report(loaded, kind, body["metadata"]["name"])
+
+    async def _keep_token(self, loaded: Loaded, found: Located) -> None:
+        """Without the Secret, no further pod of the attempt starts, nor does the next attempt. Pods with the old token
+        are not in the same Ray cluster as pods with the new one, so that the attempt may still fail."""
+        namespace = loaded.record.namespace
+        if all(pod.token != (TOKEN, KEY) for pod in found.objects.pods):
+            return
+        if found.cluster.inventory.guards.exists(SECRETS, TOKEN, namespace) is False:
+            with found.cluster.turn():
+                refusal = await ensure_token(found.cluster, self._preflight, namespace)
+            if not refusal:
+                self._report(loaded, SECRETS, TOKEN)
+
+    async def _remove_superseded(self, loaded: Loaded) -> None:
+        home, key = self._clusters.home, loaded.record.key
+        shared = names.guards_name(loaded.record.name)
+        for kind in guard_kinds(loaded.workload):
+            if home.inventory.guards.exists(kind, shared, loaded.record.namespace):
+                for guard in home.inventory.guards.of(kind, key):
+                    if guard.name != shared and not guard.deleting:
+                        with home.turn():
+                            await self._remover.remove(home, kind, guard)
+
+    def _report(self, loaded: Loaded, kind: APIResource, name: str) -> None:
+        record = loaded.record
+        self._log.warning(
+            "an object of the job was deleted, and is created again",
+            namespace=record.namespace,
+            job=record.name,
+            object=f"{kind.kind} {name}",
+        )
+
+
+def _missing_guards(loaded: Loaded, cluster: WorkloadCluster, top: WorkloadRecord) -> list[APIResource]:
+    """The kinds of guards that the attempt lacks. One with the attempt's name or a shared one is enough."""
+    if top.kind != loaded.workload.main:
+        return []
+    guards, wanted = cluster.inventory.guards, {top.name, names.guards_name(loaded.record.name)}
+    return [
+        kind
+        for kind in guard_kinds(loaded.workload)
+        if all(guards.exists(kind, name, top.namespace) is False for name in wanted)
+    ]
