@@ -34,6 +34,7 @@ from spotladder.resources import (
 )
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
+from spotladder.workloads.rayjob.authentication import TOKEN as RAY_TOKEN
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import TOKEN, ApiServer
@@ -412,21 +413,27 @@ async def test_with_a_list_of_namespaces_the_controller_has_no_permissions_in_ot
                 assert await may(client, right, kube.namespace), right
                 assert not await may(client, right, other.namespace), right
                 assert not await may(client, right, ""), right
+            watched = "", "secrets", "watch"
+            assert await may(client, watched, kube.namespace, name=RAY_TOKEN)
+            assert not await may(client, watched, kube.namespace), "only this Secret"
 
 
 def permissions_of(role: dict[str, Any]) -> Iterator[Right]:
+    """Its permissions for objects of any name."""
     for rule in role["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
-                for verb in rule["verbs"]:
+                for verb in rule["verbs"] if not rule.get("resourceNames") else ():
                     yield group, resource, verb
 
 
-async def may(client: Client, right: Right, namespace: str) -> bool:
-    """Whether the user of this client has the permission in that namespace; in all if it is empty."""
+async def may(client: Client, right: Right, namespace: str, *, name: str = "") -> bool:
+    """Whether the user of this client has the permission in that namespace, for the object with that name; in all, or
+    for every object, if it is empty."""
     group, resource, verb = right
-    name, _, subresource = resource.partition("/")
-    asked = {"group": group, "resource": name, "subresource": subresource, "verb": verb, "namespace": namespace}
+    plural, _, subresource = resource.partition("/")
+    asked = {"group": group, "resource": plural, "subresource": subresource, "verb": verb, "namespace": namespace}
+    asked["name"] = name
     body = {
         "apiVersion": ACCESS_REVIEWS.api_version,
         "kind": ACCESS_REVIEWS.kind,
