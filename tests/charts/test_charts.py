@@ -219,14 +219,17 @@ def test_permissions_have_no_wildcards_and_secrets_only_names(tmp_path: Path) ->
             if "secrets" in rule["resources"] and name != "member":
                 named = [name for name in rule.get("resourceNames", ()) if name != "spotladder-ray-token"]
                 assert named in ([], ["bucket"], ["cluster-east"])
-                assert rule["verbs"] == (["get"] if "resourceNames" in rule else ["create"])
+                if rule["verbs"] == ["list", "watch"]:
+                    assert rule["resourceNames"] == ["spotladder-ray-token"]
+                else:
+                    assert rule["verbs"] == (["get"] if "resourceNames" in rule else ["create"])
 
 
 def test_rbac_secrets_allows_reading_all_secrets(tmp_path: Path) -> None:
     given = ("--set", "rbac.secrets=true", "--set", "checkpointSecrets={bucket}")
     found = [rule for rule in rules(rendered(tmp_path, *given)) if "secrets" in rule["resources"]]
-    assert [rule["verbs"] for rule in found] == [["get"], ["create"]]
-    assert not any("resourceNames" in rule for rule in found)
+    assert [rule["verbs"] for rule in found] == [["get"], ["create"], ["list", "watch"]]
+    assert [rule.get("resourceNames") for rule in found] == [None, None, ["spotladder-ray-token"]]
 
 
 def test_a_member_release_installs_only_permissions(tmp_path: Path) -> None:
