@@ -1,0 +1,86 @@
+"""The API calls of the controller for one fallback. Each of them costs the API server CPU time in a storm of
+evictions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from spotladder.clusters.fake import FakeClient
+from spotladder.clusters.transport import Object
+from spotladder.resources import NODES, APIResource
+from tests.kube.kuberay import KubeRay
+from tests.kube.world import WORKERS, KubeWorld, eventually
+from tests.operator.memory_world import NAMESPACE, filled_world
+from tests.operator.reconcile.test_reconciler import server_of
+
+TIERS = [
+    {"name": tier, "capacityTier": f"{NAMESPACE}-{tier}", "maxFailures": 0, "provisionTimeout": "10m"}
+    for tier in ("spot-a", "spot-b", "on-demand")
+]
+MOST_RECONCILES = 8
+"""Six without the other tasks of the test's process; before the changes of one job were reconciled together, ten."""
+
+
+class CountingClient(FakeClient):
+    """Counts the calls but lists and watches, by verb and kind."""
+
+    def __init__(self, kube: KubeWorld) -> None:
+        super().__init__(server_of(kube), kube.clock)
+        self.calls = Counter[str]()
+
+    async def get(self, kind: APIResource, *arguments: Any) -> Object:
+        self.calls[f"get {kind.plural}"] += 1
+        return await super().get(kind, *arguments)
+
+    async def apply(self, kind: APIResource, *arguments: Any, **options: Any) -> Object:
+        self.calls[f"apply {kind.plural}"] += 1
+        return await super().apply(kind, *arguments, **options)
+
+    async def create(self, kind: APIResource, *arguments: Any, **options: Any) -> Object:
+        self.calls[f"create {kind.plural}"] += 1
+        return await super().create(kind, *arguments, **options)
+
+    async def merge(self, kind: APIResource, *arguments: Any, **options: Any) -> Object:
+        self.calls[f"patch {kind.plural}"] += 1
+        return await super().merge(kind, *arguments, **options)
+
+    async def delete(self, kind: APIResource, *arguments: Any, **options: Any) -> Object:
+        self.calls[f"delete {kind.plural}"] += 1
+        return await super().delete(kind, *arguments, **options)
+
+    async def delete_all(self, kind: APIResource, *arguments: Any, **options: Any) -> None:
+        self.calls[f"deletecollection {kind.plural}"] += 1
+        await super().delete_all(kind, *arguments, **options)
+
+
+async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_path: Path) -> None:
+    async with filled_world() as kube:
+        client = CountingClient(kube)
+        for name in ("n1", "n2", "n3"):
+            await kube.client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+            await kube.set_node(name, ready="True")
+        kuberay = KubeRay(kube.client, NAMESPACE, ["n1", "n2", "n3"], tmp_path)
+        playing = asyncio.create_task(kuberay.run())
+        async with kube.operator(client=client):
+            await kube.submit(tiers=TIERS)
+            await eventually(lambda: kube.has_phase("Running"))
+            await kube.pass_time(1)
+            await kube.events()
+            client.calls.clear()
+            before, kuberay.capacity = reconciles(kube), asyncio.Event()
+            await kuberay.evict("digits")
+            await eventually(lambda: kube.rayjob(2))
+            await kube.idle()
+            calls = {call: count for call, count in client.calls.items() if call != "create events"}
+            assert calls.pop("patch tieredjobs") <= 2, "the end of the old attempt, and the next one"
+            assert calls == {"delete rayjobs": 1, "delete pods": WORKERS, "apply rayjobs": 1}
+            assert reconciles(kube) - before <= MOST_RECONCILES
+        playing.cancel()
+
+
+def reconciles(kube: KubeWorld) -> float:
+    found = (sample for metric in kube.metrics.registry.collect() for sample in metric.samples)
+    return next(sample.value for sample in found if sample.name == "spotladder_reconcile_seconds_count")
