@@ -198,8 +198,7 @@ def test_a_program_that_does_not_use_ray_gets_its_notice_and_ends_with_its_node(
 
 
 HANGS = """\
-import json, os, threading
-os.environ["RAY_DEDUP_LOGS"] = "0"
+import json, threading
 from spotladder import train
 
 def loop(config):
