@@ -50,6 +50,9 @@ def _notice(grace: float) -> Callable[[E2eCluster, Sequence[str]], None]:
     return lambda e2e, nodes: e2e.processes.extend(e2e.cluster.notice(node, grace) for node in nodes)
 
 
+EVERY_MACHINE = (HEADS, SPOT, SPOT)
+"""The pools of all machines of a job."""
+
 LOSSES = (
     MachineLoss("node killed, its Node object stays", lambda e2e, nodes: e2e.cluster.kill(*nodes)),
     MachineLoss("node removed", lambda e2e, nodes: e2e.cluster.remove(*nodes)),
@@ -62,10 +65,18 @@ LOSSES = (
     MachineLoss(
         "all its nodes cut off",
         lambda e2e, nodes: e2e.cluster.partition(*nodes),
-        (HEADS, SPOT, SPOT),
+        EVERY_MACHINE,
         again=3 * INTERVAL + 1,
     ),
 )
+
+
+SILENT_LOSSES = (
+    next(loss for loss in LOSSES if loss.name == "power cut"),
+    MachineLoss("power cut of all its nodes", lambda e2e, nodes: e2e.cluster.kill(*nodes, silent=True), EVERY_MACHINE),
+    MachineLoss("all its nodes without network", lambda e2e, nodes: e2e.cluster.isolate(*nodes), EVERY_MACHINE),
+)
+"""Losses of which no packet tells."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.losses import LOSSES, SPOT, MachineLoss, lose
+from tests.e2e.losses import EVERY_MACHINE, SILENT_LOSSES, SPOT, MachineLoss, lose
 from tests.e2e.site import E2eSite, installed
 from tests.e2e.world import HEADS
 
@@ -17,14 +17,6 @@ GOAL = 55.0
 
 SEEN_RENEWING = 20.0
 """Seconds after which the controller has seen the Leases of new nodes renewed."""
-
-EVERY_MACHINE = (HEADS, SPOT, SPOT)
-
-SILENT_LOSSES = (
-    next(loss for loss in LOSSES if loss.name == "power cut"),
-    MachineLoss("power cut of all its nodes", lambda e2e, nodes: e2e.cluster.kill(*nodes, silent=True), EVERY_MACHINE),
-    MachineLoss("all its nodes without network", lambda e2e, nodes: e2e.cluster.isolate(*nodes), EVERY_MACHINE),
-)
 
 
 @pytest.fixture(scope="module")
