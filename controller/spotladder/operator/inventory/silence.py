@@ -270,9 +270,11 @@ class SilenceWatch:
         occupied, silent = cluster.inventory.occupied, overdue | watched.suspects
         for node in (name for name in overdue if name in occupied):
             jobs = set(occupied[node].values())
+            if not all(self._programs.has_stopped(job, ahead=ahead) for job in jobs):
+                continue
             together, _ = watched.leases.stopped_with(node, ticks)
             of_jobs = {name for name, pods in occupied.items() if not jobs.isdisjoint(pods.values())}
-            if together & of_jobs <= silent and all(self._programs.has_stopped(job, ahead=ahead) for job in jobs):
+            if together & of_jobs <= silent:
                 yield node
 
     def _suspect(self, cluster: WorkloadCluster, watched: _WatchedCluster, nodes: frozenset[str]) -> None:
