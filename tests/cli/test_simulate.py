@@ -175,6 +175,33 @@ def test_jobs_share_the_capacity_of_a_zone(capsys: Capture, tmp_path: Path) -> N
     assert "on-demand: " in timeline, "the second one does not"
 
 
+def test_jobs_that_are_submitted_one_after_the_other(capsys: Capture, tmp_path: Path) -> None:
+    """Two nodes for two jobs of two workers. The second one is submitted 4 h after the first, waits for 10 min on spot
+    capacity and falls back, because the first has the nodes for 5 h. With an interval of 6 h both are on spot."""
+    pytest.importorskip("matplotlib")
+    trace = written(tmp_path, "zone.csv", "time,nodes\n" + "".join(f"{600 * tick},2\n" for tick in range(120)))
+    options = ("--trace", trace, "--workers", "2", "--hours", "5", "--deadline", "10h", "--jobs", "2")
+    for interval, share in (("4h", 0.0), ("6h", 10.3)):
+        answer = call(capsys, "simulate", *options, "--job-interval", interval, "-o", "json")
+        first, second = json.loads(answer.out)["policies"][0]["runs"]
+        assert (first["beginsAfterHours"], second["beginsAfterHours"]) == (0, float(interval[0]))
+        assert second["succeeded"]
+        assert second["finishHours"] == pytest.approx(first["finishHours"] + (0.0 if share else 10 / 60), abs=0.01)
+        assert second["nodeHours"]["zone"] == pytest.approx(share, abs=0.2)
+    page, picture = tmp_path / "report.html", tmp_path / "costs.svg"
+    answer = call(capsys, "simulate", *options, "--job-interval", "4h", "--report", page, "--plot", picture)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("2 jobs that share the capacity, one every 4h, each 5 h of work on 2 nodes")
+    by_job = answer.out.partition("Each job, means over the runs\n")[2].splitlines()
+    assert [line.split()[:4] for line in by_job[1:3]] == [["ordered", "0", "0.00", "h"], ["ordered", "1", "4.00", "h"]]
+    assert "<h2>Each job, means over the runs</h2>" in page.read_text()
+
+
+def test_an_interval_of_jobs_needs_jobs(capsys: Capture, tmp_path: Path) -> None:
+    answer = simulated(capsys, tmp_path, "--job-interval", "1h")
+    assert (answer.code, answer.out, answer.err) == (2, "", "error: --job-interval: goes with --jobs\n")
+
+
 def test_the_oracle_is_the_lower_bound_of_the_policies(capsys: Capture, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     policies = [word for name in ("oracle", "ordered", "uniform-progress") for word in ("--policy", name)]

@@ -18,6 +18,7 @@ from spotladder.cli.simulate_options import (
     DeadlineOption,
     EgressOption,
     HoursOption,
+    JobIntervalOption,
     JobOption,
     JobsOption,
     NoticeOption,
@@ -60,6 +61,7 @@ def simulate(
     world: WorldOption = None,
     workers: WorkersOption = 1,
     jobs: JobsOption = 1,
+    job_interval: JobIntervalOption = "0s",
     seeds: SeedsOption = 1,
     processes: ProcessesOption = 1,
     ray: RayOption = None,
@@ -131,7 +133,7 @@ def simulate(
         if given is not None and job is None:
             raise InvalidSpec("goes with --job", path=path)
     scenario = simulation.of_job(job, world, traces, options) if job else simulation.of_traces(traces, options)
-    scenario = simulation.with_jobs(simulation.with_quotas(scenario, quota or []), jobs)
+    scenario = simulation.with_jobs(simulation.with_quotas(scenario, quota or []), jobs, job_interval)
     policies = simulation.policies(policy or ["ordered"])
     with simulation.bar(len(policies) * seeds) as done:
         summaries = compare(scenario, policies, seeds, done, processes, ray=ray)
@@ -146,6 +148,9 @@ def simulate(
     print_table(table.COLUMNS, table.rows(summaries, scenario), table.title(scenario))
     for sentence in table.failures(summaries):
         typer.echo(sentence)
+    if lines := table.job_rows(summaries, scenario):
+        typer.echo()
+        print_table(table.JOB_COLUMNS, lines, table.JOB_TITLE)
     for name, file in (("Plot", plot), ("Survival curves", survival), ("Report", report)):
         if file is not None:
             typer.echo(f"\n{name}: {file}")
@@ -178,6 +183,7 @@ def _plain(summary: Summary, jobs: int) -> dict[str, Any]:
             {
                 "seed": index // jobs,
                 "job": index % jobs,
+                "beginsAfterHours": round(one.began / 3600, 4),
                 "succeeded": one.succeeded,
                 "reason": str(one.reason),
                 "costUsd": round(one.cost, 4),

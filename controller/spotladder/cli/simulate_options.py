@@ -58,9 +58,11 @@ WorkersOption = Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of th
 
 JobsOption = Annotated[
     int,
-    typer.Option(
-        min=1, max=1000, help="Equal jobs that begin at once and share the capacity of the zones. Not with --quota."
-    ),
+    typer.Option(min=1, max=1000, help="Equal jobs that share the capacity of the zones. Not with --quota."),
+]
+
+JobIntervalOption = Annotated[
+    str, typer.Option(metavar="DURATION", help="With --jobs: time from the start of one job to that of the next.")
 ]
 
 SeedsOption = Annotated[

@@ -319,12 +319,15 @@ def with_quotas(scenario: Scenario, given: list[str]) -> Scenario:
     return replace(scenario, zones=zones)
 
 
-def with_jobs(scenario: Scenario, jobs: int) -> Scenario:
-    """The scenario with the number of `--jobs`. Raises InvalidSpec beside a quota: the simulated queues admit each job
-    as if it were alone."""
+def with_jobs(scenario: Scenario, jobs: int, interval: str) -> Scenario:
+    """The scenario with the number of `--jobs` and their `--job-interval`. Raises InvalidSpec beside a quota: the
+    simulated queues admit each job as if it were alone."""
     if jobs > 1 and any(source.plan.quota is not None for source in scenario.zones):
         raise InvalidSpec("cannot be used with --quota: remove one of the two", path="--jobs")
-    return replace(scenario, jobs=jobs)
+    apart = seconds("--job-interval", interval)
+    if apart and jobs == 1:
+        raise InvalidSpec("goes with --jobs", path="--job-interval")
+    return replace(scenario, jobs=jobs, interval=apart)
 
 
 def recorded(traces: Traces) -> list[tuple[str, tuple[Trace, ...]]]:

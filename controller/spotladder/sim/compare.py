@@ -43,7 +43,7 @@ class ZoneSource:
 class Scenario:
     """A job and its world. `spec` has no deadline in absolute time; `tiers` maps its tiers to zones. `egress` is in USD
     per GiB by region; `atomic` and `probed` are those of `SimBackend`. `jobs` equal jobs share the capacity of the
-    zones."""
+    zones; they are submitted `interval` seconds apart."""
 
     spec: JobSpec
     program: ProgramPlan
@@ -53,6 +53,7 @@ class Scenario:
     atomic: bool = False
     probed: bool = False
     jobs: int = 1
+    interval: Seconds = 0.0
 
     @property
     def start(self) -> Seconds:
@@ -62,8 +63,13 @@ class Scenario:
 
     @property
     def horizon(self) -> Seconds:
-        """Maximum duration of a run: until the deadline, else ten times the work."""
+        """Maximum duration of a job: until the deadline, else ten times the work."""
         return self.spec.max_duration if self.spec.max_duration is not None else 10.0 * self.program.work
+
+    @property
+    def duration(self) -> Seconds:
+        """Maximum duration of a run: until the end of its last job."""
+        return (self.jobs - 1) * self.interval + self.horizon
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,10 @@ class Summary:
 
     policy: str
     outcomes: tuple[SimulationOutcome, ...]
+
+    def of_job(self, job: int, jobs: int) -> Summary:
+        """The results of one of so many jobs."""
+        return Summary(self.policy, self.outcomes[job::jobs])
 
     @property
     def succeeded(self) -> int:
@@ -216,7 +226,7 @@ def simulate_jobs(scenario: Scenario, policy: str, seed: int) -> Outcomes:
     reclaimed: for one seed they are the same under every policy. Seed 0 begins at the start of the traces. At each
     moment the jobs decide, and request nodes, in the same order."""
     plans, start = _plans(scenario, seed)
-    limit = scenario.horizon + HOUR
+    limit = scenario.duration + HOUR
     market = Market.of(plans, start=start, duration=limit, seed=seed)
     if policy == oracle.ORACLE:
         zones = [market.zones[name] for name in dict.fromkeys(scenario.tiers.values())]
@@ -225,7 +235,6 @@ def simulate_jobs(scenario: Scenario, policy: str, seed: int) -> Outcomes:
         return [oracle.run(job, scenario.tiers)]
     spec = replace(
         scenario.spec,
-        submitted_at=START,
         work=float(scenario.program.work),
         overhead=scenario.start,
         min_workers=min(scenario.program.sizes, default=None),
@@ -242,13 +251,17 @@ def simulate_jobs(scenario: Scenario, policy: str, seed: int) -> Outcomes:
         )
         for _ in range(scenario.jobs)
     ]
-    return run(market, [SimulationRun(spec, installed(policy), backend) for backend in backends], limit)
+    runners = [
+        SimulationRun(replace(spec, submitted_at=START + begins_at), installed(policy), backend, begins_at)
+        for backend, begins_at in zip(backends, (job * scenario.interval for job in range(scenario.jobs)), strict=True)
+    ]
+    return run(market, runners, limit)
 
 
 def availability(scenario: Scenario, seeds: int, bins: int) -> dict[str, Floats]:
     """By zone with a trace, shape (bins,): the share of the seeds for which the zone has capacity for all workers, at
-    equal steps over the horizon."""
-    moments = np.arange(bins) * scenario.horizon / bins
+    equal steps over the duration."""
+    moments = np.arange(bins) * scenario.duration / bins
     found: dict[str, Floats] = {}
     for seed in range(seeds):
         plans, start = _plans(scenario, seed)
@@ -263,11 +276,11 @@ def _plans(scenario: Scenario, seed: int) -> tuple[list[ZonePlan], Seconds]:
     """The zones with the traces of this seed, and where in them the run begins."""
     invented = _invented(scenario, seed)
     plans = [
-        replace(source.plan, trace=invented.get(source.plan.name) or _drawn(source, scenario.horizon, seed))
+        replace(source.plan, trace=invented.get(source.plan.name) or _drawn(source, scenario.duration, seed))
         for source in scenario.zones
     ]
     ends = [plan.trace.end for plan in plans if plan.trace is not None]
-    room = min(ends, default=math.inf) - scenario.horizon
+    room = min(ends, default=math.inf) - scenario.duration
     # Seeded on purpose: these numbers simulate a market and are no secret.
     return plans, Random(seed).uniform(0.0, room) if seed and 0 < room < math.inf else 0.0  # noqa: S311
 
@@ -277,19 +290,19 @@ def _invented(scenario: Scenario, seed: int) -> dict[str, Trace]:
     found: dict[str, Trace] = {}
     for market in {source.synthetic for source in scenario.zones if source.synthetic is not None}:
         names = [source.plan.name for source in scenario.zones if source.synthetic == market]
-        ticks = math.ceil(scenario.horizon / market.gap)
+        ticks = math.ceil(scenario.duration / market.gap)
         found.update(zip(names, generate(market, ticks, names, seed), strict=True))
     return found
 
 
-def _drawn(source: ZoneSource, horizon: Seconds, seed: int) -> Trace | None:
+def _drawn(source: ZoneSource, duration: Seconds, seed: int) -> Trace | None:
     """The recorded trace of this seed; None: always capacity. Raises InvalidSpec for one that is too short."""
     if not source.traces:
         return None
     trace = source.traces[seed % len(source.traces)]
-    if trace.end < horizon:
+    if trace.end < duration:
         raise InvalidSpec(
-            f"lasts {trace.end / HOUR:.4g} h (expected {horizon / HOUR:.4g} h or more, as long as the job may take): "
+            f"lasts {trace.end / HOUR:.4g} h (expected {duration / HOUR:.4g} h or more, as long as the job may take): "
             "give a longer trace or an earlier --deadline",
             where=trace.source or trace.zone,
         )

@@ -12,7 +12,7 @@ from spotladder.display.report.axes import Scale, ticks
 from spotladder.display.report.markup import Markup, element, join, trusted
 from spotladder.errors import not_written
 from spotladder.sim.compare import MOST_DRAWN, Scenario, Summary, availability, frontier, lanes
-from spotladder.sim.table import COLUMNS, failures, on_demand_cost, rows, title
+from spotladder.sim.table import COLUMNS, JOB_COLUMNS, JOB_TITLE, failures, job_rows, on_demand_cost, rows, title
 from spotladder.sim.world.run import Sample
 
 WIDTH, LEFT, ROW = 900, 150, 34
@@ -81,6 +81,7 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         element("header", element("h1", "Simulated policies"), element("p", title(scenario), class_="verdict")),
         element("section", element("h2", "Policies"), _table(COLUMNS, rows(summaries, scenario))),
         *[element("p", sentence, class_="note") for sentence in failures(summaries)],
+        *_jobs(summaries, scenario),
         element("section", element("h2", "Cost of each run"), _note(COSTS), _costs(summaries, least, scenario.jobs)),
         element("section", element("h2", "Cost and finish time"), _note(ENDS), _ends(summaries)),
         element("section", element("h2", "The run with seed 0"), *_timeline(summaries, scenario)),
@@ -89,6 +90,12 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         element("section", element("h2", "Runs"), _runs(summaries, scenario.jobs)),
     )
     return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+
+
+def _jobs(summaries: Sequence[Summary], scenario: Scenario) -> list[Markup]:
+    """The results of each job, if there are several."""
+    lines = job_rows(summaries, scenario)
+    return [element("section", element("h2", JOB_TITLE), _table(JOB_COLUMNS, lines))] if lines else []
 
 
 def _table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Markup:
@@ -148,7 +155,7 @@ def _ends(summaries: Sequence[Summary]) -> Markup:
 def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> list[Markup]:
     """One lane for each job of each policy: its tiers over time, pale while the program does not train."""
     kinds, drawn = {tier.name: tier.capacity_type for tier in scenario.spec.tiers}, lanes(summaries, scenario.jobs)
-    longest = max(one.finished for _name, one in drawn) / HOUR or 1.0
+    longest = max(one.began + one.finished for _name, one in drawn) / HOUR or 1.0
     x = Scale(0, longest, LEFT, WIDTH - 10)
     parts: list[Markup] = []
     for index, (name, one) in enumerate(drawn):
@@ -212,7 +219,7 @@ def _availability(scenario: Scenario, seeds: int) -> list[Markup]:
     shares = availability(scenario, min(seeds, MOST_SEEDS), BINS)
     if not shares:
         return []
-    hours = scenario.horizon / HOUR
+    hours = scenario.duration / HOUR
     x = Scale(0, hours, LEFT, WIDTH - 10)
     parts: list[Markup] = []
     for index, (zone, lane) in enumerate(shares.items()):

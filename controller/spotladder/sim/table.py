@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spotladder.core.accounting import HOUR
+from spotladder.core.durations import format_duration
 from spotladder.display.figures import NONE
 from spotladder.sim.compare import Scenario, Summary
 
@@ -23,7 +24,8 @@ def title(scenario: Scenario) -> str:
     nodes = "1 node" if workers == 1 else f"{workers} nodes"
     work = f"{scenario.program.work / HOUR:g} h of work on {nodes}"
     if scenario.jobs > 1:
-        work = f"{scenario.jobs} jobs that share the capacity, each {work}"
+        apart = f", one every {format_duration(scenario.interval)}" if scenario.interval else ""
+        work = f"{scenario.jobs} jobs that share the capacity{apart}, each {work}"
     return f"{work}; on demand without interruptions: ${on_demand_cost(scenario):.2f}"
 
 
@@ -43,6 +45,32 @@ def rows(summaries: Sequence[Summary], scenario: Scenario) -> list[tuple[str, ..
             f"{summary.overhead:.2f} h",
         )
         for summary in summaries
+    ]
+
+
+JOB_COLUMNS = ("Policy", "Job", "Begins after", "Succeeded", "Cost", "Ends after", "Evictions", "Starts")
+
+JOB_TITLE = "Each job, means over the runs"
+
+
+def job_rows(summaries: Sequence[Summary], scenario: Scenario) -> list[tuple[str, ...]]:
+    """One row for each job of each policy, in the order of `JOB_COLUMNS`; none for a single job."""
+    if scenario.jobs == 1:
+        return []
+    return [
+        (
+            one.policy,
+            str(job),
+            f"{job * scenario.interval / HOUR:.2f} h",
+            f"{one.succeeded} of {len(one.outcomes)}",
+            f"${one.cost:.2f}",
+            NONE if one.hours is None else f"{one.hours:.2f} h",
+            f"{one.evictions:.1f}",
+            f"{one.overhead:.2f} h",
+        )
+        for summary in summaries
+        for job in range(scenario.jobs)
+        for one in [summary.of_job(job, scenario.jobs)]
     ]
 
 

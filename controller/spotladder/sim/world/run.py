@@ -69,11 +69,11 @@ class DecidedMove:
 
 @dataclass(frozen=True, slots=True)
 class SimulationOutcome:
-    """The result of one run in USD, seconds and counts. `finished` is when the job ended, `succeeded` whether with
-    success, `reason` why. `recomputed` is work that was lost before it was committed, `overhead` the time from ready
-    workers to the first step. `waiting` is the part of the cost for nodes of gangs that were not complete, `overlap`
-    that for standby attempts. `node_hours`, `tier_evictions` and `tier_recomputed` are by tier. `path` has every
-    transition."""
+    """The result of one run in USD, seconds and counts. The job was submitted at `began`, in seconds after the start of
+    the run, and ended `finished` seconds later, `succeeded` whether with success, `reason` why. `recomputed` is work
+    that was lost before it was committed, `overhead` the time from ready workers to the first step. `waiting` is the
+    part of the cost for nodes of gangs that were not complete, `overlap` that for standby attempts. `node_hours`,
+    `tier_evictions` and `tier_recomputed` are by tier. `path` has every transition."""
 
     succeeded: bool
     reason: Reason
@@ -93,15 +93,18 @@ class SimulationOutcome:
     overlap: float = 0.0
     tier_evictions: dict[str, int] = field(default_factory=dict)
     tier_recomputed: dict[str, Seconds] = field(default_factory=dict)
+    began: Seconds = 0.0
 
 
 @dataclass
 class SimulationRun:
-    """One job of a world with its decider, which keeps the job's state like a controller."""
+    """One job of a world with its decider, which keeps the job's state like a controller. The job is submitted at
+    `begins_at`, in seconds after the start of the run."""
 
     spec: JobSpec
     policy: Policy
     backend: SimBackend
+    begins_at: Seconds = 0.0
     state: JobState = field(default_factory=JobState)
     wake_at: Seconds = 0.0
     decisions: int = 0
@@ -140,7 +143,7 @@ class SimulationRun:
         return SimulationOutcome(
             succeeded=state.stage is Stage.SUCCEEDED,
             reason=state.reason,
-            finished=ended,
+            finished=max(0.0, ended - self.begins_at),
             cost=bill.usd + bill.egress_usd,
             egress=bill.egress_usd,
             evictions=sum(bill.evictions.values()),
@@ -158,6 +161,7 @@ class SimulationRun:
             path=tuple(self._path),
             decisions=self.decisions,
             overlap=state.overlap_usd,
+            began=self.begins_at,
             tier_evictions={tier: bill.evictions.get(zone, 0) for tier, zone in zones},
             tier_recomputed={tier: bill.recomputed.get(zone, 0.0) for tier, zone in zones},
         )
@@ -212,17 +216,20 @@ def run(
     limit: Seconds,
     seen: Callable[[Market], None] = lambda _market: None,
 ) -> list[SimulationOutcome]:
-    """Advance the world until all jobs have ended, or for `limit` seconds. Calls `seen` after each event."""
-    for runner in runners:
+    """Advance the world until all jobs, which are in the order of their submission, have ended, or for `limit` seconds.
+    Calls `seen` after each event."""
+    begun = [runner for runner in runners if runner.begins_at <= market.now]
+    for runner in begun:
         runner.decide()
     while not all(runner.ended for runner in runners) and market.now < limit:
-        watched = {zone for runner in runners if not runner.ended for zone in runner.backend.watched}
-        moments = [market.next_event(watched)]
-        for runner in runners:
+        watched = {zone for runner in begun if not runner.ended for zone in runner.backend.watched}
+        moments = [market.next_event(watched), *(runner.begins_at for runner in runners[len(begun) :])]
+        for runner in begun:
             if not runner.ended:
                 moments += [runner.backend.next_event(), runner.wake_at]
         market.advance(max(market.now, min(*moments, limit)))
-        for runner in runners:
+        begun = [runner for runner in runners if runner.begins_at <= market.now]
+        for runner in begun:
             if not runner.ended:
                 runner.backend.advance()
                 runner.decide()
