@@ -70,6 +70,19 @@ async def test_the_guards_of_a_job_that_has_ended_are_not_created_again(api_serv
             assert await names_of(kube, kind) == []
 
 
+async def test_the_guards_of_a_job_that_is_being_deleted_are_not_created_again(api_server: ApiServer) -> None:
+    """Kubernetes may delete them before the job has stopped."""
+    async with world(api_server) as kube, kube.operator():
+        await kube.submit()
+        await kube.begin(1, "spot-a")
+        await kube.delete()
+        await eventually(lambda: kube.has_phase("Draining"))
+        for kind in GUARDS:
+            await kube.client.delete(kind, "digits-attempts", kube.namespace)
+        await kube.pass_time(3)
+        assert [await names_of(kube, kind) for kind in GUARDS] == [[], []]
+
+
 async def test_guards_of_an_earlier_version_are_removed_when_the_shared_ones_exist(api_server: ApiServer) -> None:
     """Two disruption budgets that cover a pod let the eviction API fail."""
     async with world(api_server) as kube:

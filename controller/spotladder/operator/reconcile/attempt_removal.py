@@ -94,7 +94,7 @@ class AttemptRemover:
                 await self.remove_attempt(found.cluster, top, last=last)
                 reach(Point.BETWEEN_DELETES)
             # Before their owner is deleted: a kubelet does not shorten a termination that has begun. One call for each
-            # pod: to delete by label, the API server reads all pods of the namespace, which costs ten times as much.
+            # pod: to delete by label, the API server reads all pods of the namespace, which costs more.
             held = [pod for pod in objects.pods if pod.phase not in ENDED and (pod.node or top is None)]
             slow = [pod for pod in held if hurry and (not pod.deleting or pod.grace > SHORT_GRACE)]
             hurried = (self.remove(found.cluster, PODS, pod, grace=SHORT_GRACE) for pod in slow)

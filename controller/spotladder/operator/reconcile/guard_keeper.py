@@ -39,7 +39,7 @@ class GuardKeeper:
 
     async def keep(self, loaded: Loaded, state: JobState) -> None:
         """Create missing guards and tokens of the attempts that run, and remove superseded guards."""
-        if state.stage in _WITHOUT_ATTEMPT:
+        if state.stage in _WITHOUT_ATTEMPT or loaded.record.deleting:  # Kubernetes deletes them with the job.
             return
         for own in filter(None, (state.attempt, state.standby)):
             found = loaded.found.attempts.get(own.number)
