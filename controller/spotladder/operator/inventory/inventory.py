@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
-from spotladder.core.model import Instant
+from spotladder.core.model import Attempt, Instant
+from spotladder.operator.inventory.failed_pods import FailedPods
 from spotladder.operator.inventory.guards import Guards
 from spotladder.resources import EVENTS, NODES, PODS, APIResource
 from spotladder.workloads import pending_pods
@@ -60,6 +61,7 @@ class Inventory:
         self._clock = clock
         self._jobs_on: dict[str, dict[str, JobKey]] = {}
         self._nominations: dict[str, dict[str, EventRecord]] = {}
+        self._failed = FailedPods()
         self.suspects: frozenset[str] = frozenset()
         scopes = tuple(namespaces) or ("",)
 
@@ -161,6 +163,18 @@ class Inventory:
         """The pods of all attempts of the job."""
         return self._pods.of(job)
 
+    def with_failed(self, objects: AttemptObjects, attempt: Attempt) -> AttemptObjects:
+        """The objects of this attempt with its pods that failed and were deleted at once, without those that are
+        counted."""
+        top = objects.every[0]
+        known = {*attempt.lost_pods, *(pod.uid for pod in objects.pods)}
+        failed = tuple(
+            pod
+            for pod in self._failed.of(top.namespace, top.job, self._clock.ticks())
+            if (pod.job_uid, pod.attempt) == (top.job_uid, attempt.number) and pod.uid not in known
+        )
+        return replace(objects, pods=(*objects.pods, *failed)) if failed else objects
+
     def events_of(self, objects: AttemptObjects, nodes: Mapping[str, NodeRecord]) -> list[EventRecord]:
         """Events about the attempt's pods and their nodes, and those about other objects that may concern it.
 
@@ -251,6 +265,8 @@ class Inventory:
     def _pod_changed(self, before: PodRecord | None, after: PodRecord | None) -> None:
         if before is not None and before.node and (after is None or after.node != before.node):
             _forget(self._jobs_on, before.node, before.uid)
+        if before is not None and after is None:
+            self._failed.deleted(before, self._clock.ticks())
         if after is not None and after.node:
             self._jobs_on.setdefault(after.node, {})[after.uid] = _job_of(after)
         self._object_changed(before, after)

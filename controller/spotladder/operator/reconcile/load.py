@@ -140,6 +140,8 @@ def observe(
         if planned and live and number == live.number and not workload.begun(objects):
             silent, launched = message, not workload.refusal(objects)
         elif number > 0:
+            if live is not None and live.number == number:
+                objects = cluster.inventory.with_failed(objects, live)
             nodes = cluster.inventory.nodes_of(objects)
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = heartbeats.facts(_by_controller_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)

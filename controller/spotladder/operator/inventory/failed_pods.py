@@ -1,0 +1,46 @@
+"""Pods that failed and were deleted at once, before a reconcile has seen that they failed.
+
+KubeRay deletes a failed worker to create another one, and the API server deletes a failed pod without a grace period.
+Without this record such a pod would only be missing, and a node that fails every pod would never be known.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from spotladder.core.model import Seconds
+from spotladder.workloads.records import PodRecord
+
+RETENTION: Seconds = 60.0
+"""How long a deleted pod is kept: longer than a reconcile is delayed."""
+
+KEPT_PODS = 16
+"""Maximum number of deleted pods of a job, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Deleted:
+    pod: PodRecord
+    at: Seconds
+
+
+class FailedPods:
+    """The failed pods of each job that were deleted within RETENTION. Times are in ticks."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[tuple[str, str], deque[_Deleted]] = {}
+
+    def deleted(self, pod: PodRecord, now: Seconds) -> None:
+        """Record a deleted pod, if it had failed."""
+        self._forget(now)
+        if pod.phase == "Failed":
+            self._jobs.setdefault((pod.namespace, pod.job), deque(maxlen=KEPT_PODS)).append(_Deleted(pod, now))
+
+    def of(self, namespace: str, job: str, now: Seconds) -> list[PodRecord]:
+        """The recently deleted pods of the job that had failed."""
+        return [one.pod for one in self._jobs.get((namespace, job), ()) if one.at >= now - RETENTION]
+
+    def _forget(self, now: Seconds) -> None:
+        for job in [job for job, known in self._jobs.items() if known[-1].at < now - RETENTION]:
+            del self._jobs[job]
