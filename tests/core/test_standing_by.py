@@ -140,7 +140,7 @@ GIVEN_UP: Mapping[str, tuple[Callable[[SteppedJob], Any], str]] = {
     ),
     "placed, but not ready within startTimeout": (
         lambda job: job.see(all_ready(1), all_ready(2, held=False), after=2400),
-        "every pod was placed, but it was not ready within 30m",
+        "every pod that it needs was placed, but it was not ready within 30m",
     ),
 }
 

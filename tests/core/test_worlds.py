@@ -358,6 +358,43 @@ def world_with_hedges(seed: int, **fixed: object) -> RandomWorld:
     return RandomWorld(replace(job, tiers=tuple(tiers)), dice, dry={"tier-first"}, silences=dice.choice([0.0, 30.0]))
 
 
+def elastic_world_with_overlap(seed: int) -> RandomWorld:
+    """Elastic jobs whose planned moves, notices or waits for capacity start attempts beside the live one."""
+    hedged = seed % 3 == 0
+    build = world_with_hedges if hedged else world_with_overlap
+    world = build(seed, exhausted=Exhausted.RESTART, backoff_limit=None)
+    dice, workers = world.random, world.random.randint(2, 4)
+    world.begins_with_all_workers = dice.random() < 0.7
+    least = dice.randint(1, min(2, workers - 1))
+    times = (max(entry.provision_timeout, dice.choice([0.0, 300.0])) for entry in world.spec.tiers)
+    tiers = tuple(replace(entry, provision_timeout=time) for entry, time in zip(world.spec.tiers, times, strict=True))
+    world.spec = replace(world.spec, tiers=tiers, workers=workers, min_workers=least)
+    return world
+
+
+@many
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
+def test_standby_attempts_of_elastic_jobs_keep_the_invariants_in_any_world(seed: int, crashes: float) -> None:
+    world = elastic_world_with_overlap(seed)
+    finishes_after_edits_and_suspensions(Decider(world, crashes, Returning()))
+
+
+def test_many_elastic_worlds_contain_a_takeover_and_a_standby_that_begins_with_fewer_workers() -> None:
+    """Otherwise the previous test would not cover them."""
+    taken_over = smaller = 0
+    for seed in range(120):
+        world = elastic_world_with_overlap(seed)
+        decider = Decider(world, 0.0, Returning())
+        world.calm = seed % 2 == 0  # Scarce workers need time before a loss.
+        for _ in range(5):
+            decider.run(8)
+            edit(world)
+        taken_over += world.takeovers > 0
+        smaller += world.held_smaller > 0
+    assert taken_over > 10
+    assert smaller > 2
+
+
 @many
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
 def test_hedges_keep_the_invariants_in_any_world(seed: int, crashes: float) -> None:

@@ -63,6 +63,7 @@ class TrueAttempt:
     number: int
     tier: str
     pods: list[Pod]
+    begun: bool = False  # its program runs, and may be held
     started: bool = False
     step: int = 0
     exit: Exit | None = None
@@ -93,7 +94,7 @@ class TrueAttempt:
         works = [pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead]
         workers = sum(pod.role is PodRole.WORKER for pod in works)
         heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
-        needed = self.wanted if self.begins_with_all_workers and not self.started else self.least
+        needed = self.wanted if self.begins_with_all_workers and not self.begun else self.least
         return bool(self.pods) and heads and workers >= needed
 
     @property
@@ -136,6 +137,7 @@ class RandomWorld:
     takeovers: int = 0
     shrinks: int = 0
     begun_smaller: int = 0
+    held_smaller: int = 0
     ungated: int = 0
 
     # --- the backend ---
@@ -215,8 +217,9 @@ class RandomWorld:
         out = {pod.uid for pod in program.pods if not placed and pod.phase is PodPhase.PENDING}
         staying = [pod for pod in program.pods if pod.uid not in out]
         workers = sum(pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST for pod in staying)
-        if workers >= action.workers and not program.started:
+        if workers >= action.workers and not program.begun:
             self.begun_smaller += program.wanted == program.workers
+            self.held_smaller += program.held
             program.pods, program.wanted = staying, workers
 
     def take_over(self, action: TakeOver) -> None:
@@ -300,7 +303,7 @@ class RandomWorld:
         surplus = program.wanted - program.workers if program.hands_over else None
         held = program.all_ready if program.held else None
         size = program.size if program.elastic and program.size else None
-        whole = program.begins_with_all_workers and not program.started
+        whole = program.begins_with_all_workers and not program.begun
         return AttemptSeen(
             program.number, pods, program.exit, surplus=surplus, held=held, size=size, waits_for_all_workers=whole
         )
@@ -352,6 +355,7 @@ class RandomWorld:
                 self._mark(pod)
         if program.exit is not None:
             return
+        program.begun = program.begun or program.all_ready
         if program.all_ready and self._resized(program):
             self._train(program, seconds)
         for pod in [pod for pod in program.pods if pod.phase is PodPhase.LOST and pod.role is PodRole.WORKER]:
@@ -484,7 +488,7 @@ def edit(world: RandomWorld) -> None:
     template = str(dice.randint(1, 3))
     world.spec = replace(
         world.spec,
-        workers=int(template),
+        workers=max(int(template), world.spec.min_workers or 0),
         tiers=tuple(replace(tier, template=template) for tier in world.spec.tiers),
         update_strategy=dice.choice(list(UpdateStrategy)),
     )

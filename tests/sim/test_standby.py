@@ -92,6 +92,21 @@ def test_the_live_attempt_is_replaced_when_its_node_is_lost_during_the_overlap()
     assert adopted.at == pytest.approx(MOVE + BOOT + 5.0)
 
 
+def test_an_elastic_job_moves_to_the_nodes_that_it_gets() -> None:
+    """Spot has a node for one of two workers and refuses the other: the program is held with one, and trains at half
+    the rate."""
+    here = market(zone("spot", (0, 1), provision_delay=BOOT), zone("on-demand", price=3.0))
+    program: dict[str, Any] = {"restart": RESTART, "resume": RESUME, "commit_time": COMMIT, "stands_by": True}
+    spec = {"overlap": Overlap(), "min_workers": 1}
+    job = runner(here, policy=Returns(), workers=2, sizes=(1, 2), hands_over=True, spec=spec, **program)
+    found = run(here, [job], 100 * HOUR)[0]
+    assert (found.succeeded, found.attempts, found.recomputed) == (True, 2, 0)
+    held = MOVE + BOOT + RESTART - RESUME
+    left = HOUR - (held - RESTART)
+    assert found.finished == pytest.approx(held + COMMIT + RESUME + 2 * left + COMMIT)
+    assert found.overlap == pytest.approx((held + COMMIT - MOVE - BOOT) / HOUR)
+
+
 def test_a_standby_attempt_that_reaches_max_duration_is_given_up() -> None:
     found = outcome(overlap=Overlap(max_duration=120.0))
     assert found.succeeded

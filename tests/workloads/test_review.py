@@ -130,15 +130,9 @@ def test_files_for_local_runs_are_rejected_for_clusters(tmp_path: Path) -> None:
     assert line.startswith("0.yaml:19:10: spec.checkpoints.uri: is a path, and every pod has another disk: ")
 
 
-def test_elastic_jobs_are_accepted_on_clusters_without_overlap(tmp_path: Path) -> None:
-    assert reported(tmp_path, changed(cluster_job(), ("  suspend: false", "  elastic: {min: 1}"))) == []
-    (line,) = reported(
-        tmp_path, changed(cluster_job(), ("  suspend: false", "  elastic: {min: 1}\n  overlap: {maxDuration: 10m}"))
-    )
-    assert line == (
-        "0.yaml:21:12: spec.elastic: cannot be used with overlap on a cluster, where a standby attempt starts with all "
-        "of its workers: remove elastic or overlap"
-    )
+@pytest.mark.parametrize("overlap", ["", "\n  overlap: {maxDuration: 10m}"], ids=["alone", "with overlap"])
+def test_elastic_jobs_are_accepted_on_clusters(tmp_path: Path, overlap: str) -> None:
+    assert reported(tmp_path, changed(cluster_job(), ("  suspend: false", f"  elastic: {{min: 1}}{overlap}"))) == []
 
 
 def test_contradictions_with_capacity_in_files_and_in_the_cluster(tmp_path: Path) -> None:

@@ -125,7 +125,8 @@ def rewound(state: JobState, now: Instant) -> JobState:
     return replace(
         state,
         attempt=attempt,
-        standby=standby and replace(standby, created_at=min(standby.created_at, now)),
+        standby=standby
+        and replace(standby, created_at=min(standby.created_at, now), enough_since=not_after(standby.enough_since)),
         standby_after=None if state.standby_after is None else state.standby_after - (state.clock - now),
         impeded=impeded and replace(impeded, since=min(impeded.since, now)),
         started_at=not_after(state.started_at),

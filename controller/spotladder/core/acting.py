@@ -47,8 +47,8 @@ def actions(situation: Situation) -> tuple[Action, ...]:
         todo.append(Delete(attempt.number, attempt.end_reason or state.reason))
     elif state.stage in TERMINAL:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
-    elif (replacing := _replace(situation) or resize(situation)) is not None:
-        todo.append(replacing)
+    elif attempt is not None and (changed := _replace(situation) or resize(situation, attempt)) is not None:
+        todo.append(changed)
     return (*todo, *ungating(situation), *_standby_actions(situation))
 
 
@@ -58,10 +58,13 @@ def _launch(situation: Situation, attempt: Attempt) -> Launch:
 
 
 def _standby_actions(situation: Situation) -> tuple[Action, ...]:
-    """Launch the standby attempt; let the program of one that is the live attempt now start."""
+    """Launch the standby attempt, and change its number of workers; let the program of one that is the live attempt
+    now start."""
     state, live, standby = situation.state, situation.state.attempt, situation.state.standby
     if standby is not None and not standby.seen and standby.tier not in situation.seen.unavailable:
         return (_launch(situation, standby),)
+    if standby is not None and (resized := resize(situation, standby)) is not None:
+        return (resized,)
     if live is not None and live.standby and state.stage in LIVE and situation.seen.progress.attempt < live.number:
         return (TakeOver(live.number),)
     return ()
@@ -129,7 +132,7 @@ def _timers(situation: Situation) -> list[Instant | None]:
                 times.append(situation.queue_deadline)
             case Timer.START:
                 times.append(situation.start_deadline)
-        times += [situation.attribution_deadline, _ahead(begin_due(situation), situation.now)]
+        times += [situation.attribution_deadline, _ahead(begin_due(situation, attempt), situation.now)]
         if situation.reachable and not situation.waits_for_capacity:
             times.append(situation.recovery_deadline)
     if state.stage in READY:
@@ -149,9 +152,12 @@ def _ahead(time: Instant | None, now: Instant) -> Instant | None:
 
 
 def _standby_timers(situation: Situation) -> list[Instant | None]:
-    """When the standby attempt is given up, or the next one may start. A live attempt that ends keeps its successor."""
+    """When the program of the standby attempt begins with fewer workers; when the attempt is given up, or the next one
+    may start. A live attempt that ends keeps its successor."""
+    standby = situation.state.standby
+    begins = None if standby is None else _ahead(begin_due(situation, standby), situation.now)
     if situation.state.stage not in LIVE:
-        return []
+        return [begins]
     if situation.state.standby is None:
         after = situation.state.standby_after
         retry = [after] if after is not None and after > situation.now and situation.spec.overlap is not None else []
@@ -164,7 +170,7 @@ def _standby_timers(situation: Situation) -> list[Instant | None]:
     used_up = (
         None if bound is None or not rate else situation.now + max(0.0, (bound - situation.state.overlap_usd) / rate)
     )
-    return [situation.standby_deadline, situation.overlap_deadline, used_up]
+    return [begins, situation.standby_deadline, situation.overlap_deadline, used_up]
 
 
 def _budget_ends_at(situation: Situation) -> Instant | None:

@@ -8,14 +8,16 @@
 4. Where the program does not learn of a notice by itself, it is asked to continue without the noticed pods
    (`replacing.py`).
 5. The program decides when it grows.
+6. A standby attempt begins, and is ready, by the same rules 1 and 2. The program that takes over keeps the workers with
+   which it was held, and grows later.
 """
 
 from __future__ import annotations
 
 from spotladder.core import limits
-from spotladder.core.gang import gang_ready
-from spotladder.core.model import Instant, Loss, PodPhase, PodRole, Resize, Seconds
-from spotladder.core.situation import LIVE, Situation
+from spotladder.core.gang import gang_ready, launched_workers, required_workers
+from spotladder.core.model import Attempt, AttemptSeen, Instant, Loss, PodPhase, PodRole, Resize, Seconds
+from spotladder.core.situation import Situation
 
 BEGIN_DELAY: Seconds = 30.0
 """How long enough ready workers wait for those without a node before the program begins. Nodes that a provisioner
@@ -24,7 +26,10 @@ starts at the same time come within this time, and a program that has begun must
 
 def staying_workers(situation: Situation) -> int:
     """The number of ready workers of the live attempt whose nodes are not about to be reclaimed."""
-    seen = situation.attempt_seen
+    return _staying(situation.attempt_seen)
+
+
+def _staying(seen: AttemptSeen | None) -> int:
     pods = seen.pods if seen is not None and seen.reachable else ()
     workers = (pod for pod in pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
     return sum(1 for pod in workers if pod.ready and not pod.noticed)
@@ -65,27 +70,27 @@ def how_many(situation: Situation) -> str:
     return f"{staying} of {situation.workers} workers" if situation.elastic and staying < situation.workers else ""
 
 
-# --- beginning with fewer workers ---
+# --- beginning with fewer workers: the live attempt, or the standby attempt ---
 
 
-def enough_since(situation: Situation) -> Instant | None:
+def enough_since(situation: Situation, attempt: Attempt) -> Instant | None:
     """Since when enough workers are ready for the program to begin, while it waits for the rest; None if it does not
     wait."""
-    attempt, seen = situation.state.attempt, situation.attempt_seen
-    if attempt is None or seen is None or not (seen.waits_for_all_workers and seen.reachable and situation.elastic):
+    seen, workers = situation.seen.attempt(attempt.number), launched_workers(attempt, situation.spec)
+    if seen is None or not (seen.waits_for_all_workers and seen.reachable):
         return None
-    if situation.all_pods_ready or not gang_ready(seen, situation.needed):
+    if gang_ready(seen, workers) or not gang_ready(seen, required_workers(attempt, seen, situation.spec)):
         return None
     return situation.now if attempt.enough_since is None else attempt.enough_since
 
 
-def begin_due(situation: Situation) -> Instant | None:
+def begin_due(situation: Situation, attempt: Attempt) -> Instant | None:
     """When the program begins without the workers that have no node: at once if the provisioner has refused them. None
     if it does not, while another worker that has a node is not ready, or while too few ready workers stay."""
-    attempt, seen = situation.state.attempt, situation.attempt_seen
-    if attempt is None or seen is None or attempt.enough_since is None or situation.state.stage not in LIVE:
+    seen = situation.seen.attempt(attempt.number)
+    if seen is None or attempt.enough_since is None:
         return None
-    if staying_workers(situation) < situation.needed:
+    if _staying(seen) < required_workers(attempt, seen, situation.spec):
         return None
     workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST)
     if any(not pod.ready and (pod.scheduled or pod.phase is PodPhase.RUNNING) for pod in workers):
@@ -93,18 +98,13 @@ def begin_due(situation: Situation) -> Instant | None:
     return attempt.enough_since + (0.0 if seen.refused else BEGIN_DELAY)
 
 
-def resize(situation: Situation) -> Resize | None:
+def resize(situation: Situation, attempt: Attempt) -> Resize | None:
     """The change of the number of requested workers that is due: fewer, so that the program begins, or all again once
     it has begun."""
-    attempt, seen = situation.state.attempt, situation.attempt_seen
-    if (
-        attempt is None
-        or seen is None
-        or not seen.reachable
-        or seen.surplus is None
-        or situation.state.stage not in LIVE
-    ):
+    seen, workers = situation.seen.attempt(attempt.number), launched_workers(attempt, situation.spec)
+    if seen is None or not seen.reachable or seen.surplus is None:
         return None
     if seen.waits_for_all_workers:
-        return Resize(attempt.number, staying_workers(situation)) if situation.passed(begin_due(situation)) else None
-    return Resize(attempt.number, situation.workers) if situation.elastic and seen.surplus < 0 else None
+        return Resize(attempt.number, _staying(seen)) if situation.passed(begin_due(situation, attempt)) else None
+    elastic = required_workers(attempt, seen, situation.spec) < workers
+    return Resize(attempt.number, workers) if elastic and seen.surplus < 0 else None

@@ -62,7 +62,7 @@ def explain(situation: Situation) -> Explanation | None:
 def _sentence(situation: Situation, found: MatchedRule) -> str:
     seen = situation.attempt_seen
     if found.rule.impediment is Impediment.START:
-        if begin_due(situation) is not None:
+        if begin_due(situation, situation.attempt) is not None:
             return found.message
         return "every pod has a node and its image, but not all are ready yet"
     if found.rule.impediment is not Impediment.CAPACITY or situation.state.stage is Stage.IDLE:
@@ -90,7 +90,7 @@ def _next(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | No
     state, timer = situation.state, rule.timer
     if state.stage is Stage.IDLE:
         return ("pause", state.paused_until, "the next attempt starts") if state.paused_until is not None else _NOTHING
-    if timer is Timer.START and (due := begin_due(situation)) is not None:
+    if timer is Timer.START and (due := begin_due(situation, situation.attempt)) is not None:
         return _ends(ELASTIC_MIN, due, "the program begins with fewer workers")
     if state.stage is Stage.RECOVERING and timer in (Timer.PROVISION, Timer.START) and not situation.waits_for_capacity:
         return _ends("recoveryTimeout", situation.recovery_deadline, "a new attempt starts")

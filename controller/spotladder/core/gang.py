@@ -17,6 +17,21 @@ def needed_workers(attempt: Attempt | None, spec: JobSpec) -> int:
     return attempt.min_workers
 
 
+def required_workers(attempt: Attempt | None, seen: AttemptSeen | None, spec: JobSpec) -> int:
+    """The number of workers that the attempt needs: all if its program begins only with all of them and their number
+    cannot be changed, those with which it can train otherwise."""
+    if seen is not None and seen.waits_for_all_workers and seen.surplus is None:
+        return launched_workers(attempt, spec)
+    return needed_workers(attempt, spec)
+
+
+def required_ready(attempt: Attempt | None, seen: AttemptSeen | None, spec: JobSpec) -> bool:
+    """Whether the head and every worker that the attempt needs are running and ready: all workers until a program that
+    begins only with all requested workers has begun."""
+    waits = seen is not None and seen.waits_for_all_workers
+    return gang_ready(seen, launched_workers(attempt, spec) if waits else needed_workers(attempt, spec))
+
+
 def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:
     """Whether the head and this number of workers of the attempt are running and ready."""
     if seen is None or not seen.reachable:

@@ -59,7 +59,7 @@ def _take_in_attempt(draft: Draft) -> None:
             attempt = remember_alive(attempt, seen)
     if seen.exit is Exit.FAILED and attempt.exited_at is None:
         attempt = replace(attempt, exited_at=draft.now)
-    if (since := enough_since(draft.situation)) != attempt.enough_since:
+    if (since := enough_since(draft.situation, attempt)) != attempt.enough_since:
         attempt = replace(attempt, enough_since=since)
     draft.state = replace(with_total(draft.state, seen.total), attempt=attempt)
     draft.state = with_first_step(draft.state, seen)

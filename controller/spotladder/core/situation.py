@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spotladder.core.gang import gang_placed, gang_ready, launched_workers, needed_workers
+from spotladder.core.gang import gang_placed, launched_workers, required_ready, required_workers
 from spotladder.core.losses import all_suspect, head_lost
 from spotladder.core.model import (
     Attempt,
@@ -81,12 +81,8 @@ class Situation:
 
     @property
     def needed(self) -> int:
-        """The number of workers that the live attempt needs: all if its program begins only with all of them and their
-        number cannot be changed, those with which it can train otherwise."""
-        seen = self.attempt_seen
-        if seen is not None and seen.waits_for_all_workers and seen.surplus is None:
-            return self.workers
-        return needed_workers(self.state.attempt, self.spec)
+        """The number of workers that the live attempt needs."""
+        return required_workers(self.state.attempt, self.attempt_seen, self.spec)
 
     @property
     def elastic(self) -> bool:
@@ -118,10 +114,8 @@ class Situation:
 
     @property
     def all_pods_ready(self) -> bool:
-        """Whether the head and every worker that the attempt needs are running and ready: all workers until a
-        program that begins only with all requested workers has begun."""
-        seen = self.attempt_seen
-        return gang_ready(seen, self.workers if seen is not None and seen.waits_for_all_workers else self.needed)
+        """Whether the head and every worker that the live attempt needs are running and ready."""
+        return required_ready(self.state.attempt, self.attempt_seen, self.spec)
 
     @property
     def moves_again(self) -> bool:
@@ -333,22 +327,23 @@ class Situation:
 
     @property
     def standby_ready(self) -> bool:
-        """Whether the standby attempt can take over at once: all of its workers are ready and its program is held."""
+        """Whether the standby attempt can take over at once: every worker that it needs is ready and its program is
+        held."""
         standby, seen = self.state.standby, self.standby_seen
         if standby is None or seen is None or seen.held is False:
             return False
-        return gang_ready(seen, needed_workers(standby, self.spec))
+        return required_ready(standby, seen, self.spec)
 
     @property
     def standby_placed(self) -> bool:
-        """Whether every pod of the standby attempt has a node with its image."""
-        standby = self.state.standby
-        return standby is not None and gang_placed(self.standby_seen, needed_workers(standby, self.spec))
+        """Whether the head and every worker that the standby attempt needs have a node with their image."""
+        standby, seen = self.state.standby, self.standby_seen
+        return standby is not None and gang_placed(seen, required_workers(standby, seen, self.spec))
 
     @property
     def standby_deadline(self) -> Instant | None:
         """When the standby attempt is given up unless it is ready: after the provisionTimeout of its tier, and then
-        startTimeout while every pod has its node and image."""
+        startTimeout while every pod that it needs has its node and image."""
         standby = self.state.standby
         tier = self.spec.tier(standby.tier) if standby is not None else None
         if standby is None or tier is None:

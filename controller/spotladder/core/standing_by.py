@@ -2,7 +2,8 @@
 
 1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby; so does an
    eviction notice (see `relieving`). Its program is held before its first entry in the commit log. Training continues.
-2. When all of its workers are ready and its program is held, the live attempt is asked to commit and to stop.
+2. When every worker that it needs is ready and its program is held, the live attempt is asked to commit and to stop.
+   Of an elastic attempt these are all that got a node in time, `min_workers` at least (`elastic.py`).
 3. When the live attempt has ended, for whatever reason, the standby attempt becomes the live one, and its program
    starts. Its first log entry fences the earlier attempt.
 4. A standby attempt that fails, is not ready in time, or reaches a bound of `overlap` is given up, and training
@@ -24,6 +25,7 @@ from spotladder.core.copying import replace
 from spotladder.core.crashes import crash_of, crashed_pods
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
+from spotladder.core.elastic import enough_since
 from spotladder.core.losses import head_lost, with_record
 from spotladder.core.model import (
     Attempt,
@@ -80,12 +82,16 @@ def take_in_standby(draft: Draft) -> None:
     if standby is None:
         return
     seen = draft.situation.standby_seen
-    standby = replace(standby, seen=standby.seen or (seen is not None and seen.reachable))
+    standby = replace(
+        standby,
+        seen=standby.seen or (seen is not None and seen.reachable),
+        enough_since=enough_since(draft.situation, standby),
+    )
     draft.state = replace(draft.state, standby=standby, standby_nodes=held_nodes(seen))
     if why := _unwanted(draft.situation, standby):
         give_up(draft, why)
     elif why := _failed(draft.situation, standby, seen) or _expired(draft.situation, seen):
-        if _lacks_capacity(seen) and standby.tier != draft.state.tier:
+        if _lacks_capacity(draft.situation, seen) and standby.tier != draft.state.tier:
             draft.state = with_sightings(draft.state, {standby.tier: False}, draft.now)
         draft.state = replace(draft.state, standby_after=draft.now + STANDBY_RETRY_INTERVAL)
         give_up(draft, why)
@@ -192,12 +198,14 @@ def _failed(situation: Situation, standby: Attempt, seen: AttemptSeen | None) ->
     if head_lost(seen):
         return "its head is lost"
     tier = situation.spec.tier(standby.tier)
-    refused = tier is not None and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK and seen.refused
-    return "the provisioner has no capacity" if refused else ""
+    falls_back = tier is not None and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
+    return "the provisioner has no capacity" if falls_back and seen.refused and not situation.standby_placed else ""
 
 
-def _lacks_capacity(seen: AttemptSeen | None) -> bool:
-    return seen is not None and (seen.refused or any(pod.unschedulable for pod in seen.pods))
+def _lacks_capacity(situation: Situation, seen: AttemptSeen | None) -> bool:
+    if seen is None or situation.standby_placed:
+        return False
+    return seen.refused or any(pod.unschedulable for pod in seen.pods)
 
 
 def _expired(situation: Situation, seen: AttemptSeen | None) -> str:
@@ -212,6 +220,7 @@ def _expired(situation: Situation, seen: AttemptSeen | None) -> str:
     if situation.standby_ready or not situation.passed(situation.standby_deadline):
         return ""
     if situation.standby_placed:
-        return f"every pod was placed, but it was not ready within {format_duration(situation.spec.start_timeout)}"
+        within = format_duration(situation.spec.start_timeout)
+        return f"every pod that it needs was placed, but it was not ready within {within}"
     waits = [pod.waiting_message for pod in seen.pods if pod.waiting_message] if seen is not None else []
     return ": ".join(["it found no capacity within provisionTimeout", *waits[:1]])

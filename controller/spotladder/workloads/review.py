@@ -45,12 +45,6 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
             StoreAddress.parse(job.spec.checkpoints.uri)
         except InvalidSpec as error:
             found[error.message] = InvalidSpec(error.message, path="spec.checkpoints.uri")
-    if job.spec.elastic is not None and job.spec.overlap is not None:
-        message = (
-            "cannot be used with overlap on a cluster, where a standby attempt starts with all of its workers: remove "
-            "elastic or overlap"
-        )
-        found[message] = InvalidSpec(message, path="spec.elastic")
     workload = workload_of(job)
     for tier in tiers:
         try:

@@ -318,11 +318,12 @@ class SimBackend:
         attempt is held before it reads the checkpoint, and begins no log entry."""
         now, restart = self.market.now, self.program.restart_of(self._starts)
         if attempt.held_at is not None:
-            restart = max(0.0, attempt.held_at - now) + self.program.resume
+            restart, size = max(0.0, attempt.held_at - now) + self.program.resume, attempt.size
         else:
             self._starts += 1
         if attempt.standby:
-            attempt.held_at = attempt.held_at or now + max(0.0, restart - self.program.resume)
+            if attempt.held_at is None:
+                attempt.held_at, attempt.size = now + max(0.0, restart - self.program.resume), size
             return
         self._newest_start = max(self._newest_start, attempt.number)
         rate = size / self.workers
