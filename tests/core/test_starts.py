@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import JobState, Start, TierRecord
-from spotladder.core.starts import DEFAULT_START, KEPT, start_overhead
+from spotladder.core.starts import KEPT, LEAST_RESERVE, start_overhead, start_reserve
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, spec, tier, worker
 
 TIERS = (tier("spot-a", -1), tier("spot-b", -1), tier("on-demand", -1), tier("on-demand-dear", -1))
@@ -78,21 +78,21 @@ def test_only_the_newest_starts_of_a_tier_are_kept() -> None:
     assert [boot for _wait, boot in starts(job)] == [float(index) for index in range(2, KEPT + 2)]
 
 
-SHORT, LONG, SLOW = Start(40.0, 20.0), Start(400.0, 50.0), Start(100.0, 900.0)
+SHORT, LONG, SLOW = Start(40.0, 20.0), Start(700.0, 50.0), Start(100.0, 900.0)
 
 
 @pytest.mark.parametrize(
     ("known", "name", "overhead"),
     [
-        pytest.param({}, "on-demand", DEFAULT_START, id="nothing is known: the default"),
-        pytest.param({"on-demand": (SHORT,)}, "on-demand", DEFAULT_START, id="a short start proves nothing"),
-        pytest.param({"on-demand": (LONG, SHORT)}, "on-demand", 450.0, id="the longest wait and boot"),
-        pytest.param({"on-demand": (LONG,), "spot-a": (SLOW,)}, "on-demand", 1300.0, id="the boot on any tier"),
+        pytest.param({}, "on-demand", 0.0, id="nothing is known"),
+        pytest.param({"on-demand": (SHORT,)}, "on-demand", 60.0, id="the wait and the boot"),
+        pytest.param({"on-demand": (LONG, SHORT)}, "on-demand", 750.0, id="the longest wait and boot"),
+        pytest.param({"on-demand": (LONG,), "spot-a": (SLOW,)}, "on-demand", 1600.0, id="the boot on any tier"),
         pytest.param({"spot-a": (LONG, SLOW)}, "on-demand", 1000.0, id="the shortest wait elsewhere, until measured"),
         pytest.param({}, "spot-a", 0.0, id="spot: unknown"),
         pytest.param({"spot-a": (LONG, SLOW, SHORT)}, "spot-a", 940.0, id="spot: the shortest wait, the longest boot"),
-        pytest.param({"spot-a": (SHORT,), "spot-b": (LONG,)}, "spot-b", 450.0, id="spot: its own waits"),
-        pytest.param({"on-demand": (LONG,)}, "spot-a", 450.0, id="spot: those of the others, until measured"),
+        pytest.param({"spot-a": (SHORT,), "spot-b": (LONG,)}, "spot-b", 750.0, id="spot: its own waits"),
+        pytest.param({"on-demand": (LONG,)}, "spot-a", 750.0, id="spot: those of the others, until measured"),
     ],
 )
 def test_the_overhead_of_a_start(known: dict[str, tuple[Start, ...]], name: str, overhead: float) -> None:
@@ -103,18 +103,31 @@ def test_the_overhead_of_a_start(known: dict[str, tuple[Start, ...]], name: str,
     assert start_overhead(job, state, found) == overhead
 
 
+HALF_A_DAY = {"max_duration": 43200.0}
+
+
 @pytest.mark.parametrize(
-    ("given", "overhead"),
+    ("given", "starts", "reserve"),
     [
-        pytest.param({"max_duration": 1200.0}, 120.0, id="a tenth of a short time"),
-        pytest.param({"deadline": START + 600.0}, 60.0, id="until the deadline"),
-        pytest.param({"deadline": START - 60.0}, 0.0, id="a deadline before the submission"),
-        pytest.param({"max_duration": 36000.0}, DEFAULT_START, id="five minutes of a long one"),
-        pytest.param({"overhead": 60.0}, 60.0, id="a given overhead"),
+        pytest.param(HALF_A_DAY, (), LEAST_RESERVE, id="ten minutes"),
+        pytest.param(HALF_A_DAY, (SHORT,), LEAST_RESERVE, id="one short start proves nothing"),
+        pytest.param(HALF_A_DAY, (LONG,), 750.0, id="the measured start"),
+        pytest.param({"max_duration": 1200.0}, (), 120.0, id="a tenth of a short time"),
+        pytest.param({"deadline": START + 600.0}, (), 60.0, id="a tenth of the time until the deadline"),
+        pytest.param({"deadline": START - 60.0}, (), 0.0, id="a deadline before the submission"),
+        pytest.param({}, (), None, id="no deadline"),
+        pytest.param({**HALF_A_DAY, "overhead": 60.0}, (), None, id="a given overhead"),
     ],
 )
-def test_the_default_of_a_start_fits_the_time_of_the_job(given: dict[str, float], overhead: float) -> None:
-    assert start_overhead(spec(*TIERS, **given), JobState(), TIERS[2]) == overhead
+def test_the_time_that_is_kept_for_a_start_on_demand(
+    given: dict[str, float], starts: tuple[Start, ...], reserve: float | None
+) -> None:
+    state = JobState(tiers=(TierRecord("on-demand", starts=starts),))
+    assert start_reserve(spec(*TIERS, **given), state, TIERS[2]) == reserve
+
+
+def test_no_time_is_kept_for_a_start_on_spot_capacity() -> None:
+    assert start_reserve(spec(*TIERS, max_duration=43200.0), JobState(), TIERS[0]) is None
 
 
 def test_a_given_overhead_excludes_the_wait_which_on_demand_adds() -> None:

@@ -20,10 +20,10 @@ def random_plan(dice: Random) -> Plan:
     """A job whose deadline could be kept. The spot capacity is never there in a quarter of the plans."""
     spells = dice.choice([(1800.0, 1800.0), (600.0, 3000.0), (7200.0, 1800.0), (0.0, 0.0)])
     return Plan(
-        work=dice.uniform(0.5, 5.0) * HOUR,
+        work=dice.uniform(1.4, 5.0) * HOUR,
         spare=dice.choice([0.0, 600.0, HOUR, 4 * HOUR, 12 * HOUR]),
         boot=dice.choice([10.0, 40.0, 120.0]),
-        longest=dice.choice([20.0, 60.0, 240.0]),
+        longest=dice.choice([20.0, 60.0, 240.0, 480.0]),
         spells=spells,
         commit_every=dice.choice([5, 20, 60]),
     )

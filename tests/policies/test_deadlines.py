@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import Stage
-from spotladder.core.starts import DEFAULT_START
+from spotladder.core.starts import LEAST_RESERVE
 from spotladder.policies import registry
 from tests.core.policies.deadline_world import ON_DEMAND, Plan, run_of
 
 HOUR = 3600.0
 PLANS = st.builds(
     Plan,
-    work=st.floats(0.4 * HOUR, 4 * HOUR),
+    work=st.floats(1.4 * HOUR, 4 * HOUR),
     spare=st.sampled_from([0.0, 1.0, 600.0, HOUR, 8 * HOUR]),
     boot=st.sampled_from([0.0, 30.0, 100.0]),
-    longest=st.floats(10.0, DEFAULT_START - 100.0),
+    longest=st.floats(10.0, LEAST_RESERVE - 100.0),
     spells=st.tuples(st.sampled_from([0.0, 300.0, 1800.0, 7200.0]), st.sampled_from([300.0, 1800.0, 7200.0])),
     commit_every=st.sampled_from([5, 50, 200]),
     heartbeats=st.booleans(),
@@ -43,7 +43,7 @@ def test_a_job_without_spot_capacity_moves_before_its_work_is_known(name: str) -
     assert done.state.stage is Stage.SUCCEEDED
     assert {tier for _at, tier in done.held if tier} == {ON_DEMAND}
     trained_from = next(at for at, tier in done.held if tier)
-    assert plan.length / 8 < trained_from < plan.length / 8 + DEFAULT_START
+    assert plan.length / 8 < trained_from < plan.length / 8 + LEAST_RESERVE
 
 
 @pytest.mark.parametrize("name", ["greedy", "uniform-progress", "adaptive"])

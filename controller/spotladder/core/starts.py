@@ -1,14 +1,14 @@
-"""How long an attempt needs from its plan to its first step: measured, or assumed before the first measurement.
+"""How long an attempt needs from its plan to its first step, as the job has measured it.
 
 Rules
  1. A start is the wait until all workers are ready, and the boot of the program until its first step. The starts of a
     tier are kept in its record. Those of standby attempts are not: they wait for another attempt to end.
  2. A start on capacity that is not spot counts as the longest wait of the job on that tier, or else the shortest on any
-    other tier, plus the longest boot, but never as less than the default: one short start does not show that the next
-    one is short.
- 3. A start on spot capacity counts as the shortest wait, since a longer one is a wait for capacity, plus the longest
-    boot. It is unknown before the first measurement.
- 4. `JobSpec.overhead`, if given, is used instead of the measured starts.
+    other tier, plus the longest boot. A start on spot capacity counts as the shortest wait, since a longer one is a
+    wait for capacity, plus the longest boot.
+ 3. The safety net keeps LEAST_RESERVE at least for a start on capacity that is not spot: one short start does not show
+    that the next one is short.
+ 4. `JobSpec.overhead`, if given, is used instead of the measured starts, without a reserve.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from spotladder.core.work import pace
 KEPT = 8
 """Maximum number of starts that are kept for each tier; the oldest are dropped."""
 
-DEFAULT_START: Seconds = 300.0
-"""A start on capacity that is not spot takes this long at least: a node, the image and the program."""
+LEAST_RESERVE: Seconds = 600.0
+"""Shortest time that is kept for a start on capacity that is not spot: for a node, the image and the program."""
 
-DEFAULT_SHARE = 0.1
-"""The default is at most this share of the time from the submission to the deadline."""
+RESERVE_SHARE = 0.1
+"""The share of the time from the submission to the deadline that LEAST_RESERVE is limited to."""
 
 
 def with_first_step(state: JobState, seen: AttemptSeen) -> JobState:
@@ -86,15 +86,17 @@ def start_overhead(spec: JobSpec, state: JobState, tier: Tier) -> Seconds:
     others = [start.wait for known in starts.values() for start in known]
     boot = max((start.boot for known in starts.values() for start in known), default=0.0)
     if steady:
-        wait = max([*own, *seen], default=0.0) or min(others, default=0.0)
-        return max(wait + boot, _default(spec))
+        return (max([*own, *seen], default=0.0) or min(others, default=0.0)) + boot
     return min(own or others) + boot if others else 0.0
 
 
-def _default(spec: JobSpec) -> Seconds:
-    """How long a start on capacity that is not spot takes at least."""
+def start_reserve(spec: JobSpec, state: JobState, tier: Tier) -> Seconds | None:
+    """The time that the safety net keeps for a start on this tier; None: that of `start_overhead`."""
     end = limits.deadline(spec)
-    return DEFAULT_START if end is None else min(DEFAULT_START, DEFAULT_SHARE * max(0.0, end - spec.submitted_at))
+    if tier.capacity_type is CapacityType.SPOT or spec.overhead is not None or end is None:
+        return None
+    least = min(LEAST_RESERVE, RESERVE_SHARE * max(0.0, end - spec.submitted_at))
+    return max(start_overhead(spec, state, tier), least)
 
 
 def _wait(attempt: Attempt | AttemptRecord) -> Seconds:

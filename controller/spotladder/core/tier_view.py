@@ -7,7 +7,7 @@ from spotladder.core.model import Instant, Seconds, Stage, TierOutlook, TierView
 from spotladder.core.move_costs import lost_work_usd, move_costs
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
-from spotladder.core.starts import start_overhead
+from spotladder.core.starts import start_overhead, start_reserve
 from spotladder.core.work import work_left
 
 
@@ -64,6 +64,7 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
                 overlaps=live and situation.returns_beside(tier),
                 move=move_costs(situation, tier, lost_work),
                 granted_at=seen.granted.get(tier.name),
+                reserve=start_reserve(spec, state, tier),
             )
             for tier in spec.tiers
         ),

@@ -29,7 +29,7 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.safety_net import WAIT_SHARE
 from spotladder.core.reasons import Cause
-from spotladder.core.starts import DEFAULT_START
+from spotladder.core.starts import LEAST_RESERVE
 from tests.core.builders import START, attempt, head, lost, pending, spec, tier, worker
 
 LATENCY = 2.0
@@ -73,7 +73,7 @@ class Plan:
         reserves of the safety net."""
         measured = 3 * READ_INTERVAL + (0.0 if self.heartbeats and self.counts else 2 * self.commit_every * self.pace)
         lost = SPOT_WAIT[1] + self.boot + measured
-        least = lost + GRACE + DECISION_INTERVAL + max(DEFAULT_START, self.longest + self.boot) + self.work
+        least = lost + GRACE + DECISION_INTERVAL + max(LEAST_RESERVE, self.longest + self.boot) + self.work
         return least / (1.0 - WAIT_SHARE) + self.spare
 
 

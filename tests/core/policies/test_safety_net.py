@@ -73,6 +73,15 @@ def test_the_slack_is_the_time_that_neither_the_work_nor_the_stop_needs() -> Non
     assert SafetyNet(view(open=frozenset())).overhead == 0.0
 
 
+def test_the_reserve_for_a_start_bounds_the_time_off_the_fallback_but_is_not_its_overhead() -> None:
+    outlooks = (TierOutlook("spot-cheap"), TierOutlook("on-demand-cheap", overhead=50.0, reserve=400.0))
+    net = SafetyNet(view(outlooks=outlooks, tiers=("spot-cheap", "on-demand-cheap")))
+    assert (net.overhead, net.reserve) == (50.0, 400.0)
+    assert net.latest == START + SLACK - 400.0 - 60.0
+    assert net.start_until(net.spot[0]) == START + SLACK - 400.0 - 60.0 - LEAST_STAY
+    assert SafetyNet(view()).reserve == 180.0
+
+
 SLACK = 10 * HOUR
 
 

@@ -184,7 +184,8 @@ class TierOutlook:
 
     `capacity`: whether the tier has capacity for the whole job now, None if unknown. `overhead` is the time that an
     attempt on this tier needs until it makes progress; on capacity that is not spot, it includes the job's longest
-    start there. The availability spells are in the tier's record.
+    start there. `reserve` is the time that the safety net keeps for a start on this tier; None: `overhead`. The
+    availability spells are in the tier's record.
     `overlaps`: the attempt of a move to this tier starts beside the live one, so that the move costs no training if the
     tier has no capacity. `move` is what a move to it costs beside the nodes of the start; for the tier of the live
     attempt, what a restart there costs. `granted_at` is when another job last got its nodes there; None if that is
@@ -197,6 +198,7 @@ class TierOutlook:
     overlaps: bool = False
     move: MoveCosts = NO_MOVE_COSTS
     granted_at: Instant | None = None
+    reserve: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)

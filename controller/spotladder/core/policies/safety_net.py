@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from spotladder.core.model import CapacityType, Instant, Seconds, Tier, TierChoice, TierView
+from spotladder.core.model import CapacityType, Instant, Seconds, Tier, TierChoice, TierOutlook, TierView
 from spotladder.core.reasons import Reason
 
 
@@ -35,14 +35,26 @@ class SafetyNet:
 
     `fallback` is the tier that finishes the job in time; None when no tier is open. `spot` are the other open tiers of
     spot capacity, cheapest first; the user's order among equal prices. `overhead` is that of a new attempt on the
-    fallback. `slack` is the time until the deadline that is needed neither for the remaining work nor for the live
-    attempt to stop; None without a deadline or a known remaining work. `latest` is the time by which the job must move
-    to the fallback, unless it starts on another tier; None without a deadline, infinity if only a loss requires it.
-    `wait_limit` is the time of rule 5; None if that rule does not apply. `has_capacity`: the live attempt runs, or its
-    tier is not known to be without capacity. `on_fallback`: the live attempt is on the fallback.
+    fallback, `reserve` the time that the job keeps for it. `slack` is the time until the deadline that is needed
+    neither for the remaining work nor for the live attempt to stop; None without a deadline or a known remaining work.
+    `latest` is the time by which the job must move to the fallback, unless it starts on another tier; None without a
+    deadline, infinity if only a loss requires it. `wait_limit` is the time of rule 5; None if that rule does not apply.
+    `has_capacity`: the live attempt runs, or its tier is not known to be without capacity. `on_fallback`: the live
+    attempt is on the fallback.
     """
 
-    __slots__ = ("fallback", "has_capacity", "latest", "on_fallback", "overhead", "slack", "spot", "view", "wait_limit")
+    __slots__ = (
+        "fallback",
+        "has_capacity",
+        "latest",
+        "on_fallback",
+        "overhead",
+        "reserve",
+        "slack",
+        "spot",
+        "view",
+        "wait_limit",
+    )
 
     def __init__(self, view: TierView) -> None:
         self.view = view
@@ -54,7 +66,9 @@ class SafetyNet:
         self.fallback = self._fallback(steady) if steady else spot.pop() if spot else None
         self.spot = tuple(sorted(spot, key=price_of) if len(spot) > 1 else spot)
         fallback, live = self.fallback, view.live and view.current in view.open
-        self.overhead: Seconds = view.outlook(fallback.name).overhead if fallback else 0.0
+        start = view.outlook(fallback.name) if fallback else TierOutlook("")
+        self.overhead: Seconds = start.overhead
+        self.reserve: Seconds = start.overhead if start.reserve is None else start.reserve
         self.on_fallback = live and fallback is not None and view.current == fallback.name
         self.has_capacity = live and view.outlook(view.current).capacity is not False
         self.slack: Seconds | None = None
@@ -71,7 +85,7 @@ class SafetyNet:
                 self.latest = math.inf if trains else self.wait_limit
 
     def _latest(self, slack: Seconds) -> Instant:
-        view, spare = self.view, slack - self.overhead
+        view, spare = self.view, slack - self.reserve
         if not (view.capacity_lasts and self.has_capacity):
             return view.now + spare - view.interval
         # Once the attempt has started, each interval adds as much work as it takes time.
@@ -105,7 +119,7 @@ class SafetyNet:
         view, outlook = self.view, self.view.outlook(tier.name)
         if self.slack is None:
             return self.wait_limit
-        spare = self.slack - self.overhead - (0.0 if outlook.overlaps else outlook.overhead)
+        spare = self.slack - self.reserve - (0.0 if outlook.overlaps else outlook.overhead)
         if not view.capacity_lasts:
             spare -= view.interval + max(outlook.overhead, LEAST_STAY)
         return view.now + spare
@@ -168,7 +182,7 @@ class SafetyNet:
         view = self.view
         if until is None or self.slack is None or not view.capacity_lasts:
             return False
-        return until <= view.now + self.slack - self.overhead - view.starting
+        return until <= view.now + self.slack - self.reserve - view.starting
 
     @property
     def forced_at(self) -> Instant | None:
