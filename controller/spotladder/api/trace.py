@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,10 @@ if TYPE_CHECKING:
     from spotladder.api.world import World
 
 _FORMAT = '{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1]} with 1 = taken away'
+
+
+MOST_GAP: Seconds = 366 * 24 * 3600.0
+"""Longest time between two samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,8 @@ def _gap(document: Any) -> Seconds:
     gap = metadata.get("gap_seconds") if isinstance(metadata, dict) else None
     if gap is None:
         raise ValueError(f"metadata.gap_seconds is missing: expected {_FORMAT}")
-    if isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap < math.inf:
-        raise ValueError(f"metadata.gap_seconds must be a number of seconds above 0, not {quoted(gap)}")
+    if isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap <= MOST_GAP:
+        raise ValueError(f"metadata.gap_seconds must be a number of seconds above 0, at most a year, not {quoted(gap)}")
     return float(gap)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from spotladder.api.problems import quoted
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers.text import count, number, refused, rows
-from spotladder.sim.trace import UNLIMITED, Trace
+from spotladder.sim.trace import MOST_USD, UNLIMITED, Trace
 
 HEADERS = ("available", "preempted", "nodes")
 
@@ -35,7 +35,7 @@ def read(path: Path) -> Trace:
         times.append(_time(path, line, fields[0]))
         nodes.append(_nodes(path, line, header[1], fields[1]))
         if len(header) == 3:
-            prices.append(number(path, line, "price", fields[2], least=0))
+            prices.append(number(path, line, "price", fields[2], least=0, most=MOST_USD))
     if len(times) < 2:
         raise InvalidSpec("has fewer than two samples: add more", where=str(path))
     gap = _gap(path, times, numbers)
@@ -53,7 +53,7 @@ def read(path: Path) -> Trace:
 
 def _time(path: Path, line: int, text: str) -> float:
     try:
-        return float(np.float64(text)) if text.replace(".", "", 1).isdigit() else _instant(text)
+        return number(path, line, "time", text) if text.replace(".", "", 1).isdigit() else _instant(text)
     except ValueError:
         message = f"expected seconds or a time as 2026-01-31T12:00:00Z, got {quoted(text)}: correct the line"
         raise refused(path, line, message, "time") from None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers.text import number, refused, rows
+from spotladder.sim.trace import MOST_USD
 
 HEADER = ["from_region", "to_region", "price_usd_per_gb"]
 
@@ -25,7 +26,7 @@ def read(path: Path) -> Egress:
         source, target, price = fields
         if (source, target) in found:
             raise refused(path, line, f"the price from {source} to {target} is given twice: remove one of them")
-        found[source, target] = number(path, line, HEADER[2], price, least=0)
+        found[source, target] = number(path, line, HEADER[2], price, least=0, most=MOST_USD)
     if not found:
         raise InvalidSpec(
             f"has no prices (expected lines of {','.join(HEADER)}): specify another file", where=str(path)

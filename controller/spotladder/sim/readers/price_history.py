@@ -16,7 +16,7 @@ from spotladder.api.problems import quoted
 from spotladder.core.model import Instant
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers.times import instant
-from spotladder.sim.trace import UNLIMITED, Trace
+from spotladder.sim.trace import MOST_USD, UNLIMITED, Trace
 
 LIST = "SpotPriceHistory"
 
@@ -72,9 +72,9 @@ def _price(entry: dict[str, Any], index: int, path: Path) -> float:
         price = float(entry.get("SpotPrice") or "nan")
     except (TypeError, ValueError):
         price = math.nan
-    if not 0 <= price < math.inf:
+    if not 0 <= price <= MOST_USD:
         raise InvalidSpec(
-            f"expected USD per hour, 0 or more, got {quoted(entry.get('SpotPrice'))}: correct it",
+            f"expected USD per hour from 0 to {MOST_USD:g}, got {quoted(entry.get('SpotPrice'))}: correct it",
             path=f"{LIST}[{index}].SpotPrice",
             where=str(path),
         )

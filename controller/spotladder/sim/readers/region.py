@@ -7,7 +7,6 @@ Without `prices`, `price_info.price` holds throughout.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from spotladder.api.problems import quoted
 from spotladder.api.trace import read_document
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers import windows
-from spotladder.sim.trace import Floats, Trace
+from spotladder.sim.trace import MOST_USD, Floats, Trace
 
 
 def read(path: Path) -> Trace:
@@ -53,8 +52,8 @@ def _prices(document: Any, info: dict[str, Any], length: int, path: Path) -> Flo
 
 
 def _price(path: Path, field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise _refused(path, field, f"expected USD per hour, 0 or more, got {quoted(value)}: correct it")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_USD:
+        raise _refused(path, field, f"expected USD per hour from 0 to {MOST_USD:g}, got {quoted(value)}: correct it")
     return float(value)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from spotladder.api.files import open_regular
 from spotladder.api.problems import quoted
 from spotladder.errors import InvalidSpec
+from spotladder.sim.trace import MOST_NODES
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -43,8 +44,12 @@ def refused(path: Path, line: int, message: str, column: str = "") -> InvalidSpe
     return InvalidSpec(message, path=f"line {line}, {column}" if column else f"line {line}", where=str(path))
 
 
-def number(path: Path, line: int, column: str, text: str, *, least: float = -math.inf) -> float:
-    """The finite number in this field, not below `least`. Raises InvalidSpec."""
+MOST = 1e13
+"""Upper limit of numbers for which nothing else is specified: about 300 years in milliseconds."""
+
+
+def number(path: Path, line: int, column: str, text: str, *, least: float = -math.inf, most: float = MOST) -> float:
+    """The finite number in this field, from `least` to `most`. Raises InvalidSpec."""
     try:
         value = float(text)
     except ValueError:
@@ -53,12 +58,14 @@ def number(path: Path, line: int, column: str, text: str, *, least: float = -mat
         raise refused(path, line, f"expected a number, got {quoted(text)}: correct or remove the line", column)
     if value < least:
         raise refused(path, line, f"expected {least:g} or more, got {text}: correct or remove the line", column)
+    if value > most:
+        raise refused(path, line, f"expected {most:g} or less, got {text}: correct or remove the line", column)
     return value
 
 
 def count(path: Path, line: int, column: str, text: str) -> int:
-    """The whole number in this field, 0 or more. Raises InvalidSpec."""
-    value = number(path, line, column, text, least=0)
+    """The number of nodes in this field, a whole number. Raises InvalidSpec."""
+    value = number(path, line, column, text, least=0, most=MOST_NODES)
     if value != int(value):
         raise refused(path, line, f"expected a whole number, got {text}: correct or remove the line", column)
     return int(value)
