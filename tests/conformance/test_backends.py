@@ -258,8 +258,9 @@ def scarce(request: pytest.FixtureRequest) -> Iterator[FakeRig | SimRig | Kubern
         kubernetes.close()
 
 
+@pytest.mark.parametrize("standby", [False, True], ids=["live", "standby"])
 def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
-    scarce: FakeRig | SimRig | KubernetesRig,
+    scarce: FakeRig | SimRig | KubernetesRig, standby: bool
 ) -> None:
     """Every call is made twice, as after a crash."""
 
@@ -270,7 +271,7 @@ def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
         assert found is not None
         return found
 
-    scarce.backend.launch(Launch(1, "spot-a"))
+    scarce.backend.launch(Launch(1, "spot-a", standby=standby))
     waits = scarce.bring_up(1, 1)
     assert (waits.waits_for_all_workers, waits.surplus, len(workers_of(waits))) == (True, 0, WORKERS)
     small = resize(1)
@@ -281,6 +282,11 @@ def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
     again = scarce.bring_up(1, WORKERS if isinstance(scarce, SimRig) else 1)
     assert ready_workers(scarce.backend.observe(), 1) == WORKERS
     assert again.exit is None
+    scarce.backend.take_over(TakeOver(1))
+    found = scarce.backend.observe().attempt(1)
+    assert found is not None
+    assert (found.exit, found.waits_for_all_workers) == (None, False)
+    assert not (standby and isinstance(scarce, SimRig)) or found.size == 1, "the size with which it was held"
 
 
 def test_a_crash_of_the_program_is_an_exit_and_no_loss(rig: Rig, number: int) -> None:

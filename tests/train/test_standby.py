@@ -33,14 +33,17 @@ def pool() -> ThreadPoolExecutor:
 class Standby:
     """Attempt 2, launched as a standby: as `train.current()` joins, or with `at_join` as Ray Train's workers do."""
 
-    def __init__(self, folder: Path, world: ProcessRank | None = None, *, at_join: bool = False) -> None:
+    def __init__(
+        self, folder: Path, world: ProcessRank | None = None, *, at_join: bool = False, **more: object
+    ) -> None:
         self.folder, self.notice = folder, folder / "notice.json"
         self.heartbeat, self.world, self.at_join = folder / "heartbeat.json", world or ProcessRank(), at_join
         self.left: list[int] = []
+        self.more = more
 
     def join(self) -> Job:
         given = {"attempt": 2, "tier": "spot", "standby": "true", "notice": self.notice, "heartbeat": self.heartbeat}
-        environment = Environment(variables(self.folder, **given))
+        environment = Environment(variables(self.folder, **given, **self.more))
         return Job(join(environment, self.world, leave=self.left.append, holds_later=not self.at_join), ManualClock())
 
     def train(self, total: int = 30) -> list[int]:
@@ -202,6 +205,22 @@ def test_ranks_of_ray_train_that_resume_by_the_job_resume_from_the_last_commit(
     assert not any(each.done() for each in resumed)
     ranks[0].ask(Notice.of_takeover())
     assert [found and found.step for found in (each.result(20) for each in resumed)] == [20, 20]
+
+
+@pytest.mark.usefixtures("ray_group")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_elastic_program_takes_over_with_the_workers_with_which_it_is_held(
+    tmp_path: Path, pool: ThreadPoolExecutor, workers: int
+) -> None:
+    train(job(tmp_path), 20, flush=True)
+    ranks = [Standby(tmp_path, ProcessRank(rank, workers, "ray"), sizes="1,2,4") for rank in range(workers)]
+    joined = [each.result(20) for each in [pool.submit(each.join) for each in ranks]]
+    resumed = [pool.submit(each.resume().__enter__) for each in joined]
+    until(ranks[0].waits)
+    assert (progress(log_of(tmp_path)).attempt, progress(log_of(tmp_path)).workers) == (1, 0)
+    ranks[0].ask(Notice.of_takeover())
+    assert [found and found.step for found in (each.result(20) for each in resumed)] == [20] * workers
+    assert (progress(log_of(tmp_path)).attempt, progress(log_of(tmp_path)).workers) == (2, workers)
 
 
 def test_without_a_notice_file_nothing_could_end_the_wait(tmp_path: Path) -> None:
