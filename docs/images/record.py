@@ -27,6 +27,7 @@ from spotladder.core.model import (
     Attempt,
     AttemptSeen,
     Instant,
+    JobSpec,
     JobState,
     Observation,
     PodPhase,
@@ -196,12 +197,11 @@ def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
                     hit = replace(hit, exhausted_by=Reason.MAX_FAILURES_EXCEEDED)  # even if the attempt drains first
                 state = with_tier(state, hit)
             case Billed():
-                bill = state.record(payer)
-                cost, yardstick = bill.cost + record.spent - spent, bill.on_demand_cost + record.on_demand - on_demand
-                price = next((tier.price.on_demand for tier in spec.tiers if tier.name == bill.name), 0.0)
-                seconds = yardstick * HOUR / price if price else 0.0
-                bill = replace(bill, cost=cost, on_demand_cost=yardstick, node_seconds=seconds)
-                state = with_tier(state, bill)
+                own, yardstick = record.spent - spent, record.on_demand - on_demand
+                for part in record.left:
+                    state = with_tier(state, charged(spec, state.record(part.tier), part.spent, part.on_demand))
+                    own, yardstick = own - part.spent, yardstick - part.on_demand
+                state = with_tier(state, charged(spec, state.record(payer), own, yardstick))
                 spent, on_demand, payer = record.spent, record.on_demand, state.tier
             case Committed():
                 progress = Progress(record.step, record.total, record.at, record.attempt)
@@ -210,6 +210,14 @@ def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
                 pods[record.node] = pod(record)
     attempts = (AttemptSeen(state.attempt.number, tuple(pods.values())),) if state.attempt else ()
     return ViewSnapshot(at, spec, state, Observation(1, attempts, progress), "Ctrl-C drains and commits")
+
+
+def charged(spec: JobSpec, bill: TierRecord, cost: float, on_demand: float) -> TierRecord:
+    """The tier's record with these amounts in USD."""
+    price = next((tier.price.on_demand for tier in spec.tiers if tier.name == bill.name), 0.0)
+    yardstick = bill.on_demand_cost + on_demand
+    seconds = yardstick * HOUR / price if price else 0.0
+    return replace(bill, cost=bill.cost + cost, on_demand_cost=yardstick, node_seconds=seconds)
 
 
 def with_tier(state: JobState, tier: TierRecord) -> JobState:

@@ -147,6 +147,14 @@ class SteppedJob:
         return self.state.attempt.number
 
     @property
+    def end_reason(self) -> Reason | None:
+        """Why the newest attempt that is being ended, or has ended, does."""
+        attempt, history = self.state.attempt, self.state.history
+        if attempt is not None and attempt.end_reason is not None:
+            return attempt.end_reason
+        return history[-1].reason if history else None
+
+    @property
     def reasons(self) -> list[Reason]:
         return [move.reason for move in self.moves]
 

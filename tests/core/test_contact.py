@@ -62,7 +62,7 @@ def test_contact_that_is_restored_node_by_node_counts_nothing() -> None:
 def test_a_single_silent_node_counts_as_lost_at_once(more: dict[str, Any]) -> None:
     one = job()
     one.see(attempt(1, head(), silent("w1-0"), worker("w1-1"), **more), after=1)
-    assert (one.reasons[-1], one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
+    assert (one.end_reason, one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
 
 
 def test_silence_of_most_cluster_nodes_or_a_restored_watch_is_a_loss_of_contact() -> None:
@@ -75,7 +75,7 @@ def test_silence_of_most_cluster_nodes_or_a_restored_watch_is_a_loss_of_contact(
         assert (one.state.stage, one.state.failures) == (Stage.RUNNING, 0)
 
 
-@pytest.mark.parametrize(("max_failures", "stage"), [(0, Stage.ENDING), (5, Stage.ENDING)])
+@pytest.mark.parametrize(("max_failures", "stage"), [(0, Stage.STARTING), (5, Stage.ENDING)])
 def test_losses_count_once_after_contact_timeout(max_failures: int, stage: Stage) -> None:
     one = job(max_failures, contact_timeout=60.0)
     one.see(cut_off(), after=1)

@@ -82,7 +82,7 @@ def test_a_crash_after_the_attempt_was_ready_counts_as_a_failure() -> None:
     one = job().running()
     gone = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.APP_ERROR, exit_code=2)
     one.see(attempt(1, gone, *all_ready(1).pods[1:]), after=1)
-    assert (one.reasons[-1], one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
+    assert (one.end_reason, one.state.failures) == (Reason.MAX_FAILURES_EXCEEDED, 1)
 
 
 def test_a_head_that_crashes_while_a_quota_blocks_the_workers_is_a_crash_at_the_start() -> None:

@@ -99,7 +99,7 @@ def test_a_program_that_does_not_restart_with_fewer_workers_gets_a_new_attempt()
 def test_the_failure_beyond_max_failures_ends_the_attempt_although_enough_workers_are_left() -> None:
     made = running(job(max_failures=0))
     made.see(seen(*workers("a", "b", "c"), lost("d"), pending("e"), size=4), after=1)
-    assert made.reasons[-1] is Reason.MAX_FAILURES_EXCEEDED
+    assert made.end_reason is Reason.MAX_FAILURES_EXCEEDED
 
 
 def test_a_notice_that_leaves_enough_workers_does_not_end_the_attempt() -> None:

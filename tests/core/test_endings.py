@@ -226,19 +226,20 @@ def test_a_raised_max_failures_applies_to_the_running_attempt() -> None:
     assert job.state.stage is Stage.RECOVERING
 
 
-def test_fenced_handover_falls_back_before_a_stuck_attempt_is_gone() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
+def test_fenced_handover_starts_again_on_the_same_tier_before_a_stuck_attempt_is_gone() -> None:
+    job = SteppedJob(spec(tier("spot-a", 5), recovery_timeout=1)).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
+    job.see(stuck, after=1)
     job.see(stuck, after=1)
     job.see(stuck, after=HANDOVER_GRACE_PERIOD - 0.1)
     assert job.state.stage is Stage.ENDING
     decision = job.see(stuck, after=0.1)
-    assert job.reasons[-2:] == [Reason.LEFT_BEHIND, Reason.FELL_BACK]
-    assert decision.actions == (Delete(1, Reason.FELL_BACK), Launch(2, "on-demand"))
+    assert job.reasons[-2:] == [Reason.LEFT_BEHIND, Reason.STARTED]
+    assert decision.actions == (Delete(1, Reason.RECOVERY_TIMEOUT), Launch(2, "spot-a"))
 
 
 def test_pods_that_disappear_while_the_attempt_is_deleted_are_not_recorded() -> None:
-    job = SteppedJob(spec(tier("spot-a"), tier("on-demand", -1))).running()
+    job = SteppedJob(spec(tier("spot-a"), tier("on-demand", -1), handover=Handover.WHEN_GONE)).running()
     job.see(attempt(1, head(), worker("w1-0"), lost("w1-1")))
     assert job.state.stage is Stage.ENDING
     before = job.state.attempt
@@ -311,7 +312,7 @@ def test_a_clock_that_steps_back_does_not_extend_timers_or_reduce_node_time(step
     job.see(stuck, after=-step)
     node_seconds = job.state.record("spot-a").node_seconds
     job.see(stuck, after=60)
-    assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert job.end_reason is Reason.INSUFFICIENT_CAPACITY
     assert job.state.record("spot-a").node_seconds >= node_seconds
 
 

@@ -150,7 +150,7 @@ def test_the_job_leaves_the_tier_exactly_at_the_time_of_the_explanation() -> Non
     made.see_again(after=found.until - made.now - 1)
     assert made.state.tier == "spot-a"
     made.see_again(after=1)
-    assert [move.reason for move in made.moves][-1] is Reason.INSUFFICIENT_CAPACITY
+    assert made.end_reason is Reason.INSUFFICIENT_CAPACITY
 
 
 def test_the_explanation_of_the_pause_after_the_last_tier_has_an_end() -> None:
@@ -173,4 +173,4 @@ def test_with_fallback_on_insufficient_capacity_a_refusal_ends_the_wait_at_once(
     made = SteppedJob(spec(impatient, tier("on-demand", -1)))
     made.see()
     made.see(attempt(1, head(), says("w-0", SCHEDULER), refused=True), after=10)
-    assert explanation_of(made) is None  # the job falls back to the next tier
+    assert (made.end_reason, made.state.tier) == (Reason.INSUFFICIENT_CAPACITY, "on-demand")

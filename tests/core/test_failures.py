@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.accounting import account, held_nodes
 from spotladder.core.losses import UNCOUNTED
-from spotladder.core.model import Delete, Exit, FailureUnit, JobState, Launch, PodPhase, Price, Stage
+from spotladder.core.model import Delete, Exit, FailureUnit, Handover, JobState, Launch, PodPhase, Price, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
 
@@ -61,7 +61,7 @@ def test_a_pod_that_disappears_and_reappears_counts_at_most_once() -> None:
 def test_a_loss_of_every_counted_cause_exhausts_the_tier(cause: Cause) -> None:
     job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
     job.lose_attempt(lost("w1-0", cause), worker("w1-1"))
-    assert job.reasons[-3:] == [Reason.MAX_FAILURES_EXCEEDED, Reason.GONE, Reason.FELL_BACK]
+    assert job.reasons[-3:] == [Reason.MAX_FAILURES_EXCEEDED, Reason.MOVED_ON, Reason.FELL_BACK]
     assert job.state.tier == "on-demand"
 
 
@@ -142,7 +142,7 @@ def test_a_vanished_attempt_is_one_failure_and_starts_again_on_the_same_tier() -
 
 
 def test_the_delete_action_is_repeated_until_the_attempt_is_gone() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"), handover=Handover.WHEN_GONE)).running()
     gone = attempt(1, head(), lost("w1-0"), worker("w1-1"))
     assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)
     assert job.see(gone, after=1).actions == (Delete(1, Reason.MAX_FAILURES_EXCEEDED),)

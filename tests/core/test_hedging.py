@@ -84,7 +84,7 @@ def test_the_hedge_runs_if_it_is_ready_first() -> None:
     job.see(WITHOUT_NODES, held(), after=60)
     assert job.reasons[-4:] == [Reason.HEDGED, Reason.RELIEVED, Reason.FELL_BACK, Reason.ALL_READY]
     assert (job.number, job.state.stage, job.state.tier, job.state.standby) == (2, Stage.RUNNING, "on-demand", None)
-    assert job.last.actions == (Delete(1, Reason.ALL_READY), TakeOver(2))
+    assert job.last.actions == (Delete(1, Reason.HEDGED), TakeOver(2))
     spot = job.state.record("spot")
     assert (spot.exhausted_by, spot.failures, spot.last_reason) == (None, 0, Reason.HEDGED)
     assert (job.state.failures, job.state.unready, job.state.paused_until) == (0, 0, None)

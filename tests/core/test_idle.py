@@ -34,8 +34,9 @@ def test_a_gang_that_has_cost_its_budget_is_released_and_the_tier_is_exhausted()
     assert made.state.stage is Stage.STARTING
     assert made.state.idle_usd == pytest.approx(0.499)
     made.see(*PARTIAL, after=1)
-    assert (made.state.stage, made.reasons[-1]) == (Stage.ENDING, Reason.IDLE_BUDGET_EXCEEDED)
-    assert made.moves[-1].message == "the nodes that waited for the rest of their gang cost 0.50 USD (idleBudget 0.50)"
+    assert made.end_reason is Reason.IDLE_BUDGET_EXCEEDED
+    (ended,) = [move for move in made.moves if move.target is Stage.ENDING]
+    assert ended.message == "the nodes that waited for the rest of their gang cost 0.50 USD (idleBudget 0.50)"
     made.see(after=1)
     assert made.state.record("spot-a").exhausted_by is Reason.IDLE_BUDGET_EXCEEDED
     assert (made.state.tier, made.state.idle_usd) == ("on-demand", 0.0)
@@ -69,7 +70,7 @@ def test_provision_timeout_applies_before_the_budget_is_used_up(budget: float | 
     made = job(budget)
     made.see(*PARTIAL)
     made.see(*PARTIAL, after=3600)
-    assert made.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert made.end_reason is Reason.INSUFFICIENT_CAPACITY
 
 
 def test_with_a_budget_of_0_the_gang_is_deleted_after_the_first_idle_second() -> None:
@@ -78,7 +79,7 @@ def test_with_a_budget_of_0_the_gang_is_deleted_after_the_first_idle_second() ->
     made.see(*PARTIAL, after=1)
     assert made.state.stage is Stage.STARTING
     made.see(*PARTIAL, after=1)
-    assert made.reasons[-1] is Reason.IDLE_BUDGET_EXCEEDED
+    assert made.end_reason is Reason.IDLE_BUDGET_EXCEEDED
 
 
 def test_the_meter_starts_again_when_the_gang_was_complete() -> None:
@@ -92,7 +93,7 @@ def test_the_meter_starts_again_when_the_gang_was_complete() -> None:
     made.see(attempt(1, head(), worker("w1-0"), pending("new")), after=499)
     assert made.state.stage is Stage.RECOVERING
     made.see(attempt(1, head(), worker("w1-0"), pending("new")), after=5)
-    assert made.reasons[-1] is Reason.IDLE_BUDGET_EXCEEDED
+    assert made.end_reason is Reason.IDLE_BUDGET_EXCEEDED
 
 
 def test_a_start_on_all_nodes_is_not_idle() -> None:
@@ -122,7 +123,7 @@ def test_a_policy_that_returns_to_the_tier_keeps_it_open() -> None:
     made.see()
     made.see(*PARTIAL)
     made.see(*PARTIAL, after=500)
-    assert made.reasons[-1] is Reason.IDLE_BUDGET_EXCEEDED
+    assert made.end_reason is Reason.IDLE_BUDGET_EXCEEDED
     made.see(after=1)
     assert made.state.record("spot-a").exhausted_by is None
     assert made.see(after=60).actions == (Launch(2, "spot-a"),)
@@ -136,5 +137,5 @@ def test_the_budget_of_an_attempt_that_avoids_nodes_does_not_exhaust_the_tier() 
     avoiding = replace(made.state.attempt, avoids=("bad",))
     made.state = replace(made.state, attempt=avoiding, node_failures=(NodeFailures("bad", 9),))
     made.see(*(replace(seen, provisioning=True) for seen in PARTIAL), after=500)
-    assert made.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert made.end_reason is Reason.INSUFFICIENT_CAPACITY
     assert (made.state.idle_usd, made.state.record("spot-a").exhausted_by) == (0.0, None)

@@ -143,8 +143,9 @@ def test_messages_of_exceeded_limits_have_the_progress_of_the_job() -> None:
 
 
 def test_messages_of_abandoned_and_fenced_attempts() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    job = SteppedJob(spec(tier("spot-a", 5), recovery_timeout=1)).running()
     stuck = attempt(1, head(), lost("w1-0"), worker("w1-1"))
+    job.see(stuck, after=1)
     job.see(stuck, after=1)
     job.see(stuck, after=10)
     assert message(job, Reason.LEFT_BEHIND) == "not confirmed gone; its commits are fenced"

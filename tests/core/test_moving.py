@@ -14,7 +14,7 @@ def test_each_move_has_its_stages_its_reason_and_its_attempt() -> None:
         (Stage.IDLE, Stage.STARTING, Reason.STARTED, 1, "spot-a"),
         (Stage.STARTING, Stage.RUNNING, Reason.ALL_READY, 1, "spot-a"),
         (Stage.RUNNING, Stage.ENDING, Reason.MAX_FAILURES_EXCEEDED, 1, "spot-a"),
-        (Stage.ENDING, Stage.IDLE, Reason.GONE, 1, "spot-a"),
+        (Stage.ENDING, Stage.IDLE, Reason.MOVED_ON, 1, "spot-a"),
         (Stage.IDLE, Stage.STARTING, Reason.FELL_BACK, 2, "on-demand"),
     ]
 

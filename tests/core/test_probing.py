@@ -94,7 +94,7 @@ def test_provision_timeout_runs_over_the_probe_and_the_rest() -> None:
     made.see(seen(worker("w0"), *(pending(pod.uid) for pod in GATED)), after=99)
     assert made.last.wake_at == START + 600
     made.see_again(1)
-    assert made.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert made.end_reason is Reason.INSUFFICIENT_CAPACITY
     made.see(after=1)
     assert made.state.tier == "on-demand"
     assert made.see().actions == (Launch(2, "on-demand"),)
@@ -123,7 +123,7 @@ def test_the_idle_budget_ends_the_wait_of_a_probe_for_the_rest_of_its_gang() -> 
     made.see(seen(worker("w0"), worker("w1"), *rest[1:]), after=10)
     assert made.last.wake_at == pytest.approx(made.now + 10)
     made.see_again(11)
-    assert made.reasons[-1] is Reason.IDLE_BUDGET_EXCEEDED
+    assert made.end_reason is Reason.IDLE_BUDGET_EXCEEDED
 
 
 def test_the_explanation_names_the_pod_that_is_waited_for_and_not_the_gated_ones() -> None:

@@ -82,7 +82,7 @@ def test_the_next_tier_boots_during_the_notice_while_the_attempt_trains() -> Non
     job.see(gang(ends_at, exit=Exit.INTERRUPTED), all_ready(2, held=True), after=3)
     assert job.reasons[-3:] == [Reason.RELIEVED, Reason.FELL_BACK, Reason.ALL_READY]
     assert (job.number, job.state.tier, job.state.failures) == (2, "on-demand", 1)
-    assert job.last.actions == (Delete(1, Reason.ALL_READY), TakeOver(2))
+    assert job.last.actions == (Delete(1, Reason.EVICTION_NOTICE), TakeOver(2))
 
 
 def test_the_last_moment_for_a_commit_ends_the_wait_and_the_standby_continues_to_boot() -> None:

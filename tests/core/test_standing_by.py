@@ -116,7 +116,7 @@ def test_a_ready_standby_takes_over_when_the_live_attempt_has_committed_and_stop
     job.see(all_ready(1, exit=Exit.INTERRUPTED), ready, after=3)
     assert job.reasons[-4:] == [Reason.DRAINED, Reason.RELIEVED, Reason.MIGRATED_BACK, Reason.ALL_READY]
     assert (job.number, job.state.tier, job.state.standby) == (2, "spot", None)
-    assert job.last.actions == (Delete(1, Reason.ALL_READY), TakeOver(2))
+    assert job.last.actions == (Delete(1, Reason.POLICY), TakeOver(2))
     job.progress = replace(job.progress, attempt=2)
     assert job.see(ready, after=1).actions == ()
     assert (job.state.failures, job.state.history[-1].reason) == (0, Reason.POLICY)

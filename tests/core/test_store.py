@@ -59,7 +59,7 @@ def test_a_program_without_progress_during_a_bucket_outage_is_stalled() -> None:
     stood = job.now
     job.see(all_ready(1, moved_at=stood, store_unavailable_since=stood), after=1)
     job.see(all_ready(1, moved_at=stood, store_unavailable_since=stood), after=STALL)
-    assert job.reasons[-1] in (Reason.STALLED, Reason.MAX_FAILURES_EXCEEDED)
+    assert job.end_reason in (Reason.STALLED, Reason.MAX_FAILURES_EXCEEDED)
 
 
 def test_stall_timeout_restarts_after_a_bucket_outage() -> None:

@@ -46,7 +46,7 @@ def test_an_attempt_not_ready_within_provision_timeout_falls_back() -> None:
     assert job.state.stage is Stage.STARTING
     assert job.last.wake_at == pytest.approx(START + 60)
     job.see(waiting(1), after=0.1)
-    assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert job.end_reason is Reason.INSUFFICIENT_CAPACITY
     job.see(after=1)
     assert job.state.tier == "on-demand"
 
@@ -57,7 +57,7 @@ def test_provision_timeout_starts_again_when_a_worker_is_lost() -> None:
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=59)
     assert job.state.stage is Stage.RECOVERING
     job.see(attempt(1, head(), pending("new"), worker("w1-1")), after=1)
-    assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert job.end_reason is Reason.INSUFFICIENT_CAPACITY
 
 
 def test_recovery_timeout_does_not_requeue_the_job_while_capacity_is_missing() -> None:
@@ -86,7 +86,7 @@ def test_provision_timeout_continues_across_attempts_on_the_same_tier() -> None:
     job.see(after=1)
     assert job.see().actions == (Launch(2, "spot-a"),)
     job.see(attempt(2, head(), pending("w2-0")), after=69)
-    assert job.reasons[-1] is Reason.INSUFFICIENT_CAPACITY
+    assert job.end_reason is Reason.INSUFFICIENT_CAPACITY
 
 
 def test_recovery_timeout_starts_a_new_attempt_on_the_same_tier() -> None:
@@ -122,7 +122,7 @@ def test_a_worker_not_ready_for_recovery_timeout_is_a_failure_even_without_a_los
     unready = attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"))
     job.see(unready, after=1)
     job.see(unready, after=90)
-    assert job.reasons[-1] is Reason.MAX_FAILURES_EXCEEDED
+    assert job.end_reason is Reason.MAX_FAILURES_EXCEEDED
 
 
 def test_no_commit_for_stall_timeout_is_one_failure_and_starts_a_new_attempt() -> None:
@@ -280,11 +280,11 @@ def test_the_job_is_requeued_for_the_time_when_its_budget_ends(price: float) -> 
 
 
 def test_a_refusal_of_the_provisioner_falls_back_only_with_on_insufficient_capacity_fallback() -> None:
-    for mode, stage in ((OnInsufficientCapacity.WAIT, Stage.STARTING), (OnInsufficientCapacity.FALLBACK, Stage.ENDING)):
+    for mode, name in ((OnInsufficientCapacity.WAIT, "spot-a"), (OnInsufficientCapacity.FALLBACK, "on-demand")):
         job = SteppedJob(spec(tier("spot-a", 1, on_insufficient_capacity=mode), tier("on-demand")))
         job.see()
         job.see(attempt(1, head(), pending("w"), refused=True), after=1)
-        assert job.state.stage is stage
+        assert job.state.tier == name
 
 
 def test_an_attempt_that_is_blocked_for_another_reason_than_capacity_exhausts_no_tier() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from spotladder.core.accounting import left_costs
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -36,6 +37,7 @@ from spotladder.display.timeline import (
     DriverStarted,
     Ended,
     Launched,
+    LeftBill,
     Lost,
     Moved,
     NodeChange,
@@ -181,7 +183,7 @@ class PlayedRun:
 
     def _look(self) -> None:
         losses = len(self.job.losses)
-        moves = len(self.job.moves)
+        moves, before = len(self.job.moves), self.job.state
         seen = [AttemptSeen(self.live, (*self._head(), *self.pods.values()), self.exit)] if self.live else []
         decision = self.job.see(*seen)
         for loss in self.job.losses[losses:]:
@@ -190,7 +192,8 @@ class PlayedRun:
         self._apply(decision)
         state = self.job.state
         on_demand = sum(tier.on_demand_cost for tier in state.tiers)
-        self.records.append(Billed(self.now, state.spent_usd, on_demand, state.nodes))
+        left = [LeftBill(one.number, one.tier, *costs) for one, *costs in left_costs(before, self.job.spec, self.now)]
+        self.records.append(Billed(self.now, state.spent_usd, on_demand, state.nodes, tuple(left)))
         observation = Observation(self.job.revision, tuple(seen), self.job.progress)
         self.shots.append(ViewSnapshot(self.now, self.spec, state, observation, "Ctrl-C drains and commits"))
 

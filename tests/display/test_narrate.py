@@ -102,6 +102,7 @@ def test_a_record_is_described_in_a_sentence(record: Record, tone: Tone, text: s
         DriverExited(START, 1, 0),
         DriverExited(START, 1, None),
         moved(Reason.GONE, Stage.IDLE, source=Stage.ENDING),
+        moved(Reason.MOVED_ON, Stage.IDLE, source=Stage.ENDING),
         moved(Reason.DRAINED, Stage.ENDING, source=Stage.DRAINING),
     ],
 )
@@ -112,6 +113,7 @@ def test_a_record_is_not_described_when_another_one_reports_the_same_fact(record
 SILENT = {
     Reason.DRAINED,
     Reason.GONE,
+    Reason.MOVED_ON,
     *(rule.reason for rule in RULES if not any(rule.reason in row for row in TRANSITIONS.values())),
     Reason.STEADY,
     Reason.STALE_OBSERVATION,

@@ -39,7 +39,7 @@ from tests.display.drawing import WAITS, at, drawn
         ("running", 20, 80, 24),
         ("noticed", 31, 80, 24),
         ("dry", 64, 80, 24),
-        ("done", 123, 100, 30),
+        ("done", 121, 100, 30),
         ("narrow", 64, 44, 18),
     ],
 )
@@ -49,7 +49,7 @@ def test_the_picture_matches_the_golden_file(run: PlayedRun, name: str, second: 
 
 
 @settings(max_examples=150, deadline=None)
-@given(second=st.integers(0, 123), width=st.integers(20, 200), height=st.integers(4, 60))
+@given(second=st.integers(0, 121), width=st.integers(20, 200), height=st.integers(4, 60))
 def test_the_picture_fits_the_terminal(second: int, width: int, height: int) -> None:
     lines = drawn(*at(STORY, second), width, height)
     assert max(cell_len(line) for line in lines) <= width
@@ -64,7 +64,7 @@ STORY = PlayedRun().play()
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (60, 20)])
 def test_the_picture_has_the_same_height_throughout_the_run(run: PlayedRun, width: int, height: int) -> None:
-    heights = {len(drawn(*at(run, second), width, height)) for second in range(124)}
+    heights = {len(drawn(*at(run, second), width, height)) for second in range(122)}
     assert len(heights) == 1
 
 

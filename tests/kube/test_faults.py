@@ -103,8 +103,6 @@ async def test_a_fallback_survives_a_restart_of_the_api_server(api_server: ApiSe
         api_server.stop()
         await asyncio.sleep(0.2)
         api_server.start()
-        await eventually(lambda: kube.has_phase("Draining"), limit=60)
-        await kube.collect(1)
         await eventually(lambda: kube.is_on("spot-b", 2), limit=60)
         await eventually(lambda: kube.rayjob(2))
 
@@ -124,9 +122,7 @@ async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
         await eventually(lambda: kube.has_phase("Running"), limit=60)
         await kube.kill_worker(1)
         await kube.kill_worker(1)
-        await eventually(lambda: kube.has_phase("Draining"), limit=60)
         await cutting
-        await kube.collect(1)
         await eventually(lambda: kube.is_on("spot-b", 2), limit=60)
         status = await kube.status()
         assert status["failures"] == 2

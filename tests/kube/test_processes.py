@@ -123,7 +123,7 @@ async def test_a_paused_leader_stops_acting_when_it_continues(api_server: ApiSer
         await other.wait_for("leading")
         await kube.kill_worker(1)
         await kube.kill_worker(1)
-        await eventually(lambda: kube.has_phase("Draining"))
+        await eventually(lambda: kube.is_on("spot-b", 2))
         await kube.collect(1)
         await eventually(lambda: kube.rayjob(2))
         zombie.send(signal.SIGCONT)

@@ -255,7 +255,7 @@ class KubeWorld:
         """Let attempt 1 lose two workers, more than its tier tolerates, and run attempt 2 on spot-b."""
         await self.kill_worker(1)
         await self.kill_worker(1)
-        await eventually(lambda: self.has_phase("Draining"))
+        await eventually(lambda: self.is_on("spot-b", 2))
         await self.collect(1)
         await self.begin(2, "spot-b")
 

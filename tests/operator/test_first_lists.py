@@ -55,7 +55,7 @@ async def test_a_first_list_that_is_answered_late_holds_no_job() -> None:
         async with kube.operator(client=client):
             await kube.kill_worker(1)
             await kube.kill_worker(1)
-            await eventually(lambda: kube.has_phase("Draining"))
+            await eventually(lambda: kube.is_on("spot-b", 2))
         assert client.failures == 0
         assert not client.has_held_a_job
 

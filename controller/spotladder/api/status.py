@@ -105,6 +105,16 @@ class StandbyStatus(StatusRecord):
     reason: str = Field(default="", description="Reason of the move: Policy or SpecUpdated.")
 
 
+class RemovedAttemptStatus(StatusRecord):
+    """An ended attempt whose objects still exist although the job has moved on."""
+
+    number: int = Field(description="Number of the attempt.")
+    tier: str = Field(max_length=LONGEST_LABEL, description="Tier of the attempt.")
+    cluster: str = Field(default="", description="Cluster of this tier.")
+    since: Timestamp = Field(description="Time at which the attempt ended.")
+    nodes: int = Field(default=0, description="Number of nodes that it still holds, which are paid for.")
+
+
 class CostStatus(StatusRecord):
     """Cost of the job so far."""
 
@@ -154,6 +164,9 @@ class TieredJobStatus(StatusRecord):
     cost: CostStatus = Field(default_factory=CostStatus, description="Cost of the job so far.")
     standby: StandbyStatus | None = Field(
         default=None, description="The attempt that starts beside the current one and takes over from it."
+    )
+    removing: list[RemovedAttemptStatus] = Field(
+        default_factory=list, description="Ended attempts that are being removed while the job goes on."
     )
     waiting: WaitingStatus | None = Field(default=None, description="Why the job waits, and until when.")
     state: str = Field(default="", description="Stored state of the controller. Do not read or edit it.")

@@ -82,6 +82,8 @@ def _show_one(run: LocalRun, output: Format) -> None:
         typer.echo(f"waits    {waiting_text(waited, time.time())}")
     if state.standby is not None:
         typer.echo(f"standby  attempt {state.standby.number} on {state.standby.tier} ({state.standby_reason})")
+    for left in state.left:
+        typer.echo(f"removing attempt {left.number} on {left.tier} ({left.nodes} nodes)")
     typer.echo(f"runner   {'none' if process is None else f'process {process}'}")
     typer.echo(f"folder   {run.folder.path}")
 
@@ -140,6 +142,7 @@ def _plain(run: LocalRun) -> dict[str, Any]:
         },
         **({"waiting": _waiting(waited)} if waited else {}),
         **({"standby": standby} if standby else {}),
+        **({"removing": [{"attempt": left.number, "tier": left.tier} for left in state.left]} if state.left else {}),
         "folder": str(run.folder.path),
     }
 

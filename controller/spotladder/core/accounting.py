@@ -6,7 +6,18 @@ from __future__ import annotations
 from spotladder.core.copying import replace
 from spotladder.core.gang import launched_workers
 from spotladder.core.losses import with_record
-from spotladder.core.model import AttemptSeen, Impediment, Instant, JobSpec, JobState, PodPhase, PodRole, Price, Seconds
+from spotladder.core.model import (
+    AttemptSeen,
+    Impediment,
+    Instant,
+    JobSpec,
+    JobState,
+    LeftAttempt,
+    PodPhase,
+    PodRole,
+    Price,
+    Seconds,
+)
 
 HOUR: Seconds = 3600.0
 
@@ -42,7 +53,16 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
         before = state.spent_usd
         state = _paid(state, spec, state.standby.tier, state.standby_nodes * elapsed)
         state = replace(state, overlap_usd=state.overlap_usd + state.spent_usd - before)
+    for left in state.left:
+        state = _paid(state, spec, left.tier, left.nodes * elapsed)
     return replace(state, clock=now, idle_usd=_idle_usd(state, spec, elapsed))
+
+
+def left_costs(state: JobState, spec: JobSpec, now: Instant) -> list[tuple[LeftAttempt, float, float]]:
+    """For each attempt that is being removed, what `account` charges for it until `now`: USD, and USD on demand."""
+    elapsed = max(0.0, now - state.clock)
+    tiers = ((left, spec.tier(left.tier)) for left in state.left if left.nodes and elapsed)
+    return [(left, *charged(left.nodes * elapsed, tier.price)) for left, tier in tiers if tier is not None]
 
 
 def _extra(state: JobState, spec: JobSpec, elapsed: Seconds) -> JobState:
@@ -127,6 +147,7 @@ def rewound(state: JobState, now: Instant) -> JobState:
         attempt=attempt,
         standby=standby
         and replace(standby, created_at=min(standby.created_at, now), enough_since=not_after(standby.enough_since)),
+        left=tuple(replace(one, since=min(one.since, now)) for one in state.left),
         standby_after=None if state.standby_after is None else state.standby_after - (state.clock - now),
         impeded=impeded and replace(impeded, since=min(impeded.since, now)),
         started_at=not_after(state.started_at),

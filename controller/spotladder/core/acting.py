@@ -8,6 +8,7 @@ from spotladder.core.elastic import begin_due, resize
 from spotladder.core.hedging import hedge_due
 from spotladder.core.idle import idle_budget_ends_at
 from spotladder.core.impediment import Timer, timer_of
+from spotladder.core.leaving_behind import waits_until, why_removed
 from spotladder.core.model import (
     TERMINAL,
     Action,
@@ -36,7 +37,7 @@ def actions(situation: Situation) -> tuple[Action, ...]:
     state, attempt = situation.state, situation.state.attempt
     kept = {own.number for own in (attempt, state.standby) if own is not None}
     others = [seen for seen in situation.seen.attempts if seen.number not in kept]
-    todo: list[Action] = [Delete(seen.number, state.reason) for seen in others if seen.reachable]
+    todo: list[Action] = [Delete(seen.number, why_removed(state, seen.number)) for seen in others if seen.reachable]
     if state.stage is Stage.STARTING and attempt is not None and not attempt.seen:
         held_back = situation.spec.handover is Handover.WHEN_GONE and others
         if not held_back and attempt.tier not in situation.seen.unavailable:
@@ -114,7 +115,7 @@ def _timers(situation: Situation) -> list[Instant | None]:
     state, attempt = situation.state, situation.state.attempt
     times: list[Instant | None] = []
     if state.stage is Stage.IDLE:
-        times.append(state.paused_until)
+        times += [state.paused_until, waits_until(situation)]
     if attempt is None:
         return times
     times += _standby_timers(situation)
@@ -178,6 +179,7 @@ def _budget_ends_at(situation: Situation) -> Instant | None:
     rate = _rate(state.nodes, state.tier, situation)
     if state.standby is not None:
         rate += _rate(state.standby_nodes, state.standby.tier, situation)
+    rate += sum(_rate(left.nodes, left.tier, situation) for left in state.left)
     if state.attempt is not None:
         rate += state.heads_per_hour / HOUR + stored_per_second(state, situation.spec)
     return None if budget is None or not rate else situation.now + max(0.0, (budget - state.spent_usd) / rate)

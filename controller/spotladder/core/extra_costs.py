@@ -44,7 +44,7 @@ def egress_usd(size: CommitSize, workers: int, tier: Tier) -> float:
 def with_heads(state: JobState, spec: JobSpec, seen: Observation) -> JobState:
     """Record the price of the heads that run now."""
     rate = 0.0
-    for attempt in (state.attempt, state.standby):
+    for attempt in (state.attempt, state.standby, *state.left):
         tier = spec.tier(attempt.tier) if attempt is not None else None
         found = seen.attempt(attempt.number) if attempt is not None else None
         if tier is not None and found is not None and tier.head_per_hour:

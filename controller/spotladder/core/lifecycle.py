@@ -4,8 +4,8 @@ Rules
  1. One attempt is live at a time. All other observed objects of the job are deleted.
  2. A decision either changes the state or executes the persisted state, never both: an attempt is persisted before
     it is launched, so after a crash the same launch is repeated.
- 3. Under `handover: Fenced` the next attempt may start while the last is not confirmed gone, because the commit log
-    fences it; under `WhenGone` it waits.
+ 3. Under `handover: Fenced` the next attempt starts while the last is removed, because the commit log fences the last:
+    on another tier at once, on the same tier after `HANDOVER_GRACE_PERIOD`. Under `WhenGone` it waits.
  4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier.
  5. provisionTimeout runs while workers lack capacity, and exhausts the tier. It is suspended during every other
     impediment, whose own timer (`impediment.RULES`) ends the attempt and keeps the tier.
@@ -25,7 +25,8 @@ Rules
 `_STAGES` has one function for each stage. `transitions.py` has the transition table, `situation.py` the facts and
 deadlines. `observing.py` updates the state from an observation, `endings.py` ends live attempts, `moving.py` has the
 effects of a change of stage, `elastic.py` the rules of elastic attempts, `probing.py` those of probes, `standing_by.py`
-has the standby attempt, `hedging.py` the hedge, and `acting.py` derives the actions of a state.
+has the standby attempt, `hedging.py` the hedge, `leaving_behind.py` the attempts that are being removed. `acting.py`
+derives the actions of a state.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from spotladder.core.endings import (
 )
 from spotladder.core.evidence import program_ended
 from spotladder.core.hedging import hedge_takes_over, start_hedge
+from spotladder.core.leaving_behind import is_left, moves_on
 from spotladder.core.losses import failing, noticed_pods
 from spotladder.core.model import (
     Attempt,
@@ -141,7 +143,7 @@ def _idle(draft: Draft) -> None:
     if not draft.situation.open:
         return _all_exhausted(draft)
     choice = draft.choose(live=False)
-    if choice.tier is not None and choice.tier in draft.situation.open:
+    if choice.tier is not None and choice.tier in draft.situation.open and not is_left(draft.situation, choice.tier):
         draft.state, reason, message = planned(draft.situation, choice.tier)
         draft.move(reason, f"{message}: {choice.why}" if choice.why else message)
     return None
@@ -255,7 +257,7 @@ def _ending(draft: Draft) -> None:
     deadline = draft.situation.handover_deadline
     if deadline is not None and (not draft.situation.reachable or draft.now >= deadline):
         return draft.move(Reason.LEFT_BEHIND, "not confirmed gone; its commits are fenced")
-    return None
+    return draft.move(Reason.MOVED_ON, "removed while the next attempt starts") if moves_on(draft) else None
 
 
 def _suspended(draft: Draft) -> None:

@@ -6,14 +6,17 @@ from spotladder.core.bad_nodes import avoided_nodes, named
 from spotladder.core.copying import replace
 from spotladder.core.crashes import ended_unready, forgotten
 from spotladder.core.losses import with_record
-from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, Move, Stage
+from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, JobSpec, JobState, LeftAttempt, Move, Stage
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.transitions import target
 
 HISTORY = 20
-"""Maximum number of finished attempts in the history; the oldest are dropped."""
+"""Maximum number of finished attempts in the history, and of those being removed; the oldest are dropped."""
+
+_BEFORE_GONE = frozenset({Reason.MOVED_ON, Reason.LEFT_BEHIND, Reason.RELIEVED})
+"""Reasons for which the job goes on while objects of its attempt exist."""
 
 _WITH_ATTEMPT = LIVE | {Stage.DRAINING, Stage.ENDING}
 
@@ -125,6 +128,10 @@ def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState
         attempt.steps,
     )
     state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
+    if state.reason in _BEFORE_GONE and situation.attempt_seen is not None:
+        since = situation.now if attempt.ending_since is None else attempt.ending_since
+        left = LeftAttempt(attempt.number, attempt.tier, since, state.nodes)
+        state = replace(state, left=(*state.left, left)[-HISTORY:])
     return replace(state, attempt=None, history=(*state.history, record)[-HISTORY:], recovering_since=None, nodes=0)
 
 

@@ -9,6 +9,7 @@ from spotladder.core.draft import Draft
 from spotladder.core.elastic import enough_since
 from spotladder.core.evidence import contact_lost
 from spotladder.core.extra_costs import with_heads, with_progress
+from spotladder.core.leaving_behind import take_in_left
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
 from spotladder.core.model import Attempt, Exit, Instant, Seconds, Stage, Steps
 from spotladder.core.moving import launched_with
@@ -26,12 +27,13 @@ GROUPS = 8
 
 def take_in(draft: Draft) -> None:
     """Record the newest commit, the pods of the live attempt that run or are lost, the nodes that it holds, the standby
-    attempt, the heads that run, and the capacity of the tiers."""
+    attempt, the attempts that are being removed, the heads that run, and the capacity of the tiers."""
     _take_in_progress(draft)
     _take_in_attempt(draft)
     replace_suspects(draft)
     forget_finished(draft)
     take_in_standby(draft)
+    take_in_left(draft)
     draft.state = with_heads(draft.state, draft.spec, draft.seen)
     draft.state = with_sightings(draft.state, sightings(draft.situation), draft.now, draft.last)
 

@@ -111,6 +111,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
         },
         Stage.ENDING: {
             Reason.GONE: Stage.IDLE,
+            Reason.MOVED_ON: Stage.IDLE,
             Reason.LEFT_BEHIND: Stage.IDLE,
             Reason.RELIEVED: Stage.IDLE,
             Reason.COMPLETED: Stage.SUCCEEDED,

@@ -75,4 +75,14 @@ def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, ResolvedTie
         for entry in job.spec.tiers
     }
     spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload_of(job).workers(job))
-    return replace(spec, suspend=spec.suspend or record.deleting, min_workers=min(sizes(job), default=None))
+    return replace(
+        spec,
+        tiers=tuple(replace(tier, queue=_queue(tiers.get(tier.name))) for tier in spec.tiers),
+        suspend=spec.suspend or record.deleting,
+        min_workers=min(sizes(job), default=None),
+    )
+
+
+def _queue(tier: ResolvedTier | None) -> str:
+    """The admission queue of a tier, if it has one: its cluster and the name in `tiers[].queue`."""
+    return f"{tier.cluster}/{tier.queue}" if tier is not None else ""

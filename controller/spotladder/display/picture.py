@@ -195,6 +195,7 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     record = state.record(tier.name)
     if tier.name == state.tier and state.stage not in TERMINAL:
         tone, text = _current_state(snapshot, tier)
+        text += _removed(state, tier)
         if state.standby is not None and state.standby.tier == tier.name:
             text += f"; {_standby_state(snapshot, state.standby)[1]}"
         return tone, text
@@ -204,10 +205,17 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     if state.standby is not None and tier.name == state.standby.tier:
         return _standby_state(snapshot, state.standby)
     if record.exhausted_by:
-        return Tone.CAUTION, f"left: {record.exhausted_by}"
+        return Tone.CAUTION, f"left: {record.exhausted_by}{_removed(state, tier)}"
+    if removed := _removed(state, tier):
+        return Tone.QUIET, f"open{removed}"
     if tier.name in snapshot.seen.unavailable:
         return Tone.CAUTION, f"unavailable: {snapshot.seen.unavailable[tier.name]}"
     return Tone.QUIET, "open"
+
+
+def _removed(state: JobState, tier: Tier) -> str:
+    """The attempts on the tier that are being removed; "" for none."""
+    return "".join(f"; attempt {left.number} is being removed" for left in state.left if left.tier == tier.name)
 
 
 def _blocked(snapshot: ViewSnapshot) -> str:

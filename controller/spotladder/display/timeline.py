@@ -164,16 +164,28 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftBill:
+    """The cost in USD of an earlier attempt, while it was being removed, since the last sample."""
+
+    attempt: int
+    tier: str
+    spent: float
+    on_demand: float
+
+
+@dataclass(frozen=True, slots=True)
 class Billed:
     """The cost of the job so far, in USD, over all tiers, as `JobState` counts it. A sample.
 
-    `nodes` are paid for now; `on_demand` is what the same node-seconds would have cost on demand.
+    `nodes` are paid for now; `on_demand` is what the same node-seconds would have cost on demand. `left` are the parts
+    that belong to earlier attempts; the rest since the last sample is that of the attempt that was live then.
     """
 
     at: Instant
     spent: float
     on_demand: float
     nodes: int = 0
+    left: tuple[LeftBill, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

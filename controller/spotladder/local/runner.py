@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from spotladder.core.accounting import account
+from spotladder.core.accounting import account, left_costs
 from spotladder.core.backend import AttemptBackend
 from spotladder.core.contract import ExitCode
 from spotladder.core.explanation import Explanation, explain
@@ -49,7 +49,7 @@ from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.situation import Situation
 from spotladder.display.figures import span
 from spotladder.display.narrate import waiting_text
-from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record, Waited
+from spotladder.display.timeline import Beat, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Record, Waited
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, SpotladderError
@@ -149,8 +149,9 @@ class Runner:
             spec = self._stopped_spec() if self._asked else self._spec
             seen = self._backend.observe()
             decision = decide(spec, self.state, seen, now, self._policy)
+            left = tuple(LeftBill(one.number, one.tier, *costs) for one, *costs in left_costs(self.state, spec, now))
             self._persist(decision, now)
-            self._narrate(decision, now)
+            self._narrate(decision, now, left)
             self._narrate_wait(spec, seen, now)
             for action in decision.actions:
                 self._apply(action)
@@ -172,7 +173,7 @@ class Runner:
             self._saved_at = now
         self.state = decision.state
 
-    def _narrate(self, decision: Decision, now: Instant) -> None:
+    def _narrate(self, decision: Decision, now: Instant, left: tuple[LeftBill, ...]) -> None:
         for commit in self._commits.take_new():  # First: the decision must take these commits into account.
             self._emit(commit)
         self._narrate_store(now)
@@ -193,7 +194,7 @@ class Runner:
         if error := self._commits.take_error():
             self._emit(Noted(now, f"cannot read the commit log: {error}"))
         spent, on_demand = self.state.spent_usd, self.state.on_demand_usd
-        self._emit(Billed(now, spent, on_demand, self.state.nodes))
+        self._emit(Billed(now, spent, on_demand, self.state.nodes, left))
 
     def _narrate_store(self, now: Instant) -> None:
         """Record an outage of the checkpoint store, its end, and commits that could not be resumed from."""

@@ -43,6 +43,7 @@ ORDINARY = frozenset(
         Reason.TIER_REMOVED,
         Reason.POLICY,
         Reason.RELIEVED,
+        Reason.MOVED_ON,
         Reason.APPLICATION_RETRY,
         Reason.APPLICATION_FAILED,
         Reason.SUSPEND_REQUESTED,

@@ -43,6 +43,7 @@ def limits_of(
     limits = Limits(
         made,
         workers=lambda _job: size,
+        left=lambda _job: (),
         standby_workers=lambda _job: size,
         launched=lambda key: key[1] in launched,
         standby_launched=lambda job: job.name in standing_by,
@@ -173,6 +174,7 @@ class Pool:
     def __init__(self, *jobs: JobRecord, workers: int = 1) -> None:
         self.cache, self.launched = JobList(*jobs), set[str]()
         self.workers: dict[str, Any] = dict.fromkeys(self.cache.jobs, workers)
+        self.left: dict[str, list[tuple[str, int]]] = {}
         self.counted: list[str] = []
         self.woken: list[str] = []
         made: Any = self.cache
@@ -180,6 +182,7 @@ class Pool:
             made,
             workers=self._workers,
             standby_workers=self._workers,
+            left=lambda job: self.left.get(job.name, ()),
             launched=lambda key: key[1] in self.launched,
             standby_launched=lambda _job: False,
             wake=lambda key: self.woken.append(key[1]),
@@ -285,6 +288,35 @@ def test_heads_count_on_tiers_that_apply_to_them() -> None:
     assert not pool.full("me", 6, applyTo="WorkersAndHead")
 
 
+def test_an_attempt_that_is_being_removed_holds_its_nodes() -> None:
+    """The earlier attempt of the job `moved` still holds two nodes of the pool."""
+    pool = Pool(job("moved", created_at=1, on="on-demand"), job("me", created_at=2))
+    pool.left["moved"] = [("spot", 2)]
+    pool.limits.touch(("ns", "moved"))
+    assert pool.full("me", 2).endswith("2 are in use, 1 are needed")
+    assert pool.full("me", 4, applyTo="WorkersAndHead").endswith("3 are in use, 2 are needed")
+    assert not pool.full("moved", 2), "its attempt needs no node of the pool"
+    assert not pool.limits.admits_standby(POOL, pool.cache.jobs["moved"], held=2)
+    pool.left["moved"] = []
+    pool.limits.touch(("ns", "moved"))
+    assert not pool.full("me", 1)
+
+
+def test_an_attempt_that_is_being_removed_holds_its_nodes_against_the_next_one_on_its_tier() -> None:
+    pool = Pool(job("back", created_at=1))
+    pool.left["back"] = [("spot", 2)]
+    pool.limits.touch(("ns", "back"))
+    assert pool.full("back", 2).endswith("2 are in use, 1 are needed")
+    assert not pool.full("back", 3)
+
+
+def test_an_attempt_on_a_tier_that_is_no_longer_in_the_spec_is_not_counted() -> None:
+    pool = Pool(job("moved", created_at=1, on="on-demand"), job("me", created_at=2))
+    pool.left["moved"] = [("removed", 2)]
+    pool.limits.touch(("ns", "moved"))
+    assert not pool.full("me", 1)
+
+
 def test_a_job_with_an_invalid_spec_holds_no_nodes() -> None:
     pool = Pool(job("a", created_at=1), job("me", created_at=2))
     pool.workers["a"] = None
@@ -312,6 +344,8 @@ def expected_in_use(pool: Pool, me: JobRecord) -> int:
         waits_behind = me.capacity == "pool" and (other.created_at, other.uid) > (me.created_at, me.uid)
         counts = other.capacity == "pool" and (other.name in pool.launched or not waits_behind)
         held += pool.workers[other.name] if counts and other.uid != me.uid else 0
+        if other.uid != me.uid or me.capacity == "pool":
+            held += sum(nodes for tier, nodes in pool.left.get(other.name, ()) if tier == "spot")
     return held
 
 
@@ -323,6 +357,7 @@ def test_the_sums_equal_a_count_over_all_jobs(seed: int) -> None:
         name, changed = chance.choice(list(pool.cache.jobs)), random_jobs(chance)
         pool.cache.jobs[name] = next(each for each in changed if each.name == name)
         pool.workers[name] = chance.randrange(1, 4)
+        pool.left[name] = [(chance.choice(["spot", "on-demand"]), 2) for _ in range(chance.randrange(3))]
         (pool.launched.add if chance.random() < 0.5 else pool.launched.discard)(name)
         pool.limits.touch(("ns", name))
         me = chance.choice(list(pool.cache.jobs.values()))

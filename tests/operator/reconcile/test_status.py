@@ -13,7 +13,7 @@ from spotladder.core import codec
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON
 from spotladder.core.lifecycle import decide
-from spotladder.core.model import Attempt, Exit, Impeded, JobState, Observation, Price, Stage, TierRecord
+from spotladder.core.model import Attempt, Exit, Impeded, JobState, LeftAttempt, Observation, Price, Stage, TierRecord
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources.stored_state import state_of
@@ -31,6 +31,9 @@ BEFORE = JobState(
     clock=START,
     nodes=2,
 )
+
+
+LEFT = (LeftAttempt(1, "spot-a", START, 2),)
 
 
 def held(state: JobState = BEFORE, *entries: Condition) -> TieredJobStatus:
@@ -61,6 +64,8 @@ def with_pods(*uids: str) -> Attempt:
         pytest.param(later(300), True, id="cost, much later"),
         pytest.param(later(1, nodes=1), False, id="a node went"),
         pytest.param(later(15, nodes=1), True, id="a node is gone, later"),
+        pytest.param(later(1, left=LEFT), False, id="an earlier attempt is being removed"),
+        pytest.param(later(15, left=LEFT), True, id="an earlier attempt is being removed, later"),
         pytest.param(later(1, attempt=with_pods("w0")), False, id="a pod went"),
         pytest.param(later(15, attempt=with_pods("w0")), True, id="a pod is gone, later"),
         pytest.param(later(1, attempt=replace(with_pods("w0", "w1"), seen=False)), False, id="the attempt is seen"),
@@ -120,6 +125,11 @@ def test_a_deferred_status_write_is_due_after_its_interval(after: JobState, seco
     assert worth_writing(replace(after, clock=after.clock + seconds))
 
 
+def test_the_cost_of_an_earlier_attempt_is_written_while_the_job_has_no_other_nodes() -> None:
+    waits = replace(BEFORE, nodes=0, left=LEFT)
+    assert status.due_in(waits, waits) == status.COST_WRITE_INTERVAL
+
+
 def test_a_job_without_nodes_needs_no_periodic_status_write() -> None:
     idle = JobState(clock=START)
     assert status.due_in(idle, replace(idle, clock=START + 1e6)) is None
@@ -147,7 +157,7 @@ def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
         written += status.worth_writing(held(job.state, *entries), entries, job.state, decision.state, generation=1)
         job.state = decision.state
     assert job.state.stage is Stage.STARTING
-    assert written == 2, "the attempt ends, the next one is planned"
+    assert written == 1, "the attempt ends and the next one is planned"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.explanation import Explanation
-from spotladder.core.model import Attempt, AttemptRecord, ExtraCosts, JobState, Progress, Stage, TierRecord
+from spotladder.core.model import Attempt, AttemptRecord, ExtraCosts, JobState, LeftAttempt, Progress, Stage, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.operator.reconcile import status
 from tests.core.builders import START
@@ -41,6 +41,7 @@ LATER = JobState(
     standby=Attempt(3, "spot-b", START + 3800.2),
     standby_reason=Reason.POLICY,
     overlap_usd=0.128,
+    left=(LeftAttempt(1, "spot-a", START + 3600.4, 3),),
     clock=START + 4000,
 )
 CLUSTERS = {"spot-a": "east", "spot-b": "west", "on-demand": "home"}
@@ -63,7 +64,7 @@ def test_the_status_of_a_new_job_is_empty() -> None:
     }  # fmt: skip
     assert (fields["phase"], fields["message"], fields["attempt"], fields["failures"]) == ("Pending", "", 0, 0)
     assert (fields["tier"], fields["cluster"], fields["observedGeneration"]) == ("", "", 7)
-    assert (fields["tiers"], fields["attempts"]) == ([], [])
+    assert (fields["tiers"], fields["attempts"], fields["removing"]) == ([], [], [])
     assert (fields["standby"], fields["waiting"]) == (None, None), "a merge patch removes them"
 
 
@@ -91,6 +92,9 @@ def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:
     assert fields["standby"] == {
         "number": 3, "tier": "spot-b", "cluster": "west", "since": "2027-01-15T09:03:20Z", "reason": "Policy",
     }  # fmt: skip
+    assert fields["removing"] == [
+        {"number": 1, "tier": "spot-a", "cluster": "east", "since": "2027-01-15T09:00:00Z", "nodes": 3}
+    ]
 
 
 def test_tiers_whose_cluster_is_unknown_have_none() -> None:

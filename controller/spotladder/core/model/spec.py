@@ -101,7 +101,8 @@ class Tier:
     ask for theirs; 0: all ask at once. `fleet` is what all jobs have observed on it.
     `head_per_hour` is the price of the head's node in USD, and `egress_per_gib` what a GiB costs that an attempt on it
     reads from the checkpoint bucket. `wait` is how long jobs usually waited until all of their workers
-    there were ready, in seconds; 0 if unknown. `prices` are the newest prices that it has had, oldest first."""
+    there were ready, in seconds; 0 if unknown. `prices` are the newest prices that it has had, oldest first. Tiers with
+    the same `queue` may wait in the same admission queue."""
 
     name: str
     max_failures: int = 0
@@ -121,6 +122,7 @@ class Tier:
     egress_per_gib: float = 0.0
     wait: Seconds = 0.0
     prices: tuple[PricePoint, ...] = ()
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,17 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftAttempt:
+    """An ended attempt whose objects are being removed while the job goes on. `since` is when it ended, and `nodes` the
+    number of nodes of its tier that it holds since `JobState.clock`."""
+
+    number: int
+    tier: str
+    since: Instant
+    nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Impeded:
     """Why a job is not training, the reason that users see, and since when."""
 
@@ -255,7 +266,8 @@ class JobState:
     attempts have cost, as a part of the cost of their tiers. `hangs` is the number of attempts that ended because their
     program hung. `idle_usd` is what the nodes of the live attempt have cost while they waited for the rest of their
     gang, since `waiting_since` and on a tier with an `idle_budget`. `extra` is what the job has cost beside its
-    workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`.
+    workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
+    the earlier attempts whose objects still exist, oldest first.
     """
 
     stage: Stage = Stage.IDLE
@@ -303,6 +315,7 @@ class JobState:
     hangs: int = 0
     extra: ExtraCosts = ExtraCosts()
     heads_per_hour: float = 0.0
+    left: tuple[LeftAttempt, ...] = ()
 
     @property
     def phase(self) -> Phase:
@@ -313,6 +326,11 @@ class JobState:
     def number(self) -> int:
         """The number of the live attempt, or else the highest that was planned."""
         return self.last_number if self.attempt is None else self.attempt.number
+
+    @property
+    def left_nodes(self) -> int:
+        """The number of nodes that attempts hold which are being removed."""
+        return sum(one.nodes for one in self.left)
 
     @property
     def spent_usd(self) -> float:
@@ -357,6 +375,7 @@ class JobState:
             idle_usd=0.0,
             extra=ExtraCosts(),
             heads_per_hour=0.0,
+            left=tuple(replace(one, nodes=0) for one in self.left),
             attempt=self.attempt and replace(self.attempt, known_pods=(), steps=()),
             tiers=tiers,
             waiting_since=self.waiting_since and 0.0,

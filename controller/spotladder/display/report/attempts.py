@@ -147,17 +147,22 @@ class _Ledger:
         self._change(lost.loss.attempt, lambda each: replace(each, failures=each.failures + more))
 
     def _charge(self, bill: Billed) -> None:
-        """Attribute the amount since the last bill to the attempt that was live then.
+        """Attribute the amount since the last bill to the attempt that was live then, except the parts of earlier ones.
 
         A bill below the last one is the first of a new state: the old state was lost.
         """
         before = self._bill if bill.spent >= self._bill[0] else (0.0, 0.0)
         cost, on_demand = bill.spent - before[0], bill.on_demand - before[1]
-        self._change(
-            self._payer,
-            lambda each: replace(each, cost=each.cost + cost, on_demand_cost=each.on_demand_cost + on_demand),
-        )
+        for part in bill.left:
+            self._pay(part.attempt, part.spent, part.on_demand)
+            cost, on_demand = cost - part.spent, on_demand - part.on_demand
+        self._pay(self._payer, cost, on_demand)
         self._payer, self._bill = self._number, (bill.spent, bill.on_demand)
+
+    def _pay(self, number: int, cost: float, on_demand: float) -> None:
+        self._change(
+            number, lambda each: replace(each, cost=each.cost + cost, on_demand_cost=each.on_demand_cost + on_demand)
+        )
 
     def _change(self, number: int, change: Callable[[AttemptFacts], AttemptFacts]) -> None:
         if number in self._found:

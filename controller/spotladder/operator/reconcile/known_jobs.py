@@ -83,6 +83,11 @@ class KnownJobs:
         state = self._state(record)
         return state is not None and state.standby is not None and state.standby.seen
 
+    def left_nodes(self, record: JobRecord) -> list[tuple[str, int]]:
+        """For each earlier attempt that is being removed, its tier and the number of nodes that it still holds."""
+        state = self._state(record)
+        return [(left.tier, left.nodes) for left in state.left if left.nodes] if state is not None else []
+
     def _state(self, record: JobRecord) -> JobState | None:
         """The state of the job; None for an invalid status."""
         known = self.of(record.key)

@@ -36,6 +36,8 @@ from spotladder.operator.loaded import Loaded, Tiers
 from spotladder.operator.reading import Reading
 from spotladder.output.outage import Outage
 from spotladder.workloads import pending_pods as capacity_words
+from spotladder.workloads.causes import silent
+from spotladder.workloads.records import NodeRecord
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
 
@@ -89,7 +91,7 @@ def spec_of(
     limited: Collection[str] = (),
 ) -> JobSpec:
     """The job's spec with what changes without it. `templates` are the digests of `Specs.templates`. `limited` are the
-    tiers whose CapacityTier has no room for a standby attempt within its limits.
+    tiers whose CapacityTier has no room for another attempt of the job within its limits.
 
     While the commit log cannot be read, `stall_timeout` does not run, because a stalled job cannot be distinguished
     from one that commits.
@@ -129,8 +131,9 @@ def observe(
     live = state.attempt
     planned = state.stage is Stage.STARTING and live is not None and not live.seen
     unseen = {own.number for own in (live, state.standby) if own is not None and not own.seen}
+    removed = {left.number for left in state.left}
     found = clusters.attempts(record, lambda objects: tiers.cluster_of(_tier_of(objects)))
-    attempts, silent, launched = [], "", False
+    attempts, waits, launched = [], "", False
     for number, located in sorted(found.attempts.items()):
         objects, cluster = located.objects, located.cluster
         if number in unseen and objects.top is None:
@@ -138,7 +141,7 @@ def observe(
         hidden = clusters.problem(cluster.name, workload.records, record.namespace)
         message = "" if hidden else workload.silent(objects, now + cluster.client.ahead)
         if planned and live and number == live.number and not workload.begun(objects):
-            silent, launched = message, not workload.refusal(objects)
+            waits, launched = message, not workload.refusal(objects)
         elif number > 0:
             if live is not None and live.number == number:
                 objects = cluster.inventory.with_failed(objects, live)
@@ -146,6 +149,8 @@ def observe(
             seen = workload.read(number, objects, nodes, cluster.inventory.events_of(objects, nodes))
             seen = heartbeats.facts(_by_controller_clock(seen, cluster.client.ahead), cluster, objects.pods, nodes)
             seen = replace(seen, operator_silent=message)
+            if number in removed:
+                seen = _terminating(seen, objects, nodes)
             if (tier := tiers.resolved.get(_tier_of(objects))) and tier.capacity_type is CapacityType.SPOT:
                 seen = reclaimed(seen)
             if state.standby is not None and state.standby.number == number:
@@ -169,7 +174,7 @@ def observe(
         blocked=refused,
         blocked_by=capacity_words.blocker(refused),
         launched=launched,
-        operator_silent=silent or unanswered,
+        operator_silent=waits or unanswered,
         limited=frozenset(tiers.full),
         surge_room=surge_room,
         suspects=clusters.suspects,
@@ -230,6 +235,14 @@ def reclaimed(seen: AttemptSeen) -> AttemptSeen:
         return Cause.INTERRUPTION if (pod.role, pod.cause) == (PodRole.WORKER, Cause.MAINTENANCE) else pod.cause
 
     return replace(seen, pods=tuple(replace(pod, cause=cause(pod)) for pod in seen.pods))
+
+
+def _terminating(seen: AttemptSeen, objects: AttemptObjects, nodes: Mapping[str, NodeRecord]) -> AttemptSeen:
+    """An attempt that is being removed: a pod that terminates holds its node until it is gone."""
+    on_nodes = (pod for pod in objects.pods if pod.phase in ("Pending", "Running") and not silent(nodes.get(pod.node)))
+    held = {pod.uid for pod in on_nodes}
+    pods = (replace(pod, phase=PodPhase.RUNNING) if pod.uid in held else pod for pod in seen.pods)
+    return replace(seen, pods=tuple(pods))
 
 
 def _by_controller_clock(seen: AttemptSeen, ahead: Seconds) -> AttemptSeen:

@@ -3,7 +3,8 @@
 A worker counts as a node, as for the cost, from the moment at which its attempt is persisted. The check uses only
 persisted state and existing objects, so a restarted controller gets the same result. Of two jobs with a persisted
 attempt that is not launched, the older job has precedence. A standby attempt holds nodes too, and every planned attempt
-has precedence over it: it is launched only if there is room beside all of these.
+has precedence over it: it is launched only if there is room beside all of these. An earlier attempt that is being
+removed holds its nodes until its pods are gone, also against the next attempt of its own job.
 
 The nodes of each tier are summed up: a check costs time only for the attempts that wait on the tier, and for the jobs
 that have changed since the last check.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
@@ -75,10 +76,12 @@ class _Holdings:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What a job holds or waits for with its live attempt, and with its standby attempt."""
+    """What a job holds or waits for with its live attempt, and with its standby attempt, and what its earlier attempts
+    still hold."""
 
     live: _Holding | None = None
     standby: _Holding | None = None
+    left: tuple[_Holding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +95,9 @@ class _Refused:
 
 class Limits:
     """`workers` is the number of workers that a job holds or needs, and `standby_workers` that of its standby attempt;
-    None for an invalid spec. `launched` is whether any of its objects exists, `standby_launched` whether any of its
-    standby attempt does. Call `touch` when any of these, or the job, may have changed. Calls `wake` with a job that may
-    find room."""
+    None for an invalid spec. `left` has, for each earlier attempt that is being removed, its tier and the number of its
+    nodes. `launched` is whether any object of a job exists, `standby_launched` whether any of its standby attempt does.
+    Call `touch` when any of these, or the job, may have changed. Calls `wake` with a job that may find room."""
 
     def __init__(
         self,
@@ -102,6 +105,7 @@ class Limits:
         *,
         workers: Callable[[JobRecord], int | None],
         standby_workers: Callable[[JobRecord], int | None],
+        left: Callable[[JobRecord], Sequence[tuple[str, int]]],
         launched: Callable[[JobKey], bool],
         standby_launched: Callable[[JobRecord], bool],
         wake: Callable[[JobKey], None],
@@ -109,6 +113,7 @@ class Limits:
         self._jobs = jobs
         self._workers = workers
         self._standby_workers = standby_workers
+        self._left = left
         self._launched = launched
         self._standby_launched = standby_launched
         self._wake = wake
@@ -126,7 +131,8 @@ class Limits:
             self._sum_up()
 
     def full(self, capacity: CapacityRecord, job: JobRecord) -> str:
-        """Why this job may not start on this tier now; "" if it may."""
+        """Why this job may not start on this tier now; "" if it may. Nodes that the job's own earlier attempts still
+        hold are counted on the tier of its attempt: only there do they delay the launch."""
         most = _most(capacity)
         if most is None:
             return ""
@@ -135,6 +141,8 @@ class Limits:
             return f"{tier}: the job needs {needed}, so it never fits: set limits.nodes to {needed} or more"
         held = self._live_nodes(capacity, job, before=_age(job) if job.capacity == capacity.name else None)
         held += self._standby_nodes(capacity, job, before=_OLDEST)
+        if job.capacity != capacity.name:
+            held -= self._left_nodes(capacity, job)
         if held + needed <= most:
             self._admit(capacity.name, job.key)
             return ""
@@ -180,6 +188,11 @@ class Limits:
         self._sum_up()
         own = self._held.get(job.key, _Job()).standby
         return _nodes_of_others(self._standby, capacity, own, before)
+
+    def _left_nodes(self, capacity: CapacityRecord, job: JobRecord) -> int:
+        """The nodes that the job's own earlier attempts still hold."""
+        left = [held for held in self._held.get(job.key, _Job()).left if held.capacity == capacity.name]
+        return sum(held.workers for held in left) + _has_heads(capacity) * len(left)
 
     def _sum_up(self) -> None:
         """Bring the sums up to date for the jobs that may have changed, and wake the jobs that wait for freed nodes."""
@@ -229,6 +242,11 @@ class Limits:
                 sums[holds.capacity].add(holds)
             if held is not None and (holds is None or _frees(held, holds)):
                 freed.add(held.capacity)
+        for left in before.left:
+            self._live[left.capacity].remove(left)
+        for left in after.left:
+            self._live[left.capacity].add(left)
+        freed |= {left.capacity for left in before.left if left not in after.left}
         if after != _Job():
             self._held[key] = after
         return freed
@@ -241,7 +259,9 @@ class Limits:
         if job.standby_capacity and (workers := self._standby_workers(job)) is not None:
             launched = job.key in self._launching or self._standby_launched(job)
             standby = _Holding(job.standby_capacity, _age(job), workers, launched)
-        return _Job(live, standby)
+        tiers, age = dict(job.tiers), _age(job)
+        left = ((tiers.get(tier, ""), workers) for tier, workers in self._left(job))
+        return _Job(live, standby, tuple(_Holding(name, age, workers, launched=True) for name, workers in left if name))
 
 
 def nodes(workers: int | None, capacity: CapacityRecord) -> int:

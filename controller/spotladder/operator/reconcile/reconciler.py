@@ -121,6 +121,7 @@ class Reconciler:
             jobs,
             workers=self._known_jobs.workers,
             standby_workers=self._known_jobs.standby_workers,
+            left=self._known_jobs.left_nodes,
             launched=clusters.has_anything,
             standby_launched=self._known_jobs.has_launched_standby,
             wake=wake,
@@ -234,6 +235,8 @@ class Reconciler:
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
         before = loaded.before if persisted is loaded.status else decision.state
         known.persisted, known.before, known.state = persisted.state, before, decision.state
+        if decision.state.left != loaded.state.left:
+            self._limits.touch(record.key)
         self._observer.observe(record.key, decision.state)
         if result.failed is not None:
             raise result.failed

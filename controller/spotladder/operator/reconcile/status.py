@@ -13,6 +13,7 @@ from spotladder.api.status import (
     Condition,
     CostStatus,
     ProgressStatus,
+    RemovedAttemptStatus,
     StandbyStatus,
     TieredJobStatus,
     TierStatus,
@@ -129,6 +130,16 @@ def of_state(
             unpriced=unpriced,
         ),
         standby=None if state.standby is None else _standby(state, state.standby, clusters),
+        removing=[
+            RemovedAttemptStatus(
+                number=left.number,
+                tier=left.tier,
+                cluster=clusters.get(left.tier, ""),
+                since=datetime.fromtimestamp(int(left.since), UTC),
+                nodes=left.nodes,
+            )
+            for left in state.left
+        ],
         waiting=None if waits is None else _waiting(waits),
         state=codec.pack(state),
     )
@@ -175,8 +186,9 @@ def worth_writing(
     """Whether the status `old` must be replaced with `new` now. `jobs` is the number of jobs of the controller.
 
     Fields that change with time are written at intervals. So is what a new leader observes itself: the list of live
-    pods, which changes often in a large job, and that the attempt exists. Until the latter is written, a new leader
-    that does not find the attempt launches it under the same number, as after a crash during the launch.
+    pods, which changes often in a large job, which earlier attempts are being removed, and that the attempt exists.
+    Until the latter is written, a new leader that does not find the attempt launches it under the same number, as after
+    a crash during the launch.
     """
     if not held.state or _lasting(old) != _lasting(new):
         return True
@@ -188,7 +200,7 @@ def worth_writing(
 
 def _lasting(state: JobState) -> JobState:
     lasting = state.lasting
-    return replace(lasting, attempt=lasting.attempt and replace(lasting.attempt, seen=False))
+    return replace(lasting, attempt=lasting.attempt and replace(lasting.attempt, seen=False), left=())
 
 
 def due_in(old: JobState, new: JobState, *, jobs: int = 1) -> Seconds | None:
@@ -201,14 +213,19 @@ def _due(old: JobState, new: JobState, jobs: int) -> Instant:
     interval = ENDING_WRITE_INTERVAL if new.stage is Stage.ENDING else PODS_WRITE_INTERVAL
     return min(
         old.clock + interval if _observed(old) != _observed(new) else inf,
-        old.clock + max(COST_WRITE_INTERVAL, jobs / COST_WRITES_PER_SECOND) if old.nodes + old.standby_nodes else inf,
+        old.clock + max(COST_WRITE_INTERVAL, jobs / COST_WRITES_PER_SECOND) if _held(old) else inf,
     )
 
 
-def _observed(state: JobState) -> tuple[int, tuple[str, ...], bool]:
+def _observed(state: JobState) -> tuple[int, tuple[str, ...], bool, tuple[int, ...]]:
     attempt = state.attempt
     pods, seen = (attempt.known_pods, attempt.seen) if attempt else ((), False)
-    return state.nodes + state.standby_nodes, pods, seen
+    return _held(state), pods, seen, tuple(left.number for left in state.left)
+
+
+def _held(state: JobState) -> int:
+    """The number of nodes of all attempts."""
+    return state.nodes + state.standby_nodes + state.left_nodes
 
 
 def _part(amount: float) -> str:

@@ -33,7 +33,7 @@ _NORMAL = frozenset(
         Reason.STARTED, Reason.ALL_READY, Reason.MIGRATED_BACK, Reason.DRAINED, Reason.GONE, Reason.SUSPEND_REQUESTED,
         Reason.RESUME_REQUESTED, Reason.COMPLETED, Reason.BEGIN_AGAIN,
         Reason.WAITING_TO_BEGIN_AGAIN, Reason.POLICY, Reason.SPEC_UPDATED,
-        Reason.HANDED_OVER, Reason.RELIEVED, Reason.HEDGED,
+        Reason.HANDED_OVER, Reason.RELIEVED, Reason.HEDGED, Reason.MOVED_ON,
     }
 )  # fmt: skip
 COMMIT_SKIPPED = "CommitSkipped"
@@ -78,7 +78,7 @@ def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
     for change in decision.standby_changes:
         yield Note(change.reason, "Standby", change.sentence, "Normal")
     for move, follows in zip_longest(decision.moves, decision.moves[1:]):
-        if move.reason is Reason.GONE and follows is not None:
+        if move.reason in (Reason.GONE, Reason.MOVED_ON) and follows is not None:
             continue  # The next Event says which attempt it follows.
         if deleting and move.reason is Reason.SUSPEND_REQUESTED:
             yield Note(DELETE_REQUESTED, str(move.target), _deleted(move), "Normal")

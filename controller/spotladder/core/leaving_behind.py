@@ -1,0 +1,74 @@
+"""Attempts that are left behind: the next attempt starts while the objects of an ended one are being removed.
+
+1. Under `handover: Fenced`, the next attempt on another tier is planned as soon as the last has ended. The removal and
+   the launch are actions of the same decision. The commit log fences the last attempt, which may still run.
+2. The next attempt waits for the removal, at most `HANDOVER_GRACE_PERIOD`, on a tier that the ended attempt used: their
+   pods would compete for the same nodes. Likewise if both tiers may wait in the same admission queue, or if
+   `limits.nodes` of the next tier has no room for both.
+3. The job pays for the nodes of an attempt until its pods are gone. Its removal is repeated until its objects are gone;
+   it follows from the observation, so no crash leaves objects behind.
+"""
+
+from __future__ import annotations
+
+from spotladder.core import limits
+from spotladder.core.accounting import held_nodes
+from spotladder.core.copying import replace
+from spotladder.core.draft import Draft
+from spotladder.core.model import Handover, Instant, JobState, Tier
+from spotladder.core.moving import moved
+from spotladder.core.reasons import Reason
+from spotladder.core.situation import HANDOVER_GRACE_PERIOD, Situation
+from spotladder.core.tier_view import view_of
+
+
+def moves_on(draft: Draft) -> bool:
+    """Whether the next attempt is planned although the ended one is not confirmed gone."""
+    spec, state, situation = draft.spec, draft.state, draft.situation
+    if spec.handover is not Handover.FENCED or spec.suspend or not situation.open:
+        return False
+    if state.paused_until is not None and draft.now < state.paused_until:
+        return False
+    idle = replace(situation, state=moved(situation, Reason.MOVED_ON)[0])
+    if limits.reached(idle) is not None:
+        return False
+    name = draft.policy.choose(view_of(idle, live=False)).tier  # The same choice as after the move.
+    target = None if name is None else spec.tier(name)
+    return target is not None and _has_room_beside(situation, target)
+
+
+def _has_room_beside(situation: Situation, target: Tier) -> bool:
+    """Whether an attempt on this tier needs nothing that the ended one, or an earlier one, may still hold."""
+    if target.name not in situation.open or target.name in situation.seen.unavailable or not target.standby:
+        return False
+    if target.name == situation.attempt.tier or is_left(situation, target.name):
+        return False
+    seen, current = situation.attempt_seen, situation.tier
+    queued = seen is not None and seen.queue is not None
+    return not queued or (current is not None and current.queue != target.queue)
+
+
+def is_left(situation: Situation, tier: str) -> bool:
+    """Whether the next attempt on this tier waits until an earlier one there is gone."""
+    return any(one.tier == tier and situation.now < one.since + HANDOVER_GRACE_PERIOD for one in situation.state.left)
+
+
+def waits_until(situation: Situation) -> Instant | None:
+    """When the next attempt may start on a tier on which an earlier one is being removed; None if it may now."""
+    ends = (one.since + HANDOVER_GRACE_PERIOD for one in situation.state.left)
+    return min((end for end in ends if end > situation.now), default=None)
+
+
+def take_in_left(draft: Draft) -> None:
+    """Record the nodes that attempts hold which are being removed; forget those that are gone."""
+    if not draft.state.left:
+        return
+    found = ((one, draft.seen.attempt(one.number)) for one in draft.state.left)
+    left = tuple(replace(one, nodes=held_nodes(seen)) for one, seen in found if seen is not None)
+    draft.state = replace(draft.state, left=left)
+
+
+def why_removed(state: JobState, number: int) -> Reason:
+    """The reason for the removal of an attempt that is not the live one."""
+    ended = (record.reason for record in reversed(state.history) if record.number == number)
+    return next(ended, state.reason)

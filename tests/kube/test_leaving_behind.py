@@ -1,0 +1,118 @@
+"""The next attempt on another tier starts while the ended one is being removed."""
+
+from __future__ import annotations
+
+from spotladder.clusters.errors import NotFound
+from spotladder.clusters.transport import Object
+from spotladder.core.situation import HANDOVER_GRACE_PERIOD
+from spotladder.workloads import names
+from spotladder.workloads.rayjob.records import RAYJOBS
+from tests.kube.apiserver import ApiServer
+from tests.kube.world import KubeWorld, eventually, world
+
+
+def strict(kube: KubeWorld) -> list[Object]:
+    """Tiers that tolerate no failure."""
+    return [
+        {"name": name, "capacityTier": f"{kube.namespace}-{name}", "maxFailures": 0, "provisionTimeout": "1h"}
+        for name in ("spot-a", "on-demand")
+    ]
+
+
+async def keep(kube: KubeWorld, *, kept: bool = True, name: str = "digits") -> None:
+    """Let a finalizer keep the RayJob of attempt 1 after its deletion, or remove the finalizer."""
+    body = {"metadata": {"finalizers": ["example.com/slow"] if kept else []}}
+    await kube.client.merge(RAYJOBS, names.attempt_name(name, 1), kube.namespace, body=body)
+
+
+async def nodes_of_left(kube: KubeWorld, name: str = "digits") -> list[tuple[int, str, int]]:
+    status = await kube.status(name)
+    return [(left["number"], left["tier"], left["nodes"]) for left in status.get("removing") or []]
+
+
+async def is_being_deleted(kube: KubeWorld) -> bool:
+    return "deletionTimestamp" in (await kube.rayjob(1))["metadata"]
+
+
+async def has_moved(kube: KubeWorld) -> None:
+    """A job whose attempt 1 has lost a worker: the RayJob and the other worker still exist."""
+    await kube.submit(tiers=strict(kube))
+    await kube.begin(1, "spot-a")
+    await keep(kube)
+    await kube.kill_worker(1)
+    await eventually(lambda: kube.is_on("on-demand", 2))
+
+
+async def test_the_next_rayjob_exists_while_a_finalizer_keeps_the_ended_one(api_server: ApiServer) -> None:
+    async with world(api_server) as kube:
+        async with kube.operator():
+            await has_moved(kube)
+            await eventually(lambda: kube.rayjob(2))
+            await eventually(lambda: is_being_deleted(kube))
+            assert await nodes_of_left(kube) == [(1, "spot-a", 1)]
+            await kube.run(2)
+            await eventually(lambda: kube.has_phase("Running"))
+            await kube.pass_time(HANDOVER_GRACE_PERIOD)
+            status = await kube.status()
+            assert (status["failures"], [entry["reason"] for entry in status["attempts"]]) == (
+                1,
+                ["MaxFailuresExceeded"],
+            )
+        async with kube.operator():  # a new controller
+            await kube.pass_time(1)
+            assert [number for number, _, _ in await nodes_of_left(kube)] == [1]
+            await kube.collect(1)
+            await keep(kube, kept=False)
+
+            async def gone() -> bool:
+                await kube.pass_time(15)
+                return await nodes_of_left(kube) == [] and await kube.rayjobs() == ["digits-a002"]
+
+            await eventually(gone)
+            await kube.succeed(2)
+            assert (await kube.status())["failures"] == 1
+
+
+async def test_a_deleted_job_waits_for_an_attempt_that_is_being_removed(api_server: ApiServer) -> None:
+    async with world(api_server) as kube, kube.operator():
+        await has_moved(kube)
+        await eventually(lambda: kube.rayjob(2))
+        await kube.delete()
+
+        async def only_the_first() -> bool:
+            await kube.pass_time(15)
+            return await kube.rayjobs() == []
+
+        await eventually(only_the_first)
+        assert await is_being_deleted(kube)
+        assert (await kube.job())["metadata"]["finalizers"]
+        await kube.collect(1)
+        await keep(kube, kept=False)
+
+        async def released() -> bool:
+            await kube.pass_time(15)
+            try:
+                await kube.job()
+            except NotFound:
+                return True
+            return False
+
+        await eventually(released)
+
+
+async def test_an_attempt_that_is_being_removed_counts_against_the_limit_of_its_tier(api_server: ApiServer) -> None:
+    async with world(api_server, tiers=()) as kube, kube.operator():
+        await kube.capacity("spot-a", limits={"nodes": 2})
+        await kube.capacity("on-demand", capacityType="on-demand")
+        await has_moved(kube)
+        await eventually(lambda: kube.rayjob(2))
+        await kube.submit("second", tiers=strict(kube)[:1])
+        await eventually(lambda: kube.is_on("spot-a", 1, "second"))
+        await kube.pass_time(30)
+        message = (await kube.condition("Degraded", "second"))["message"]
+        assert "limits.nodes 2: 1 are in use, 2 are needed" in message
+        assert "second-a001" not in await kube.rayjobs()
+        await kube.collect(1)
+        await kube.pass_time(15)
+        await eventually(lambda: kube.rayjob(1, "second"))
+        await keep(kube, kept=False)
