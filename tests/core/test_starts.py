@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -104,6 +105,22 @@ def test_the_overhead_of_a_start(known: dict[str, tuple[Start, ...]], name: str,
 
 
 HALF_A_DAY = {"max_duration": 43200.0}
+
+
+@pytest.mark.parametrize(
+    ("known", "overhead"),
+    [
+        pytest.param({}, 1200.0, id="nothing else is known"),
+        pytest.param({"spot-a": (SHORT,)}, 1220.0, id="a shorter wait on another tier"),
+        pytest.param({"spot-a": (Start(2000.0, 20.0),)}, 2020.0, id="a longer wait on another tier"),
+        pytest.param({"on-demand": (Start(400.0, 50.0),)}, 450.0, id="the job's own wait there"),
+    ],
+)
+def test_the_wait_of_other_jobs_counts_until_the_job_has_its_own(
+    known: dict[str, tuple[Start, ...]], overhead: float
+) -> None:
+    state = JobState(tiers=tuple(TierRecord(tier, starts=starts) for tier, starts in known.items()))
+    assert start_overhead(spec(*TIERS), state, replace(TIERS[2], wait=1200.0)) == overhead
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,13 @@ def test_no_deadline_is_missed_that_on_demand_can_meet(seed: int, name: str) -> 
     dice = Random(seed)
     delay, work = dice.choice([0.0, 90.0, 600.0]), dice.choice([0.5, 2.0, 5.0]) * HOUR
     plans = [
-        zone(f"spot-{index}", *changes(dice), notice=dice.choice([0.0, 5.0, 120.0]), provision_delay=delay)
+        zone(
+            f"spot-{index}",
+            *changes(dice),
+            price=dice.choice([0.5, 1.0]),
+            notice=dice.choice([0.0, 5.0, 120.0]),
+            provision_delay=delay,
+        )
         for index in range(dice.choice([1, 2]))
     ]
     here = market(*plans, zone("on-demand", price=3.0, provision_delay=delay), seed=seed)

@@ -75,6 +75,7 @@ _TIER_COLUMNS = (
     _Column("Nodes", ".status.nodesInUse", "integer"),
     _AGE,
     _Column("Region", ".spec.region", priority=1),
+    _Column("Had", ".status.lastAvailableAt", "date", priority=1),
 )
 
 _LEFT = "u.name == t.name && u.name != oldSelf.status.tier && has(u.attempts) && u.attempts > 0"

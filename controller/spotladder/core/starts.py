@@ -3,9 +3,10 @@
 Rules
  1. A start is the wait until all workers are ready, and the boot of the program until its first step. The starts of a
     tier are kept in its record. Those of standby attempts are not: they wait for another attempt to end.
- 2. A start on capacity that is not spot counts as the longest wait of the job on that tier, or else the shortest on any
-    other tier, plus the longest boot. A start on spot capacity counts as the shortest wait, since a longer one is a
-    wait for capacity, plus the longest boot.
+ 2. A start on capacity that is not spot counts as the longest wait of the job on that tier, or else the usual wait of
+    all jobs there (`Tier.wait`) or the job's shortest on any other tier, if that is longer, plus the longest boot. A
+    start on spot capacity counts as the shortest wait, since a longer one is a wait for capacity, plus the longest
+    boot.
  3. The safety net keeps LEAST_RESERVE at least for a start on capacity that is not spot: one short start does not show
     that the next one is short.
  4. `JobSpec.overhead`, if given, is used instead of the measured starts, without a reserve.
@@ -86,7 +87,7 @@ def start_overhead(spec: JobSpec, state: JobState, tier: Tier) -> Seconds:
     others = [start.wait for known in starts.values() for start in known]
     boot = max((start.boot for known in starts.values() for start in known), default=0.0)
     if steady:
-        return (max([*own, *seen], default=0.0) or min(others, default=0.0)) + boot
+        return (max([*own, *seen], default=0.0) or max(tier.wait, min(others, default=0.0))) + boot
     return min(own or others) + boot if others else 0.0
 
 

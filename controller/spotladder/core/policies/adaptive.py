@@ -136,7 +136,7 @@ class Adaptive:
             name, price, cheap = best.tier.name, price_of(source), best.price
             lasts = min(best.life(best.age), best.remaining)
             saves = (price - cheap) * lasts > (price + cheap) * best.start + best.extra
-            if saves and slack - best.start - best.tier.wait >= best.to_wait():
+            if saves and slack - best.until_ready >= best.to_wait():
                 costs = _balance(best, source)
                 return net.choice(name, f"{name} is cheaper, and is expected to last for {_rounded(lasts)}{costs}")
         # A job that leaves its capacity for a tier without any returns: the tier must be the better one then, too.

@@ -190,11 +190,16 @@ class Prospect:
         return chance * self.saves(source, 0.0) - (1.0 - chance) * failed - again
 
     @property
+    def until_ready(self) -> Seconds:
+        """How long a start here takes, with the usual wait of all jobs for nodes."""
+        return max(self.start, self.tier.wait)
+
+    @property
     def longest_try(self) -> Seconds:
         """How long the job makes no progress at most because of a try that fails."""
         view, fallback = self._net.view, self._net.fallback
         if self.outlook.overlaps:
-            return self.start + self.tier.wait
+            return self.until_ready
         return self.start + start_of(view, fallback or self.tier) + self.tier.provision_timeout
 
     def _egress(self, source: Tier) -> float:
