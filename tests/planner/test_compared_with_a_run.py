@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,6 +13,7 @@ from spotladder.core.model import AttemptRecord, JobState, Stage, TierRecord
 from spotladder.core.reasons import Reason
 from tests.api.builders import JOB, WORLD, written
 from tests.cli.terminal import call
+from tests.planner.api_server import api_server
 
 Capture = pytest.CaptureFixture[str]
 
@@ -43,37 +40,6 @@ ENDED = JobState(
 )
 
 
-@contextmanager
-def api_server(folder: Path, job: dict[str, Any]) -> Iterator[Path]:
-    """The kubeconfig of an API server that has this TieredJob and nothing else."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = self.path.split("?")[0] == PATH
-            body = json.dumps(job if found else {"kind": "Status", "reason": "NotFound", "code": 404}).encode()
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """No line on standard error."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield written(
-                folder,
-                "kubeconfig",
-                f"clusters: [{{name: east, cluster: {{server: 'http://127.0.0.1:{server.server_port}'}}}}]\n"
-                "contexts: [{name: east, context: {cluster: east}}]\n"
-                "current-context: east\n",
-            )
-        finally:
-            server.shutdown()
-
-
 def tiered_job(state: JobState) -> dict[str, Any]:
     return {
         "apiVersion": "spotladder.io/v1alpha1",
@@ -97,7 +63,7 @@ def test_the_run_of_a_cluster_is_compared_with_its_plan(
     state: JobState, title: str, capsys: Capture, tmp_path: Path
 ) -> None:
     file, plan = planned(capsys, tmp_path)
-    with api_server(tmp_path, tiered_job(state)) as kubeconfig:
+    with api_server(tmp_path, {PATH: tiered_job(state)}) as kubeconfig:
         command = ("report", "digits", "-n", "team-a", "--kubeconfig", kubeconfig, "--plan", file)
         table, data = call(capsys, *command), call(capsys, *command, "-o", "json")
     assert (table.code, table.err, data.code, data.err) == (0, "", 0, "")
@@ -131,7 +97,7 @@ def test_the_run_of_a_cluster_is_compared_with_its_plan(
 def test_a_job_that_no_controller_has_reconciled_has_cost_nothing(capsys: Capture, tmp_path: Path) -> None:
     file, _ = planned(capsys, tmp_path)
     job = {key: value for key, value in tiered_job(ENDED).items() if key != "status"}
-    with api_server(tmp_path, job) as kubeconfig:
+    with api_server(tmp_path, {PATH: job}) as kubeconfig:
         command = ("report", "digits", "-n", "team-a", "--kubeconfig", kubeconfig, "--plan", file, "-o", "json")
         found = json.loads(call(capsys, *command).out)["plan"]
     assert [found[key]["happened"] for key in ("costUsd", "hours", "failures")] == [0.0, None, 0.0]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
-from spotladder.cli.forecast import assumed
-from spotladder.core.model import CapacityType, Price, Tier
+from spotladder.core.accounting import GIB
+from spotladder.core.model import BucketPrice, CapacityType, CommitSize, ExtraCosts, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner import simulated
 from spotladder.planner.advice import best_order, interval
+from spotladder.planner.assumptions import assumed
 from spotladder.planner.plan import Question, TierFacts
-from spotladder.planner.simulated import _SHAPE, FOR_DEADLINES, Assumptions, forecast, outcomes, with_tier
+from spotladder.planner.simulated import FOR_DEADLINES, Assumptions, forecast, outcomes, uninterrupted_usd, with_tier
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
 FEW = 30
@@ -51,11 +52,6 @@ def test_the_losses_and_the_lost_work_of_the_tiers_add_up() -> None:
     assert (found.tiers[2].losses.mean, found.tiers[2].recomputed.mean) == (0.0, 0.0)
 
 
-def test_the_distribution_of_losses_has_mean_one_and_many_short_spells() -> None:
-    assert _SHAPE.mean() == pytest.approx(1.0)
-    assert (_SHAPE < 0.5).mean() > 0.5
-
-
 def test_a_tier_without_availability_falls_back() -> None:
     spot = TierFacts(SPOT, "a", evictions=0.1, availability=0.0)
     found = forecast(question(spot, BACKUP), Assumptions(), 10)
@@ -66,6 +62,41 @@ def test_the_same_seed_gives_the_same_estimate() -> None:
     first, again, other = (forecast(question(), Assumptions(), 8, seed) for seed in (3, 3, 300))
     assert first == again
     assert first != other
+
+
+def test_heads_stored_commits_requests_and_egress_are_a_part_of_the_cost() -> None:
+    """The head runs from the launch on. A program that starts again reads both files."""
+    tier = replace(SPOT, head_per_hour=0.05, egress_per_gib=0.2)
+    bucket = BucketPrice(per_gib_month=0.73, per_write=0.001, per_read=0.01)
+    size = CommitSize(files=2, bytes=5 * GIB)
+    calm = question(TierFacts(tier, "a", evictions=0.0), BACKUP, bucket=bucket, keep=2)
+    found = forecast(calm, Assumptions(commit_size=size), 3)
+    hours = 5 + (180 + 180 + 10) / 3600
+    assert found.extra.heads == pytest.approx(0.05 * hours)
+    assert found.extra.storage == pytest.approx(2 * 5 * 0.73 / 730 * hours, rel=0.05)
+    assert found.extra.requests == pytest.approx(3 * 0.001 * 61, abs=0.02)
+    assert found.extra.egress == 0.0
+    nodes = 2 * 0.1 * (5 + 190 / 3600)
+    assert found.cost.mean == pytest.approx(nodes + sum(asdict(found.extra).values()))
+    assert found.tiers[0].cost.mean == pytest.approx(nodes)
+
+    rough = question(TierFacts(replace(tier, max_failures=-1), "a", evictions=0.4), BACKUP, bucket=bucket, keep=2)
+    found = forecast(rough, Assumptions(commit_size=size), 20)
+    most = found.losses.mean * 5 * 0.2
+    assert 0.5 * most < found.extra.egress <= most, "a program that is lost before its first commit reads nothing"
+    extra = forecast(rough, Assumptions(), 3).extra
+    assert extra == ExtraCosts(heads=extra.heads)
+
+
+def test_the_run_on_demand_has_a_head_and_stores_commits() -> None:
+    dear = replace(ON_DEMAND, head_per_hour=0.1)
+    bucket = BucketPrice(per_gib_month=0.73, per_write=0.001, per_read=5.0)
+    asked = question(CALM, TierFacts(dear, "b", evictions=0.0), bucket=bucket, keep=2)
+    assert uninterrupted_usd(asked, Assumptions()) == pytest.approx(5 * (2 * 1.0 + 0.1))
+    size = Assumptions(commit_size=CommitSize(files=2, bytes=5 * GIB))
+    more = 5 * 2 * 5 * 0.73 / 730 + 3 * 0.001 * 5 * 3600 / 300
+    assert uninterrupted_usd(asked, size) == pytest.approx(5 * (2 * 1.0 + 0.1) + more)
+    assert uninterrupted_usd(question(TierFacts(replace(SPOT, price=Price(0.1, 0.0)), "a", 0.1)), Assumptions()) is None
 
 
 def test_a_higher_max_failures_keeps_the_job_on_spot_for_longer() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +15,10 @@ from spotladder.cli.what_if import FIELDS, WhatIf
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
+from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
+    from spotladder.cli.tier_facts import KnownFacts
     from spotladder.core.model import JobState
     from spotladder.planner.advice import IntervalAdvice
     from spotladder.planner.plan import Question
@@ -38,13 +42,42 @@ class Simulated:
     variants: tuple[tuple[WhatIf, tuple[tuple[str, Forecast], ...]], ...]
     proposal: Proposal | None
     interval: IntervalAdvice | None
+    on_demand_usd: float | None
+
+
+def with_traces(known: KnownFacts, given: Sequence[str], polarity: str | None) -> KnownFacts:
+    """The facts with the recorded traces of --trace, as TIER=FILE. Raises InvalidSpec."""
+    if not given:
+        return known
+    if find_spec("numpy") is None:
+        raise InvalidSpec("install 'spotladder[sim]'", path="--trace")
+    from spotladder.cli.simulation import read
+    from spotladder.planner import tier_capacity
+
+    found = read(list(given), polarity, sort=False)
+    names = [facts.tier.name for facts in known.tiers]
+    if unknown := [name for name in found if name not in names]:
+        raise InvalidSpec(
+            f"the job has no tier {unknown[0]!r} (expected one of {', '.join(names)}): write TIER=FILE", path="--trace"
+        )
+    if invented := [name for name, source in found.items() if source.synthetic]:
+        raise InvalidSpec(
+            f"{invented[0]}: runs without a trace are synthetic already: name a file, or omit it", path="--trace"
+        )
+    tiers = tuple(
+        tier_capacity.with_traces(facts, found[facts.tier.name].traces, known.spec.workers)
+        if facts.tier.name in found
+        else facts
+        for facts in known.tiers
+    )
+    return replace(known, tiers=tiers, spec=replace(known.spec, tiers=tuple(facts.tier for facts in tiers)))
 
 
 def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int, asked: list[WhatIf]) -> Simulated:
     """Simulate the job and its variants, each with the same seeds. Raises InvalidSpec."""
     from spotladder.planner.advice import interval
     from spotladder.planner.search import proposal
-    from spotladder.planner.simulated import forecast, outcomes, summed, with_tier
+    from spotladder.planner.simulated import forecast, outcomes, summed, uninterrupted_usd, with_tier
 
     variants = tuple(
         (
@@ -63,7 +96,8 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
     best = interval(question, assumptions.commit_time)
     wanted = None if best is None or question.interval is None else rounded(best.interval)
     found = proposal(question, assumptions, own, seed, wanted)
-    return Simulated(assumptions, seed, summed(question, own), variants, found, best)
+    usd = uninterrupted_usd(question, assumptions)
+    return Simulated(assumptions, seed, summed(question, own), variants, found, best, usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +130,8 @@ def compared(found: Simulated, run: JobState | None) -> Compared | None:
 
 def print_forecast(found: Simulated, question: Question, run: JobState | None) -> None:
     """The tables of the terminal. `run` is the state of the job's last run."""
+    from spotladder.planner.assumptions import assumed, observed
+
     own = found.own
     share = f"{100 * own.success:.0f} % ({100 * own.success_range[0]:.0f}–{100 * own.success_range[1]:.0f} %)"
     limited = question.spec.deadline is not None or question.spec.max_duration is not None
@@ -115,9 +151,11 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
         typer.echo(
             f"of that, ${own.waiting:.2f} are for nodes that wait until their gang is complete and the program starts"
         )
-    if (on_demand := _on_demand(question)) and own.success:
-        saved = f"{100 * (1 - own.cost.mean / on_demand):.1f} %".replace("-", "−")
-        typer.echo(f"on demand without interruptions: ${on_demand:.2f}; the mean saves {saved}")
+    if parts := [f"${usd:.2f} for {name}" for name, usd in asdict(own.extra).items() if usd]:
+        typer.echo(f"of that, {', '.join(parts)}, which the closed formulas do not include")
+    if found.on_demand_usd and own.success:
+        saved = f"{100 * (1 - own.cost.mean / found.on_demand_usd):.1f} %".replace("-", "−")
+        typer.echo(f"on demand without interruptions: ${found.on_demand_usd:.2f}; the mean saves {saved}")
     if (last := compared(found, run)) is not None:
         typer.echo(f"compared: {last}")
     for one, results in found.variants:
@@ -127,6 +165,8 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     typer.echo()
     for sentence in advice(found, question):
         typer.echo(f"advice: {sentence}")
+    for sentence in observed(question):
+        typer.echo(f"observed: {sentence}")
     for sentence in assumed(found.assumptions, question):
         typer.echo(f"assumed: {sentence}")
 
@@ -189,42 +229,15 @@ def _proposed(found: Proposal, question: Question) -> str:
     return f"use {'; '.join(changes)}: {effect} (means of {after.runs} runs); --write FILE writes this job"
 
 
-def assumed(assumptions: Assumptions, question: Question) -> list[str]:
-    """The assumptions of the forecast, one sentence each."""
-    from spotladder.planner.simulated import OUTAGE
-
-    restart = format_duration(assumptions.restart)
-    interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
-    takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
-    sentences = [
-        f"the program restarts in {restart}; it commits every {interval}, and {takes}",
-        "losses come at the tier's rate, and less often on older capacity, as in public spot traces",
-        f"a request that fails waits {format_duration(OUTAGE)} beyond provisionTimeout on average",
-        _chosen_by(question.policy),
-    ]
-    if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
-        sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
-    if guessed := [facts.tier.name for facts in question.tiers if facts.ready_after is None]:
-        sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
-    unknown = [facts.tier.name for facts in question.tiers if facts.spot and facts.availability is None]
-    if unknown:
-        sentences.append(f"requests for nodes on {', '.join(unknown)} always succeed: their capacity is unknown")
-    return sentences
-
-
-def _chosen_by(policy: str) -> str:
-    """Which policy the runs and the closed formulas describe."""
-    runs = f"the policy {policy} chooses the tiers"
-    return runs if policy == "ordered" else f"{runs} of the simulated runs; the closed formulas describe ordered"
-
-
 def plain(found: Simulated, question: Question, run: JobState | None) -> dict[str, Any]:
     """The forecast as data for JSON and YAML. `run` is the state of the job's last run."""
+    from spotladder.planner.assumptions import assumed, observed
+
     last = compared(found, run)
     return {
         "seed": found.seed,
         **_plain(found.own),
-        "onDemandUsd": _on_demand(question),
+        "onDemandUsd": None if found.on_demand_usd is None else round(found.on_demand_usd, 4),
         "lastRun": None
         if last is None
         else {
@@ -258,6 +271,7 @@ def plain(found: Simulated, question: Question, run: JobState | None) -> dict[st
             ],
             "sentences": advice(found, question),
         },
+        "observations": observed(question),
         "assumptions": assumed(found.assumptions, question),
     }
 
@@ -296,6 +310,7 @@ def _plain(result: Forecast) -> dict[str, Any]:
         "recomputedHours": round(result.recomputed.mean, 4),
         "recomputedHoursPercentiles": _percentiles(result.recomputed),
         "waitingUsd": round(result.waiting, 4),
+        "extraUsd": {name: round(usd, 4) for name, usd in asdict(result.extra).items()},
         "tiers": [
             {
                 "name": tier.name,
@@ -336,11 +351,6 @@ def _variant_row(text: str, result: Forecast) -> tuple[str, ...]:
         "–" if result.hours is None else f"{result.hours.mean:.2f} h",
         f"{result.losses.mean:.1f}",
     )
-
-
-def _on_demand(question: Question) -> float | None:
-    price = question.on_demand_price
-    return None if price is None else round(price * question.hours, 4)
 
 
 def _limit(question: Question) -> float | None:

@@ -16,6 +16,7 @@ from spotladder.cli.option_errors import seconds
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import (
     AccountingOption,
+    CheckpointGibOption,
     CommitTimeOption,
     EvictionsOption,
     FileArgument,
@@ -23,9 +24,11 @@ from spotladder.cli.plan_options import (
     HoursOption,
     OverheadOption,
     PlotOption,
+    PolarityOption,
     RestartOption,
     RunsOption,
     SeedOption,
+    TraceOption,
     WhatIfOption,
     WorldOption,
     WriteOption,
@@ -40,7 +43,8 @@ from spotladder.errors import InvalidSpec, not_written
 
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.core.model import Seconds
+    from spotladder.cli.tier_facts import KnownFacts
+    from spotladder.core.model import CommitSize, Seconds
     from spotladder.planner.plan import Choice, Question, TierFacts
     from spotladder.planner.simulated import Assumptions
 
@@ -56,12 +60,15 @@ def plan(
     overhead: OverheadOption = None,
     evictions: EvictionsOption = None,
     world: WorldOption = None,
+    trace: TraceOption = None,
+    polarity: PolarityOption = None,
     accounting: AccountingOption = Accounting.BLENDED,
     runs: RunsOption = 100,
     seed: SeedOption = 0,
     what_if: WhatIfOption = None,
     restart: RestartOption = "3m",
     commit_time: CommitTimeOption = None,
+    checkpoint_gib: CheckpointGibOption = None,
     plot: PlotOption = None,
     write: WriteOption = None,
     output: OutputOption = Format.TABLE,
@@ -79,6 +86,7 @@ def plan(
       spotladder plan -f job.yaml --hours 5 --world world.yaml --evictions-per-node-hour 0.1 -o json
       spotladder plan job.yaml --hours 5 --what-if spot-a.maxFailures=0..5
       spotladder plan job.yaml --hours 5 --write advised.yaml
+      spotladder plan job.yaml --hours 5 --trace spot-a=us-east-1a.json
     """
     from spotladder.api.read import errors_located, read_job
     from spotladder.api.resolve import sizes
@@ -90,6 +98,7 @@ def plan(
     first_step_after = seconds("--restart", restart)
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
+    known = forecast.with_traces(known, trace or (), polarity)
     with errors_located(source):
         time_limit(known.spec, hours)
         check_budget(known.spec, hours, [facts.tier.price.per_node_hour for facts in known.tiers])
@@ -109,7 +118,8 @@ def plan(
         check_picture("--plot", plot)
         check_file("--write", write)
         with errors_located(source):
-            simulated = forecast.simulate(question, _assumptions(question, first_step_after), runs, seed, variants)
+            assumptions = _assumptions(question, first_step_after, _commit_size(known, checkpoint_gib))
+            simulated = forecast.simulate(question, assumptions, runs, seed, variants)
     elif needed := [name for name, given in (("what-if", variants), ("plot", plot), ("write", write)) if given]:
         raise InvalidSpec(f"needs simulated runs: {_remedy(runs)}", path=f"--{needed[0]}")
     if simulated is not None:
@@ -174,10 +184,20 @@ def _write(target: Path, source: Path, question: Question, simulated: forecast.S
         raise not_written("--write", target, error) from None
 
 
-def _assumptions(question: Question, restart: Seconds) -> Assumptions:
+def _commit_size(known: KnownFacts, gib: float | None) -> CommitSize | None:
+    """The size of a commit of so many GiB, in one file of each worker; else that of the job's run, None if unknown."""
+    from spotladder.core.accounting import GIB
+    from spotladder.core.model import CommitSize
+
+    if gib is not None:
+        return CommitSize(known.spec.workers, round(gib * GIB))
+    return None if known.run is None or not known.run.progress.size.files else known.run.progress.size
+
+
+def _assumptions(question: Question, restart: Seconds, size: CommitSize | None) -> Assumptions:
     from spotladder.planner.simulated import Assumptions
 
-    given: dict[str, float] = {"restart": restart}
+    given: dict[str, Any] = {"restart": restart, "commit_size": size}
     if question.commit_time:
         given["commit_time"] = question.commit_time
     if question.interval is not None:

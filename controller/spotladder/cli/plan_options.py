@@ -43,6 +43,20 @@ WorldOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Use the pools of a world file instead of a cluster.")
 ]
 
+TraceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TIER=FILE",
+        help="Simulate a spot tier with recorded capacity, from a random moment of it: a file, or a folder of "
+        "periods. Repeat it for several tiers.",
+    ),
+]
+
+PolarityOption = Annotated[
+    str | None,
+    typer.Option(metavar="available|preempted", help="Meaning of a 1 in a trace, instead of that of its format."),
+]
+
 AccountingOption = Annotated[
     Accounting,
     typer.Option(
@@ -72,6 +86,16 @@ CommitTimeOption = Annotated[
     typer.Option(
         metavar="DURATION",
         help="Duration of a commit. Default: the longest that a run of the job measured, else 10s.",
+    ),
+]
+
+CheckpointGibOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=MOST,
+        help="Size of a commit, for the costs of storage, requests and egress. Default: that of the newest commit of a "
+        "run of the job.",
     ),
 ]
 

@@ -41,10 +41,10 @@ def tier_facts(job: TieredJob, world: Path | None, target: ClusterTarget, evicti
     else:
         _refuse_no_cluster(target)
         found = on_cluster(target, lambda cluster: _of_cluster(cluster, job))
-    if evictions is None:
-        return found
-    tiers = (replace(entry, evictions=evictions if entry.spot else 0.0, observed=math.inf) for entry in found.tiers)
-    return replace(found, tiers=tuple(tiers))
+    if evictions is not None:
+        tiers = (replace(one, evictions=evictions if one.spot else 0.0, observed=math.inf) for one in found.tiers)
+        found = replace(found, tiers=tuple(tiers))
+    return found
 
 
 def _refuse_no_cluster(target: ClusterTarget) -> None:
@@ -115,7 +115,14 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
         record = records[found.capacity_tier]
         past = history_in(record.status)
         capacity[found.capacity_tier] = Capacity(
-            found.capacity_type, price_in(record), found.notice, past.outcomes, wait=past.wait, prices=past.prices
+            found.capacity_type,
+            price_in(record),
+            found.notice,
+            past.outcomes,
+            found.head_per_hour,
+            found.egress_per_gib,
+            wait=past.wait,
+            prices=past.prices,
         )
     spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
     facts = []
@@ -133,6 +140,7 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
                 unavailable,
                 known[entry.capacity_tier].spec.limits.nodes,
                 _share(status.get("availability")),
+                tier.wait or None,
             )
         )
     return KnownFacts(tuple(facts), spec, await run_there(cluster, job))

@@ -11,11 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, CostScenario, Estimate, estimate
 from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Seconds, Tier
 from spotladder.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from spotladder.sim.trace import Trace
 
 CHOICES = (0, 1, 2, 3, 5, 8, 13)
 """Values of maxFailures that are compared with the job's own."""
@@ -29,7 +33,9 @@ class TierFacts:
     """One tier of the job and its capacity. `evictions` is the rate per node and hour, None if unknown. `observed` is
     the number of node-hours behind that rate, `unavailable` the reason why the tier is unavailable now, and `room` the
     maximum number of nodes. `availability` is the share of attempts that got nodes in time, `ready_after`
-    the time in seconds from the request for a node until it is ready; both are None if unknown."""
+    the time in seconds from the request for a node until it is ready; both are None if unknown. `in_time` is the
+    provisionTimeout in seconds of these attempts, None if it is that of the tier. With `traces` the simulated runs use
+    the capacity of these records instead of the other statistics."""
 
     tier: Tier
     capacity: str
@@ -39,10 +45,21 @@ class TierFacts:
     room: int | None = None
     availability: float | None = None
     ready_after: Seconds | None = None
+    in_time: Seconds | None = None
+    traces: tuple[Trace, ...] = ()
 
     @property
     def spot(self) -> bool:
         return self.tier.capacity_type is CapacityType.SPOT
+
+    @property
+    def observed_timeout(self) -> Seconds:
+        """The provisionTimeout for which `availability` holds."""
+        return self.tier.provision_timeout if self.in_time is None else self.in_time
+
+    def changed(self, **changes: Any) -> TierFacts:
+        """The same capacity with other fields of the tier."""
+        return replace(self, tier=replace(self.tier, **changes), in_time=self.observed_timeout)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,7 @@
 """Estimates a job by Monte Carlo: runs of the simulator, through the decisions of the controller.
 
-Each run draws the capacity of every spot tier from its statistics:
- 1. Nodes are lost at the tier's rate. The time between losses has the shape of public spot traces, where a spell of
-    capacity becomes less likely to end with its age, scaled to that rate.
- 2. A request for nodes succeeds with the probability `TierFacts.availability`, 1 if that is unknown. Otherwise it waits
-    for longer than provisionTimeout.
- 3. On-demand and reserved nodes are always there and are never lost.
+Each run draws the capacity of every spot tier from its statistics or its recorded traces (`tier_capacity`). On-demand
+and reserved nodes are always there and are never lost.
 
 A run is repeatable from its seed. Runs of two variants of a job with the same seed use the same random numbers, so that
 few runs show the difference between the variants.
@@ -15,30 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from statistics import fmean, quantiles
 
-import numpy as np
-
-from spotladder.core.accounting import HOUR
-from spotladder.core.model import JobSpec, Seconds
+from spotladder.core.accounting import HOUR, stored_per_second
+from spotladder.core.extra_costs import with_progress
+from spotladder.core.model import BucketPrice, CommitSize, ExtraCosts, JobSpec, JobState, Progress, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
+from spotladder.planner.tier_capacity import drawn
 from spotladder.sim.compare import Scenario, ZoneSource, simulate
-from spotladder.sim.synthetic import AGES, SyntheticMarket
-from spotladder.sim.trace import Floats, Trace
-from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.run import SimulationOutcome
 from spotladder.sim.world.zone import ZonePlan
 
-OUTAGE: Seconds = 3600.0
-"""Mean time for which a request that fails waits beyond provisionTimeout."""
-
-REPLACED: Seconds = 1.0
-"""How long a lost node is missing if the request for another one is met at once."""
-
 MOST_LOSSES = 500
 """A job with more expected losses than this in its longest run is not simulated."""
+
+EXTRA_COSTS = tuple(field.name for field in fields(ExtraCosts))
 
 PERCENTS = (10, 50, 90, 99)
 
@@ -52,12 +42,14 @@ FOR_DEADLINES = frozenset({"greedy", "uniform-progress", "adaptive"})
 @dataclass(frozen=True, slots=True)
 class Assumptions:
     """Values that the statistics of the tiers do not include, in seconds. `restart` is the time from ready workers to
-    the first step, `ready_after` the time until a node that was requested is ready."""
+    the first step, `ready_after` the time until a node that was requested is ready.
+    `commit_size` is that of the files of a commit, None if unknown: commits then cost nothing."""
 
     restart: Seconds = 180.0
     commit_time: Seconds = 10.0
     ready_after: Seconds = 180.0
     commit_interval: Seconds = 300.0
+    commit_size: CommitSize | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +86,7 @@ class Forecast:
     """The runs of one variant of a job. `cost` is in USD over all runs, `hours` until the end of the runs that
     succeeded, None without one. `success` is the share of the runs that succeeded, within the deadline if there is one;
     `success_range` is its 95 % confidence interval. `waiting` is the mean cost in USD of nodes of gangs that were not
-    complete, a part of `cost`."""
+    complete, and `extra` that of heads, storage, requests and egress, both parts of `cost`."""
 
     runs: int
     success: float
@@ -104,6 +96,7 @@ class Forecast:
     losses: Distribution
     recomputed: Distribution
     waiting: float
+    extra: ExtraCosts
     tiers: tuple[TierForecast, ...]
 
     def ends_within(self, share: float) -> float | None:
@@ -121,17 +114,20 @@ def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int 
 def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int]) -> list[SimulationOutcome]:
     """One run for each seed. Raises InvalidSpec like `forecast`."""
     spec, horizon = _relative(question)
+    if assumptions.commit_size is None:
+        spec = replace(spec, bucket=BucketPrice())
     program = ProgramPlan(
         max(1, round(question.hours * HOUR)),
         assumptions.restart,
         assumptions.commit_interval,
         assumptions.commit_time,
-        commits_wake=_looks_at_progress(question.policy, spec),
-        quiet_zones=_quiet_tiers(question),
+        commits_wake=_pays_for_commits(spec) or _looks_at_progress(question.policy, spec),
+        quiet_zones=() if _pays_for_commits(spec) else _quiet_tiers(question),
         hands_over=bool(question.sizes),
         stands_by=spec.overlap is not None,
         sizes=question.sizes,
         grow_after=question.grow_after,
+        commit_size=assumptions.commit_size or NO_COMMIT,
     )
     _check_losses(question, horizon)
     check_budget(spec, question.hours, [facts.tier.price.per_node_hour for facts in question.tiers])
@@ -142,6 +138,11 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         return simulate(Scenario(spec, program, zones, tiers), question.policy, seed)
 
     return [run(seed) for seed in seeds]
+
+
+def _pays_for_commits(spec: JobSpec) -> bool:
+    """Whether each commit costs something. The controller counts it when it observes it."""
+    return bool(spec.bucket.per_gib_month or spec.bucket.per_write)
 
 
 def _looks_at_progress(policy: str, spec: JobSpec) -> bool:
@@ -162,17 +163,13 @@ def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Sec
     ready_after = assumptions.ready_after if facts.ready_after is None else facts.ready_after
     notice = facts.tier.notice if facts.spot else 0.0
     plan = ZonePlan(facts.tier.name, None, facts.tier.price, ready_after, 0.0, notice, region="here")
-    return ZoneSource(plan, (_trace(facts, workers, horizon, seed),) if facts.spot else ())
+    return ZoneSource(plan, (drawn(facts, workers, horizon, seed),) if facts.spot else ())
 
 
 def with_tier(question: Question, name: str, **changes: object) -> Question:
     """The question with other fields of one tier."""
     return with_tiers(
-        question,
-        [
-            replace(facts, tier=replace(facts.tier, **changes)) if facts.tier.name == name else facts  # type: ignore[arg-type]
-            for facts in question.tiers
-        ],
+        question, [facts.changed(**changes) if facts.tier.name == name else facts for facts in question.tiers]
     )
 
 
@@ -207,49 +204,13 @@ def _check_losses(question: Question, horizon: Seconds) -> None:
             )
 
 
-def _trace(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
-    """The nodes that a spot tier has for the job over one run."""
-    dice = np.random.default_rng([seed, *facts.tier.name.encode()])
-    most = workers if facts.room is None else min(workers, facts.room)
-    met = 1.0 if facts.availability is None else facts.availability
-    rate = (facts.evictions or 0.0) * workers / HOUR
-
-    losses = math.ceil(2.0 * rate * horizon) + 20
-    outages = facts.tier.provision_timeout + dice.exponential(OUTAGE, losses + 1)
-    waits = np.where(dice.random(losses + 1) < met, REPLACED, outages)
-    first = outages[0] if facts.unavailable or waits[0] != REPLACED else 0.0
-    spells = dice.choice(_SHAPE, losses) / rate if rate else np.full(losses, math.inf)
-    ends = first + np.cumsum(spells + np.concatenate(([0.0], waits[1:-1])))
-    ends = ends[ends < horizon]
-    times = np.stack([ends, ends + waits[1 : len(ends) + 1]], axis=1).ravel()
-    nodes = np.tile([max(0, most - 1), most], len(ends))
-    begin = ([0.0, first], [0, most]) if first else ([0.0], [most])
-    found = np.concatenate((begin[0], times)), np.concatenate((begin[1], nodes)).astype(np.int64)
-    # It ends with the horizon, so that every run begins at its start.
-    return Trace(facts.tier.name, *found, end=horizon)
-
-
-def _shape() -> Floats:
-    """Lengths of spells of capacity with mean 1, at equal steps of probability: the shape of the synthetic market."""
-    market = SyntheticMarket()
-    bounds = np.array([0, *AGES, AGES[-1] * 100], dtype=np.float64)
-    rates = -np.log1p(-np.array(market.lost))
-    hazard = np.concatenate(([0.0], np.cumsum(np.diff(bounds) * rates)))
-    lengths = np.interp(-np.log((np.arange(1000) + 0.5) / 1000), hazard, bounds)
-    found: Floats = lengths / lengths.mean()
-    return found
-
-
-_SHAPE = _shape()
-
-
 def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     """The forecast from at least one run."""
     succeeded = [one for one in found if one.succeeded]
     tiers = []
     for facts in question.tiers:
         hours = [one.node_hours.get(facts.tier.name, 0.0) for one in found]
-        cost = Distribution.of([used_hours * facts.tier.price.per_node_hour for used_hours in hours])
+        cost = Distribution.of([one.tier_usd.get(facts.tier.name, 0.0) for one in found])
         used = sum(used_hours > 0 for used_hours in hours) / len(hours)
         held = Distribution.of([used_hours / question.spec.workers for used_hours in hours])
         losses = Distribution.of([one.tier_evictions.get(facts.tier.name, 0) for one in found])
@@ -264,8 +225,25 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
         losses=Distribution.of([one.evictions for one in found]),
         recomputed=Distribution.of([one.recomputed / HOUR for one in found]),
         waiting=fmean(one.waiting for one in found),
+        extra=ExtraCosts(*(fmean(getattr(one.extra, name) for one in found) for name in EXTRA_COSTS)),
         tiers=tuple(tiers),
     )
+
+
+def uninterrupted_usd(question: Question, assumptions: Assumptions) -> float | None:
+    """USD of the work on demand without interruptions, with its head and its commits; None without an on-demand
+    price."""
+    price, spec = question.on_demand_price, question.spec
+    if price is None:
+        return None
+    lasting = [facts.tier for facts in question.tiers if not facts.spot] or [question.tiers[0].tier]
+    usd = question.hours * (price + lasting[0].head_per_hour)
+    if assumptions.commit_size is None:
+        return usd
+    saved = Progress(committed_at=0.0, size=assumptions.commit_size)
+    commits = question.hours * HOUR / assumptions.commit_interval
+    requests = with_progress(JobState(), spec, saved).extra.requests * commits
+    return usd + requests + stored_per_second(JobState(progress=saved), spec) * question.hours * HOUR
 
 
 def _wilson(hits: int, runs: int) -> tuple[float, float]:

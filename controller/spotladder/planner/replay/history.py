@@ -91,6 +91,7 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         hands_over=state.progress.hands_over,
         stands_by=state.progress.stands_by,
         first_restarts=tuple(restarts),
+        commit_size=state.progress.size,
         sizes=() if spec.min_workers is None else tuple(range(spec.min_workers, spec.workers + 1)),
     )
     tiers = recorded_capacity(records, state, spec, first.at)

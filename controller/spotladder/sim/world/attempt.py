@@ -85,13 +85,23 @@ class Tally:
     `overhead` the time between ready workers and the first step. `waiting_usd` is the part of `usd` for nodes of gangs
     that were not complete, so that no program ran on them, without those of standby attempts."""
 
-    usd: float = 0.0
+    usd: dict[str, float] = field(default_factory=dict)
     egress_usd: float = 0.0
     waiting_usd: float = 0.0
     node_seconds: dict[str, float] = field(default_factory=dict)
     recomputed: dict[str, Seconds] = field(default_factory=dict)
     overhead: Seconds = 0.0
     evictions: dict[str, int] = field(default_factory=dict)
+
+    def pay(self, zone: str, usd: float, held: Seconds) -> None:
+        """Add the cost of a node that was held for so long."""
+        self.usd[zone] = self.usd.get(zone, 0.0) + usd
+        self.node_seconds[zone] = self.node_seconds.get(zone, 0.0) + held
+
+    @property
+    def nodes_usd(self) -> float:
+        """The cost of all nodes that were given back."""
+        return sum(self.usd.values())
 
     def lose_work(self, zone: str, work: Seconds) -> None:
         """Count work that was lost before it was committed."""

@@ -1,6 +1,7 @@
 """One job in a world, as an `AttemptBackend`: the decision core uses it like a cluster.
 
-The head of an attempt runs on capacity that is always available, as by default on a cluster, and is not billed.
+The head of an attempt runs on capacity that is always available, as by default on a cluster. The decision core bills
+it, the stored commits, the requests to the bucket and their egress, if the spec has prices of them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from spotladder.core.reasons import Cause
 from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally
 from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.observed_attempt import attempt_seen
-from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
+from spotladder.sim.world.program import NO_COMMIT, ProgramPlan, SimulatedProgram
 
 NO_CAPACITY = "the zone has no capacity for the whole gang now"
 
@@ -58,6 +59,7 @@ class SimBackend:
     _newest_start: int = 0
     _advanced_at: Seconds = 0.0
     _starts: int = 0
+    _logged_starts: int = 0
     _uids: itertools.count[int] = field(default_factory=itertools.count)
 
     # --- AttemptBackend ---
@@ -158,6 +160,8 @@ class SimBackend:
             self._newest_start,
             hands_over=self.program.hands_over,
             stands_by=self.program.stands_by,
+            size=NO_COMMIT if self._committed_at is None else self.program.commit_size,
+            start=self._logged_starts - 1,
         )
         attempts = tuple(attempt_seen(one, self.market, self.program, self.workers) for one in self._attempts.values())
         if not self.probed:
@@ -190,7 +194,7 @@ class SimBackend:
         now = self.market.now
         nodes = (pod.node for one in self._attempts.values() for pod in one.pods)
         held = sum(node.zone.cost(node.up_at, now) for node in nodes if node is not None and node.up_at < now)
-        return self.bill.usd + self.bill.egress_usd + held
+        return self.bill.nodes_usd + self.bill.egress_usd + held
 
     @property
     def watched(self) -> set[str]:
@@ -326,6 +330,7 @@ class SimBackend:
                 attempt.held_at, attempt.size = now + max(0.0, restart - self.program.resume), size
             return
         self._newest_start = max(self._newest_start, attempt.number)
+        self._logged_starts += 1
         rate = size / self.workers
         attempt.program = SimulatedProgram(self.program, now, self._committed, restart, rate, zone=attempt.zone)
         attempt.size = size
@@ -398,8 +403,7 @@ class SimBackend:
             return
         name, held = node.zone.plan.name, max(0.0, now - node.up_at)
         if held:
-            self.bill.usd += node.zone.cost(node.up_at, now)
-            self.bill.node_seconds[name] = self.bill.node_seconds.get(name, 0.0) + held
+            self.bill.pay(name, node.zone.cost(node.up_at, now), held)
         if node.noticed_at is not None:
             self.bill.lose_node(name)
         self.market.take_back(node)

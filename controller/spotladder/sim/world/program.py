@@ -6,24 +6,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from spotladder.core.model import Seconds
+from spotladder.core.model import CommitSize, Seconds
 from spotladder.errors import InvalidSpec
+
+NO_COMMIT = CommitSize()
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramPlan:
     """The properties of a program. One step is one second of work.
 
-    `work` is its training time without interruptions and `restart` the time from ready workers to the first step.
-    Every `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later,
-    while training continues. `checkpoint_gib` is the size of a commit. `commits_wake`: the controller decides after
-    every commit; otherwise, and in `quiet_zones`, it learns of commits at the next other event, which is faster and
-    makes no difference to a policy that does not look at progress there. `hands_over`: it can continue inside an
-    attempt without pods that are leaving. `first_restarts` replace `restart` for the first starts of the job, in their
-    order. `stands_by`: it can be held in a standby attempt; `resume` is the part of `restart` that is left when such a
-    program is let go, in which it reads the newest checkpoint. `sizes` are the ascending numbers of workers with which
-    an elastic program trains, at a rate that is proportional to them, and `grow_after` is how long it trains before it
-    restarts with more. Raises InvalidSpec for invalid values.
+    `work` is its training time without interruptions and `restart` the time from ready workers to the first step. Every
+    `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later, while
+    training continues. `checkpoint_gib` is the size of a commit, and `commit_size` that of its files, for which the
+    spec may have prices. `commits_wake`: the controller decides after every commit; otherwise, and in `quiet_zones`, it
+    learns of commits at the next other event, which is faster and makes no difference to a policy that does not look at
+    progress there. `hands_over`: it can continue inside an attempt without pods that are leaving. `first_restarts`
+    replace `restart` for the first starts of the job, in their order. `stands_by`: it can be held in a standby attempt;
+    `resume` is the part of `restart` that is left when such a program is let go, in which it reads the newest
+    checkpoint. `sizes` are the ascending numbers of workers with which an elastic program trains, at a rate that is
+    proportional to them, and `grow_after` is how long it trains before it restarts with more. Raises InvalidSpec for
+    invalid values.
     """
 
     work: int
@@ -39,6 +42,7 @@ class ProgramPlan:
     resume: Seconds = 0.0
     sizes: tuple[int, ...] = ()
     grow_after: Seconds = 600.0
+    commit_size: CommitSize = NO_COMMIT
 
     def __post_init__(self) -> None:
         for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("checkpoint_gib", 0), ("resume", 0)):

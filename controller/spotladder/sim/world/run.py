@@ -13,6 +13,7 @@ from spotladder.core.model import (
     Action,
     Delete,
     Drain,
+    ExtraCosts,
     Finish,
     JobSpec,
     JobState,
@@ -34,6 +35,8 @@ from spotladder.sim.world.market import START, Market
 DECISIONS_AT_ONCE = 100
 """Maximum number of decisions at one moment; if a policy makes more, it contradicts itself."""
 
+
+NO_EXTRA = ExtraCosts()
 
 SAMPLE_INTERVAL: Seconds = 600.0
 """Minimum interval between two samples of the work and the cost of a run, except at changes."""
@@ -72,7 +75,8 @@ class SimulationOutcome:
     """The result of one run in USD, seconds and counts. The job was submitted at `began`, in seconds after the start of
     the run, and ended `finished` seconds later, `succeeded` whether with success, `reason` why. `recomputed` is work
     that was lost before it was committed, `overhead` the time from ready workers to the first step. `waiting` is the
-    part of the cost for nodes of gangs that were not complete, `overlap` that for standby attempts. `node_hours`,
+    part of the cost for nodes of gangs that were not complete, `overlap` that for standby attempts, and `extra` that
+    for heads, storage, requests and their egress. `node_hours`, `tier_usd`,
     `tier_evictions` and `tier_recomputed` are by tier. `path` has every transition."""
 
     succeeded: bool
@@ -91,6 +95,8 @@ class SimulationOutcome:
     path: tuple[DecidedMove, ...]
     decisions: int
     overlap: float = 0.0
+    extra: ExtraCosts = NO_EXTRA
+    tier_usd: dict[str, float] = field(default_factory=dict)
     tier_evictions: dict[str, int] = field(default_factory=dict)
     tier_recomputed: dict[str, Seconds] = field(default_factory=dict)
     began: Seconds = 0.0
@@ -144,8 +150,8 @@ class SimulationRun:
             succeeded=state.stage is Stage.SUCCEEDED,
             reason=state.reason,
             finished=max(0.0, ended - self.begins_at),
-            cost=bill.usd + bill.egress_usd,
-            egress=bill.egress_usd,
+            cost=bill.nodes_usd + bill.egress_usd + state.extra.total,
+            egress=bill.egress_usd + state.extra.egress,
             evictions=sum(bill.evictions.values()),
             attempts=state.last_number,
             recomputed=sum(bill.recomputed.values()),
@@ -162,6 +168,8 @@ class SimulationRun:
             decisions=self.decisions,
             overlap=state.overlap_usd,
             began=self.begins_at,
+            extra=state.extra,
+            tier_usd={tier: bill.usd.get(zone, 0.0) for tier, zone in zones},
             tier_evictions={tier: bill.evictions.get(zone, 0) for tier, zone in zones},
             tier_recomputed={tier: bill.recomputed.get(zone, 0.0) for tier, zone in zones},
         )
@@ -207,7 +215,7 @@ class SimulationRun:
         if changed:
             self._segments.append(Segment(now, math.inf, tier, trains))
         if changed or now >= self._samples[-1].at + SAMPLE_INTERVAL:
-            self._samples.append(Sample(now, backend.worked, backend.spent))
+            self._samples.append(Sample(now, backend.worked, backend.spent + self.state.extra.total))
 
 
 def run(

@@ -1,0 +1,105 @@
+"""What a forecast rests on: the observations of the tiers, and the assumptions where there are none."""
+
+from __future__ import annotations
+
+import math
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.durations import format_duration
+from spotladder.planner.plan import Question, TierFacts
+from spotladder.planner.simulated import Assumptions
+from spotladder.planner.tier_capacity import OUTAGE, outages
+
+Z = 1.96
+"""Standard deviations of a 95 % interval."""
+
+
+def observed(question: Question) -> list[str]:
+    """The observations of the spot tiers, one sentence for each, with the 95 % interval of the loss rate."""
+    return [
+        sentence for facts in question.tiers if facts.spot and (sentence := _observed(facts, question.spec.workers))
+    ]
+
+
+def _observed(facts: TierFacts, workers: int) -> str:
+    if facts.evictions is None or not 0 < facts.observed < math.inf:
+        return ""
+    losses = round(facts.evictions * facts.observed)
+    low, high = (limit / facts.observed for limit in poisson_range(losses))
+    rate = f"{facts.evictions:.3g} per node and hour (95 %: {low:.2g} to {high:.2g})"
+    if not facts.traces:
+        return f"{facts.tier.name}: {_count(losses, 'loss', 'losses')} in {facts.observed:.0f} node-hours, {rate}"
+    hours = sum(trace.end for trace in facts.traces) / HOUR
+    share = sum(trace.share(workers) * trace.end for trace in facts.traces) / HOUR / hours
+    files = ", ".join(dict.fromkeys(trace.source or trace.zone for trace in facts.traces[:3]))
+    more = f" and {len(facts.traces) - 3} more" if len(facts.traces) > 3 else ""
+    return (
+        f"{facts.tier.name}: {hours:.4g} h of {files}{more}, {100 * share:.0f} % of them with nodes for all workers, "
+        f"which were lost {_count(losses, 'time', 'times')}: {rate}"
+    )
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
+def poisson_range(count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of the mean of a Poisson count (Byar's approximation, in Breslow and Day, 1987)."""
+    low = count * (1 - 1 / (9 * count) - Z / (3 * math.sqrt(count))) ** 3 if count else 0.0
+    more = count + 1
+    return low, more * (1 - 1 / (9 * more) + Z / (3 * math.sqrt(more))) ** 3
+
+
+def assumed(assumptions: Assumptions, question: Question) -> list[str]:
+    """The assumptions of the forecast, one sentence each."""
+    restart = format_duration(assumptions.restart)
+    interval, commit = format_duration(assumptions.commit_interval), format_duration(assumptions.commit_time)
+    takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
+    sentences = [f"the program restarts in {restart}; it commits every {interval}, and {takes}"]
+    sentences += _capacity([facts for facts in question.tiers if facts.spot])
+    sentences.append(_chosen_by(question.policy))
+    if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
+        sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
+    if assumptions.commit_size is None and _priced_commits(question):
+        sentences.append("commits cost nothing: their size is unknown, set --checkpoint-gib")
+    if guessed := [facts.tier.name for facts in question.tiers if facts.ready_after is None]:
+        sentences.append(f"a node of {', '.join(guessed)} is ready after {format_duration(assumptions.ready_after)}")
+    return sentences
+
+
+def _capacity(spot: list[TierFacts]) -> list[str]:
+    """The assumptions about the capacity of the spot tiers."""
+    sentences = []
+    if drawn := [facts for facts in spot if not facts.traces]:
+        sentences.append("losses come at the tier's rate, and less often on older capacity, as in public spot traces")
+        ended = [(facts.tier.name, sum(facts.tier.fleet.capacity.ended)) for facts in drawn]
+        if lifetimes := [f"{name} ({number})" for name, number in ended if number]:
+            sentences[-1] += f"; by the lifetimes that jobs have observed on {', '.join(lifetimes)}"
+        known = [facts.tier.name for facts in drawn if outages(facts) is not None]
+        guessed = [facts.tier.name for facts in drawn if facts.tier.name not in known]
+        if known:
+            sentences.append(f"a request that fails on {', '.join(known)} waits as long as the observed outages")
+        if guessed:
+            which = f" on {', '.join(guessed)}" if known else ""
+            sentences.append(
+                f"a request that fails{which} waits {format_duration(OUTAGE)} beyond provisionTimeout on average"
+            )
+    if traced := [facts.tier.name for facts in spot if facts.traces]:
+        sentences.append(f"each run begins at a random moment of the traces of {', '.join(traced)}")
+    if unknown := [facts.tier.name for facts in drawn if facts.availability is None]:
+        sentences.append(f"requests for nodes on {', '.join(unknown)} always succeed: their capacity is unknown")
+    return sentences
+
+
+def _priced_commits(question: Question) -> bool:
+    """Whether stored commits, requests or egress have a price."""
+    bucket = question.spec.bucket
+    return bool(bucket.per_gib_month or bucket.per_write or bucket.per_read) or any(
+        facts.tier.egress_per_gib for facts in question.tiers
+    )
+
+
+def _chosen_by(policy: str) -> str:
+    """Which policy the runs and the closed formulas describe."""
+    runs = f"the policy {policy} chooses the tiers"
+    return runs if policy == "ordered" else f"{runs} of the simulated runs; the closed formulas describe ordered"

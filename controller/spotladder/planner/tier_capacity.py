@@ -1,0 +1,169 @@
+"""The capacity that a spot tier has for a job in one simulated run.
+
+A tier with recorded traces has the capacity of a trace from a random moment on; after the end of the trace comes its
+beginning. Tiers with traces begin at the same moment, so that capacity that is lost together in the record is lost
+together in the run. Without a trace, the statistics of the tier are drawn:
+ 1. Nodes are lost at the tier's rate. The time between losses has the shape that all jobs have observed on the tier
+    (`Tier.fleet`). At ages without observations it is that of public spot traces, where a spell of capacity becomes
+    less likely to end with its age.
+ 2. A request for nodes succeeds with the probability `TierFacts.availability`, 1 if that is unknown. Otherwise it waits
+    for longer than the provisionTimeout with which that was observed: as long as the observed outages that did, or
+    without these for OUTAGE more on average.
+
+The same seed gives the same capacity, whatever the other settings of the job are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from random import Random
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spotladder.core.accounting import HOUR
+from spotladder.core.ages import AGES, TICK
+from spotladder.core.model import AgeCounts, Price, Seconds
+from spotladder.errors import InvalidSpec
+from spotladder.sim.synthetic import SyntheticMarket
+from spotladder.sim.trace import Floats, Trace
+
+if TYPE_CHECKING:
+    from spotladder.planner.plan import TierFacts
+
+OUTAGE: Seconds = 3600.0
+"""Mean time for which a request that fails waits beyond provisionTimeout if no outages were observed."""
+
+REPLACED: Seconds = 1.0
+"""How long a lost node is missing if the request for another one is met at once."""
+
+LEAST_OUTAGES = 5
+"""Number of outages that must have been observed to last for longer than provisionTimeout before they are drawn."""
+
+OLDEST = 100 * AGES[-1]
+"""The age in ticks at which every spell has ended."""
+
+STEPS = 1000
+"""Number of equal steps of probability at which a distribution of lengths is tabulated."""
+
+
+def drawn(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
+    """The capacity of the tier in the run with this seed, for `horizon` seconds."""
+    if facts.traces:
+        return _recorded(facts, facts.traces[seed % len(facts.traces)], horizon, seed)
+    return _invented(facts, workers, horizon, seed)
+
+
+def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> TierFacts:
+    """The tier with these recorded traces, and with the rate and the mean price in them. A loss is the moment at which
+    the trace no longer has nodes for all workers. Raises InvalidSpec for a tier whose nodes are never lost."""
+    if not facts.spot:
+        raise InvalidSpec(
+            f"{facts.tier.name} is {facts.tier.capacity_type}, and its nodes are never lost: name a spot tier",
+            path="--trace",
+        )
+    flags = [trace.available(workers) for trace in traces]
+    losses = sum(int((one[:-1] & ~one[1:]).sum()) for one in flags)
+    hours = sum(trace.share(workers) * trace.end for trace in traces) / HOUR
+    price = facts.tier.price
+    if all(trace.prices is not None for trace in traces):
+        paid = sum(float(_seconds(trace) @ trace.prices) for trace in traces if trace.prices is not None)
+        given = next((trace.on_demand_price for trace in traces if trace.on_demand_price), price.on_demand or None)
+        price = Price.listed(paid / sum(trace.end for trace in traces), given)
+    return replace(
+        facts,
+        tier=replace(facts.tier, price=price),
+        evictions=losses / (hours * workers) if hours else 0.0,
+        observed=hours * workers,
+        unavailable="",
+        traces=traces,
+    )
+
+
+def _seconds(trace: Trace) -> Floats:
+    """Shape (n,): for how long each sample of the trace holds."""
+    found: Floats = np.diff(trace.times, append=trace.end)
+    return found
+
+
+def hazards(counts: AgeCounts, usual: tuple[float, ...]) -> tuple[float, ...]:
+    """For each age class, the probability that a spell of this age ends in a tick. The `usual` one counts as one tick
+    of observation."""
+    observed = zip(counts.survived or (0,) * len(AGES), counts.ended or (0,) * len(AGES), usual, strict=True)
+    return tuple((ended + chance) / (survived + ended + 1) for survived, ended, chance in observed)
+
+
+def usual_hazards(kind: str) -> tuple[float, ...]:
+    """Those of public spot traces, for spells of capacity (`lost`) or without it (`back`)."""
+    found: tuple[float, ...] = getattr(SyntheticMarket(), kind)
+    return (*found, *found[-1:] * (len(AGES) - len(found)))
+
+
+@lru_cache(maxsize=64)
+def lengths(chances: tuple[float, ...]) -> Floats:
+    """The lengths in seconds of spells with these hazards, at equal steps of probability, descending."""
+    bounds = np.array([*(age - 1 for age in AGES), OLDEST], dtype=np.float64)
+    rates = -np.log1p(-np.minimum(chances, 1 - 1e-9))
+    hazard = np.concatenate(([0.0], np.cumsum(np.diff(bounds) * rates)))
+    found: Floats = TICK * np.interp(-np.log((np.arange(STEPS) + 0.5) / STEPS), hazard, bounds)
+    return found
+
+
+def spells(facts: TierFacts) -> Floats:
+    """The lengths of spells of capacity with mean 1, at equal steps of probability."""
+    found = lengths(hazards(facts.tier.fleet.capacity, usual_hazards("lost")))
+    shape: Floats = found / found.mean()
+    return shape
+
+
+def outages(facts: TierFacts) -> Floats | None:
+    """The lengths in seconds of the observed outages that lasted for longer than provisionTimeout; None if there are
+    too few."""
+    counts, timeout = facts.tier.fleet.outages, facts.observed_timeout
+    longer = sum(ended for age, ended in zip(AGES, counts.ended, strict=False) if age * TICK > timeout)
+    if longer < LEAST_OUTAGES:
+        return None
+    found = lengths(hazards(counts, usual_hazards("back")))
+    beyond: Floats = found[found > timeout]
+    return beyond if len(beyond) else None
+
+
+def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
+    dice = np.random.default_rng([seed, *facts.tier.name.encode()])
+    most = workers if facts.room is None else min(workers, facts.room)
+    met = 1.0 if facts.availability is None else facts.availability
+    rate = (facts.evictions or 0.0) * workers / HOUR
+
+    losses = math.ceil(2.0 * rate * horizon) + 20
+    observed, beyond = outages(facts), dice.exponential(OUTAGE, losses + 1)
+    failed = facts.observed_timeout + beyond if observed is None else dice.choice(observed, losses + 1)
+    waits = np.where(dice.random(losses + 1) < met, REPLACED, failed)
+    first = failed[0] if facts.unavailable or waits[0] != REPLACED else 0.0
+    lasting = dice.choice(spells(facts), losses) / rate if rate else np.full(losses, math.inf)
+    ends = first + np.cumsum(lasting + np.concatenate(([0.0], waits[1:-1])))
+    ends = ends[ends < horizon]
+    times = np.stack([ends, ends + waits[1 : len(ends) + 1]], axis=1).ravel()
+    nodes = np.tile([max(0, most - 1), most], len(ends))
+    begin = ([0.0, first], [0, most]) if first else ([0.0], [most])
+    found = np.concatenate((begin[0], times)), np.concatenate((begin[1], nodes)).astype(np.int64)
+    # It ends with the horizon, so that every run begins at its start.
+    return Trace(facts.tier.name, *found, end=horizon)
+
+
+def _recorded(facts: TierFacts, trace: Trace, horizon: Seconds, seed: int) -> Trace:
+    """The capacity of the tier by this trace from the moment of this seed on, repeated until the horizon.
+    Seed 0 begins at the start of the trace."""
+    # Seeded on purpose: these numbers simulate a market and are no secret.
+    start = Random(seed).uniform(0.0, trace.end) if seed else 0.0  # noqa: S311
+    rounds = range(math.ceil((start + horizon) / trace.end))
+    times = np.concatenate([trace.times + lap * trace.end - start for lap in rounds])
+    nodes = np.tile(trace.nodes, len(rounds))
+    prices = None if trace.prices is None else np.tile(trace.prices, len(rounds))
+    if facts.room is not None:
+        nodes = np.minimum(nodes, facts.room)
+    first = int(np.searchsorted(times, 0.0, side="right")) - 1
+    part = slice(first, max(first + 1, int(np.searchsorted(times, horizon))))
+    times = np.maximum(times[part], 0.0)
+    return Trace(trace.zone, times, nodes[part], end=horizon, prices=None if prices is None else prices[part])

@@ -1,0 +1,145 @@
+"""The capacity of a tier in a simulated run: from statistics, from what jobs have observed, and from traces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spotladder.core.ages import AGES, TICK
+from spotladder.core.model import AgeCounts, Outcomes
+from spotladder.errors import InvalidSpec
+from spotladder.planner.assumptions import assumed, observed, poisson_range
+from spotladder.planner.plan import TierFacts
+from spotladder.planner.simulated import Assumptions, forecast, with_tier
+from spotladder.planner.tier_capacity import drawn, hazards, outages, spells, usual_hazards, with_traces
+from spotladder.sim.trace import Trace, of_ticks
+from tests.planner.test_plan import ON_DEMAND, SPOT, question
+
+HOUR = 3600.0
+BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
+QUIET = Outcomes(capacity=AgeCounts((900,) * 8, (1,) * 8))
+"""Capacity that is lost seldom at every age."""
+
+LONG_OUTAGES = Outcomes(outages=AgeCounts((50, 50, 50, 50, 50, 50, 50, 0), (0, 0, 0, 0, 0, 0, 0, 50)))
+"""Outages that end after 12 hours at the earliest."""
+
+
+def facts(fleet: Outcomes = Outcomes(), **fields: Any) -> TierFacts:  # noqa: B008 – a frozen record
+    return TierFacts(replace(SPOT, fleet=fleet), "a", **{"evictions": 0.5, **fields})
+
+
+def periods(*hours: tuple[bool, float], prices: tuple[float, ...] | None = None, nodes: int = 2) -> Trace:
+    """A trace with capacity or without it for each of these numbers of hours."""
+    times = np.cumsum([0.0, *(length * HOUR for _, length in hours[:-1])])
+    counts = np.array([nodes if has else 0 for has, _ in hours])
+    end = HOUR * sum(length for _, length in hours)
+    return Trace("zone", times, counts, end, prices=None if prices is None else np.array(prices))
+
+
+def test_the_distribution_of_losses_has_mean_one_and_many_short_spells() -> None:
+    found = spells(facts())
+    assert found.mean() == pytest.approx(1.0)
+    assert (found < 0.5).mean() > 0.5
+
+
+def test_an_age_without_observations_has_the_usual_hazard() -> None:
+    usual = usual_hazards("lost")
+    assert hazards(AgeCounts(), usual) == pytest.approx(usual)
+    counts = AgeCounts((0, 98, *(0,) * 6), (0, 1, *(0,) * 6))
+    found = hazards(counts, usual)
+    assert found[1] == pytest.approx((1 + usual[1]) / 100)
+    assert (found[0], found[2:]) == (pytest.approx(usual[0]), pytest.approx(usual[2:]))
+
+
+def test_the_shape_of_the_spells_is_that_which_jobs_have_observed() -> None:
+    """Capacity that is lost equally seldom at every age lasts longer than the mean more often."""
+    assert np.median(spells(facts(QUIET))) > 2 * np.median(spells(facts()))
+
+
+def test_observed_outages_replace_the_assumed_ones() -> None:
+    assert outages(facts()) is None
+    found = outages(facts(LONG_OUTAGES))
+    assert found is not None
+    assert np.median(found) > (AGES[-1] - 1) * TICK
+    assert (found > SPOT.provision_timeout).all()
+    few = Outcomes(outages=AgeCounts((0,) * 8, (50, 2, 2, *(0,) * 5)))
+    assert outages(facts(few)) is None, "outages that end within provisionTimeout say nothing about those that do not"
+
+
+def test_a_longer_provision_timeout_outlasts_an_outage() -> None:
+    """The capacity of a run does not depend on the setting that is tried."""
+    asked = question(TierFacts(SPOT, "a", 0.0, availability=0.0), BACKUP)
+    patient = with_tier(asked, "spot", provision_timeout=40 * HOUR)
+    assert forecast(asked, Assumptions(), 10).tiers[0].used == 0.0
+    assert forecast(patient, Assumptions(), 10).tiers[0].used == 1.0
+    before, after = asked.tiers[0], patient.tiers[0]
+    assert (drawn(before, 2, 9e4, 7).times == drawn(after, 2, 9e4, 7).times).all()
+
+
+def test_a_tier_with_a_trace_has_its_capacity_from_the_moment_of_the_seed_on() -> None:
+    trace = periods((True, 3), (False, 1), (True, 2), (False, 4))
+    tier = with_traces(facts(), (trace,), 2)
+    begins = drawn(tier, 2, 30 * HOUR, 0)
+    assert (begins.times / HOUR).tolist() == [0, 3, 4, 6, 10, 13, 14, 16, 20, 23, 24, 26]
+    assert begins.nodes.tolist() == [2, 0, 2, 0] * 3
+    for seed in range(1, 20):
+        found = drawn(tier, 2, 100 * HOUR, seed)
+        assert found.times[0] == 0.0
+        assert (np.diff(found.times) > 0).all()
+        assert found.share(2) == pytest.approx(0.5, abs=0.05)
+    assert (drawn(tier, 2, 30 * HOUR, 5).times == drawn(tier, 2, 30 * HOUR, 5).times).all()
+
+
+def test_a_trace_gives_the_rate_and_the_price_to_the_formulas() -> None:
+    trace = periods((True, 3), (False, 1), (True, 2), (False, 4), prices=(0.2, 0.4, 0.2, 0.4))
+    found = with_traces(facts(availability=0.1), (trace,), 2)
+    assert found.evictions == pytest.approx(2 / (5 * 2))
+    assert found.observed == pytest.approx(10.0)
+    assert found.tier.price.per_node_hour == pytest.approx(0.3)
+    assert found.tier.price.on_demand == 1.0
+    assert with_traces(facts(), (periods((False, 5)),), 2).evictions == 0.0
+    with pytest.raises(InvalidSpec, match="on-demand is on-demand, and its nodes are never lost: name a spot tier"):
+        with_traces(BACKUP, (trace,), 2)
+
+
+def test_a_run_pays_the_prices_of_the_trace() -> None:
+    cheap = periods((True, 100), prices=(0.05,))
+    asked = question(with_traces(facts(), (cheap,), 2), BACKUP)
+    found = forecast(asked, Assumptions(), 3)
+    assert found.tiers[0].cost.mean == pytest.approx(found.tiers[0].hours.mean * 2 * 0.05)
+    assert found.cost.mean == pytest.approx(found.tiers[0].cost.mean)
+
+
+def test_capacity_that_is_lost_together_in_the_traces_is_lost_together_in_the_runs() -> None:
+    trace = periods((True, 3), (False, 2), (True, 5))
+    tiers = [with_traces(replace(facts(), tier=replace(SPOT, name=name)), (trace,), 2) for name in ("a", "b")]
+    for seed in range(5):
+        one, other = (drawn(tier, 2, 50 * HOUR, seed) for tier in tiers)
+        assert (one.times == other.times).all()
+
+
+def test_observations_and_assumptions_name_their_source() -> None:
+    asked = question(facts(QUIET, observed=20.0), BACKUP)
+    assert observed(asked) == ["spot: 10 losses in 20 node-hours, 0.5 per node and hour (95 %: 0.24 to 0.92)"]
+    said = "\n".join(assumed(Assumptions(), asked))
+    assert "by the lifetimes that jobs have observed on spot (8)" in said
+    assert "a request that fails waits 1h beyond provisionTimeout" in said
+    long = "\n".join(assumed(Assumptions(), question(facts(LONG_OUTAGES), BACKUP)))
+    assert "a request that fails on spot waits as long as the observed outages" in long
+    trace = replace(of_ticks("z", np.array([True, True, False, True]), 600.0), source="z.json")
+    traced = question(with_traces(facts(), (trace,), 2), BACKUP)
+    (sentence,) = observed(traced)
+    assert sentence.startswith(
+        "spot: 0.6667 h of z.json, 75 % of them with nodes for all workers, which were lost 1 time"
+    )
+    said = "\n".join(assumed(Assumptions(), traced))
+    assert "each run begins at a random moment of the traces of spot" in said
+    assert "public spot traces" not in said
+
+
+@pytest.mark.parametrize(("count", "low", "high"), [(0, 0.0, 3.69), (1, 0.03, 5.57), (10, 4.80, 18.39)])
+def test_the_interval_of_a_count_is_that_of_the_published_tables(count: int, low: float, high: float) -> None:
+    assert poisson_range(count) == (pytest.approx(low, abs=0.03), pytest.approx(high, rel=0.01))
