@@ -84,6 +84,22 @@ def test_a_program_without_a_total_shows_only_how_long_it_has_trained() -> None:
     assert (view(job).work, view(job).trained) == (200.0, 0.0)
 
 
+def test_the_time_from_a_restart_inside_the_attempt_to_its_first_commit_is_not_timed() -> None:
+    """The log has the start of the program. It is not a commit, and the time since then has repeated steps."""
+    job = SteppedJob().running()
+    job.commit(10).see(all_ready(1), after=30)
+    job.commit(20).see(all_ready(1), after=30)
+    committed_at = job.state.progress_at
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=10)
+    job.see(attempt(1, head(), worker("w1-1"), worker("w1-2")), after=10)
+    job.progress = replace(job.progress, start=7)
+    job.see(attempt(1, head(), worker("w1-1"), worker("w1-2")), after=5)
+    assert job.state.progress.start == 7
+    assert job.state.progress_at == committed_at
+    job.commit(30).see(attempt(1, head(), worker("w1-1"), worker("w1-2")), after=500)
+    assert view(job).work == pytest.approx(300.0)
+
+
 def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
     job = SteppedJob(spec(work=1000.0)).running()
     assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)
