@@ -118,6 +118,30 @@ def test_bad_input(
     assert len(answer.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["trace", "simulate"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty: use a trace"),
+        ("time,available\n0,1\n600,1\n1800,1\n", "line 4, time: samples are missing before it"),
+        ("time,available\n600,1\n0,1\n", "line 3, time: is not in order of time"),
+        ("time,available\n0,1\n600,1\n900,1\n", "line 4, time: mixed tick sizes"),
+        ("time,available,price\n0,1,1\n600,1,-1\n", "line 3, price: expected 0 or more, got -1"),
+        ("time,available,price\n0,1,1\n600,1,\n", 'line 3, price: expected a number, got ""'),
+        ("time,available\n0,nan\n600,1\n", 'line 2, available: expected a number, got "nan"'),
+    ],
+)
+def test_an_invalid_trace_is_refused_in_one_line(
+    capsys: Capture, tmp_path: Path, command: str, text: str, said: str
+) -> None:
+    file = written(tmp_path, "zone.csv", text)
+    options: tuple[str | Path, ...] = (file,) if command == "trace" else ("--hours", "2", "--trace", file)
+    answer = call(capsys, command, *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"error: {file}: {said}")
+    assert len(answer.err.splitlines()) == 1
+
+
 STEADY, INVERTED = (
     window(*[run for _ in range(9) for run in ((available, 60), (1 - available, 1))]) for available in (0, 1)
 )
