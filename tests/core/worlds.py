@@ -84,6 +84,7 @@ class TrueAttempt:
     most_placed: int = 0  # the largest number of its workers that were observed with a node
     leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
     avoids: tuple[str, ...] = ()  # nodes that its pods may not use
+    removed_at: float | None = None  # it is being removed until then
 
     @property
     def runs(self) -> bool:
@@ -120,6 +121,7 @@ class RandomWorld:
     suspicions: float = 0.0  # the probability that a worker's node is suspected, where nodes are only reclaimed
     maintenance: float = 0.0  # the probability that a node is cordoned, or uncordoned
     pool: int = 0  # the number of nodes of each tier, each with room for any number of pods; 0: added as needed
+    lingers: float = 0.0  # how long an attempt that is being removed may run at most
     crashing: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
     now: float = START
@@ -190,8 +192,12 @@ class RandomWorld:
 
     def delete(self, action: Delete) -> None:
         program = self.programs.get(action.attempt)
-        if program and program.tier not in self.cut_off:
+        if not program or program.tier in self.cut_off:
+            return
+        if not self.lingers:
             del self.programs[action.attempt]
+        elif program.removed_at is None:
+            program.removed_at = self.now + self.random.uniform(0.0, self.lingers)
 
     def replace(self, action: Replace) -> None:
         program = self.programs.get(action.attempt)
@@ -329,6 +335,9 @@ class RandomWorld:
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
         for program in list(self.programs.values()):
+            if program.removed_at is not None and self.now >= program.removed_at:
+                del self.programs[program.number]
+                continue
             self._live(program, seconds)
             if self.silences and program.heard and program.runs and self.random.random() < 0.1:
                 program.heard = False
@@ -468,7 +477,7 @@ class RandomWorld:
 
     def calm_down(self, lasting: str) -> None:
         """From now on one tier works permanently, and every cluster is reachable."""
-        self.calm = True
+        self.calm, self.lingers = True, 0.0
         self.dry = {tier.name for tier in self.spec.tiers} - {lasting}
         self.cut_off, self.crashing, self.slow, self.silences = set(), set(), set(), 0.0
         for program in self.programs.values():
