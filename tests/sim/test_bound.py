@@ -122,6 +122,11 @@ def test_what_it_does_not_cover_is_refused(world: Scenario, said: str) -> None:
         compare(world, ["oracle"], 1)
 
 
+def test_a_deadline_out_of_proportion_to_the_work_is_refused() -> None:
+    with pytest.raises(InvalidSpec, match="expected a deadline of 20000 times the work or less: set an earlier one"):
+        simulate(scenario(ON_DEMAND, within=40_000.0, work=1), "oracle", 0)
+
+
 def random_zone(name: str, dice: Random) -> ZonePlan:
     steps, at = [(0.0, dice.randint(0, 3))], 0.0
     while at < 8 * HOUR:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spotladder.errors import InvalidSpec
-from spotladder.sim.spells import spells, survival
+from spotladder.sim.spells import survival
 from spotladder.sim.synthetic import AGES, SyntheticMarket, fit, generate
 from spotladder.sim.trace import of_ticks
 from tests.sim.builders import trace
@@ -53,13 +53,6 @@ def test_more_capacity_is_lost_by_day_than_by_night() -> None:
     flags = generate(SyntheticMarket(diurnal=0.9), LONG // 2, ["a"], 5)[0].ticks(600)
     lost = np.flatnonzero(flags[:-1] & ~flags[1:]) % 144
     assert (lost < 72).sum() > 1.3 * (lost >= 72).sum()
-
-
-def test_spells_and_survival_are_computed_from_a_trace() -> None:
-    flags = np.array([True, True, False, True, False, False, True])
-    assert spells(flags, True) == [(2, True), (1, True), (1, False)]
-    assert spells(flags, False) == [(1, True), (2, True)]
-    assert survival([flags], True, 4).tolist() == pytest.approx([1, 2 / 3, 0, 0])
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,16 @@ from numpy.typing import NDArray
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import Seconds
+from spotladder.errors import InvalidSpec
 from spotladder.sim.trace import Flags, Floats
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import Zone
 
 MOST_STATES = 30_000_000
 """Limit of times × amounts of remaining work × zones and regions, one byte each."""
+
+MOST_CELLS = 20_000
+"""Limit of times, if the work is not shorter than one of them."""
 
 EXACT: Seconds = 1e-6
 """Seconds. Times that differ by less are equal."""
@@ -79,7 +83,8 @@ class BoundedJob:
 
 
 def cheapest(job: BoundedJob) -> Schedule | None:
-    """The cheapest run that ends before the limit; None if no run does."""
+    """The cheapest run that ends before the limit; None if no run does. Raises InvalidSpec for a limit that is out of
+    proportion to the work."""
     return _Solution(job).schedule()
 
 
@@ -89,7 +94,10 @@ class _Grid:
 
     def __init__(self, job: BoundedJob) -> None:
         work, modes = job.program.work, 2 * len(job.zones) + 1
-        finest = math.sqrt(MOST_STATES / modes * work / job.limit)  # units × cells × modes = MOST_STATES
+        if job.limit > MOST_CELLS * work:
+            raise InvalidSpec(f"expected a deadline of {MOST_CELLS} times the work or less: set an earlier one")
+        # units × cells × modes = MOST_STATES, unless there are too many cells
+        finest = min(math.sqrt(MOST_STATES / modes * work / job.limit), MOST_CELLS * work / job.limit)
         self.units, self.exact = _units(job, max(1, int(finest)))
         self.size: Seconds = work / self.units
         self.cells = self.above(job.limit)
