@@ -128,6 +128,22 @@ def test_either_of_two_attempts_can_be_deleted(rig: Rig, number: int, first: boo
     assert all_ready(seen, kept)
 
 
+def test_the_next_attempt_starts_while_the_ended_one_is_removed(rig: Rig, number: int) -> None:
+    """Every call is made twice, as after a crash."""
+    following = next(_numbers) if isinstance(rig, LocalRig) else number + 1
+    rig.backend.launch(Launch(number, "spot-a"))
+    rig.bring_up(number)
+    for _ in range(2):
+        rig.backend.delete(Delete(number, Reason.MAX_FAILURES_EXCEEDED))
+        rig.backend.launch(Launch(following, "spot-b"))
+    assert rig.backend.observe().attempt(following) is not None
+    rig.until(lambda seen: seen.attempt(number) is None)
+    rig.bring_up(following)
+    seen = rig.backend.observe()
+    assert [(attempt.number, attempt.exit) for attempt in seen.attempts] == [(following, None)]
+    assert all_ready(seen, following)
+
+
 def test_gated_workers_ask_for_a_node_once_they_are_ungated(rig: Rig, number: int) -> None:
     """Every call is made twice, as after a crash."""
 
@@ -320,6 +336,24 @@ def job_of(backend: FakeBackend, **more: Any) -> Callable[[float], JobState]:
         return state
 
     return after
+
+
+def test_a_job_moves_on_while_its_attempt_is_being_removed() -> None:
+    backend = FakeBackend(WORKERS, keeps_deleted={1})
+    after = job_of(backend)
+    after(0)
+    backend.bring_up(1)
+    after(1)
+    backend.lose("a1-w1", replaced=False)
+    after(1)
+    assert [backend.calls.count(call) for call in (Launch(1, "spot"), Launch(2, "on-demand"))] == [1, 1]
+    assert backend.calls[-1] == Delete(1, Reason.MAX_FAILURES_EXCEEDED)
+    backend.bring_up(2)
+    state = after(1)
+    assert (state.stage, [left.number for left in state.left]) == (Stage.RUNNING, [1])
+    backend.keeps_deleted.clear()
+    state = after(1)
+    assert (state.left, [seen.number for seen in backend.observe().attempts]) == ((), [2])
 
 
 def test_silence_of_all_nodes_causes_no_failure() -> None:
