@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -16,6 +17,7 @@ from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Price, Tier
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource, compare, simulate
+from spotladder.sim.world import bound
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
 from tests.sim.builders import HOUR, trace
@@ -58,10 +60,10 @@ def test_in_a_world_without_interruptions_it_is_as_cheap_as_the_best_policy(
     zones: tuple[ZonePlan, ...], workers: int
 ) -> None:
     world = scenario(*zones, workers=workers)
-    bound, *others = compare(world, ["oracle", "ordered", "on-demand"], 1)
-    assert bound.cost == pytest.approx(min(other.cost for other in others))
-    assert bound.succeeded == 1
-    assert bound.hours == pytest.approx((120 + START + HOUR + 10) / HOUR)
+    least, *others = compare(world, ["oracle", "ordered", "on-demand"], 1)
+    assert least.cost == pytest.approx(min(other.cost for other in others))
+    assert least.succeeded == 1
+    assert least.hours == pytest.approx((120 + START + HOUR + 10) / HOUR)
 
 
 def test_it_waits_for_spot_capacity_that_arrives_in_time() -> None:
@@ -160,17 +162,26 @@ def random_world(dice: Random) -> Scenario:
     return replace(world, egress=prices, atomic=dice.random() < 0.5, probed=dice.random() < 0.5)
 
 
-@settings(max_examples=10, deadline=None, phases=(Phase.explicit, Phase.generate))
+@pytest.fixture(scope="module")
+def coarse_grid() -> Iterator[None]:
+    """Round more than usual, which is faster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bound, "MOST_STATES", 500_000)
+        yield
+
+
+@pytest.mark.usefixtures("coarse_grid")
+@settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_no_policy_is_cheaper_than_the_oracle(seed: int) -> None:
     world = random_world(Random(seed))
     start = seed % 2
-    bound = simulate(world, "oracle", start)
+    least = simulate(world, "oracle", start)
     for name in POLICIES:
         found = simulate(world, name, start)
         if found.succeeded:
-            assert bound.succeeded, name
-            assert bound.cost <= found.cost + 1e-6, name
+            assert least.succeeded, name
+            assert least.cost <= found.cost + 1e-6, name
 
 
 CELL = 600
@@ -221,7 +232,8 @@ def searched(world: Scenario) -> float:
     return best(0, 3)
 
 
-@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate))
+@pytest.mark.usefixtures("coarse_grid")
+@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_it_is_as_cheap_as_a_search_over_all_choices(seed: int) -> None:
     world = small_world(Random(seed))
