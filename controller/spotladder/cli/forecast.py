@@ -76,26 +76,21 @@ def with_traces(known: KnownFacts, given: Sequence[str], polarity: str | None) -
 def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int, asked: list[WhatIf]) -> Simulated:
     """Simulate the job and its variants, each with the same seeds. Raises InvalidSpec."""
     from spotladder.planner.advice import interval
+    from spotladder.planner.runs import Runs
     from spotladder.planner.search import proposal
-    from spotladder.planner.simulated import forecast, outcomes, summed, uninterrupted_usd, with_tier
+    from spotladder.planner.simulated import summed, uninterrupted_usd, with_tier
 
-    variants = tuple(
-        (
-            one,
-            tuple(
-                (
-                    text,
-                    forecast(with_tier(question, one.tier, **{FIELDS[one.field]: value}), assumptions, runs, seed),
-                )
-                for text, value in one.values
-            ),
-        )
-        for one in asked
-    )
-    own = outcomes(question, assumptions, range(seed, seed + runs))
+    known, seeds = Runs(), range(seed, seed + runs)
+
+    def variant(one: WhatIf, value: float) -> Forecast:
+        changed = with_tier(question, one.tier, **{FIELDS[one.field]: value})
+        return summed(changed, known.of(changed, assumptions, seeds))
+
+    own = known.of(question, assumptions, seeds)
+    variants = tuple((one, tuple((text, variant(one, value)) for text, value in one.values)) for one in asked)
     best = interval(question, assumptions.commit_time)
     wanted = None if best is None or question.interval is None else rounded(best.interval)
-    found = proposal(question, assumptions, own, seed, wanted)
+    found = proposal(question, assumptions, known, seeds, wanted)
     usd = uninterrupted_usd(question, assumptions)
     return Simulated(assumptions, seed, summed(question, own), variants, found, best, usd)
 
@@ -147,6 +142,8 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     typer.echo(
         f"used by: {used} of the runs; {own.losses.mean:.1f} losses, {own.recomputed.mean:.2f} h recomputed (means)"
     )
+    errors = f"±${own.cost.error:.2f}, that of the share of success ±{100 * own.success_error:.1f} %"
+    typer.echo(f"confidence: the standard error of the mean cost is {errors}; the range of the share is that of 95 %")
     if own.waiting >= LEAST_WAITING * own.cost.mean > 0:
         typer.echo(
             f"of that, ${own.waiting:.2f} are for nodes that wait until their gang is complete and the program starts"
@@ -214,9 +211,13 @@ def _proposed(found: Proposal, question: Question) -> str:
     known = {facts.tier.name: facts.tier for facts in question.tiers}
     names = [facts.tier.name for facts in found.tiers]
     changes = [f"the order {', '.join(names)}"] if names != list(known) else []
+    spot = [facts.tier for facts in found.tiers if facts.spot]
+    same = len(spot) > 1 and len({tier.max_failures for tier in spot}) == 1
+    if same and any(tier.max_failures != known[tier.name].max_failures for tier in spot):
+        changes.append(f"maxFailures {spot[0].max_failures} on all spot tiers")
     for facts in found.tiers:
         old, new = known[facts.tier.name], facts.tier
-        if new.max_failures != old.max_failures:
+        if new.max_failures != old.max_failures and not (same and facts.spot):
             changes.append(f"maxFailures {new.max_failures} on {new.name}")
         if new.provision_timeout != old.provision_timeout:
             changes.append(f"provisionTimeout {format_duration(new.provision_timeout)} on {new.name}")
@@ -224,9 +225,11 @@ def _proposed(found: Proposal, question: Question) -> str:
         changes.append(f"commits every {format_duration(found.commit_interval)}")
     before, after = found.before, found.after
     effect = f"${after.cost.mean:.2f} instead of ${before.cost.mean:.2f}"
+    saving = f"a saving of ${found.saving:.2f} ± {found.error:.2f}".replace("$-", "−$")
     if after.success != before.success:
         effect += f", and {100 * after.success:.0f} % of the runs succeed instead of {100 * before.success:.0f} %"
-    return f"use {'; '.join(changes)}: {effect} (means of {after.runs} runs); --write FILE writes this job"
+    means = f"{saving}, mean and standard error of {after.runs} pairs of runs; {found.candidates} settings tried"
+    return f"use {'; '.join(changes)}: {effect} ({means}); --write FILE writes this job"
 
 
 def plain(found: Simulated, question: Question, run: JobState | None) -> dict[str, Any]:
@@ -295,6 +298,18 @@ def _plain_proposal(found: Proposal) -> dict[str, Any]:
         "commitInterval": None if found.commit_interval is None else format_duration(found.commit_interval),
         "before": _plain(found.before),
         "after": _plain(found.after),
+        "savingUsd": round(found.saving, 4),
+        "savingUsdStandardError": round(found.error, 4),
+        "settingsTried": found.candidates,
+        "maxFailuresCurve": [
+            {
+                "maxFailures": one.max_failures,
+                "meanCostUsd": round(one.usd, 4),
+                "successProbability": round(one.success, 4),
+                "runs": one.runs,
+            }
+            for one in found.curve
+        ],
     }
 
 
@@ -303,7 +318,9 @@ def _plain(result: Forecast) -> dict[str, Any]:
         "runs": result.runs,
         "successProbability": round(result.success, 4),
         "successProbabilityRange": [round(value, 4) for value in result.success_range],
+        "successProbabilityStandardError": round(result.success_error, 4),
         "costUsd": _distribution(result.cost),
+        "costUsdStandardError": round(result.cost.error, 4),
         "finishHours": None if result.hours is None else _distribution(result.hours),
         "losses": round(result.losses.mean, 4),
         "lossesPercentiles": _percentiles(result.losses),

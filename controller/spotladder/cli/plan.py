@@ -231,11 +231,28 @@ def _print(question: Question, accounting: Accounting) -> None:
         print_table(headings, rows, title)
         if best is not None:
             typer.echo("* is the cheapest; higher values save little more, and each failure takes time")
+        _print_break_even(question, accounting)
     else:
         typer.echo(
             "The cost cannot be estimated: the eviction rates of the spot tiers are unknown; set "
             "--evictions-per-node-hour."
         )
+
+
+def _print_break_even(question: Question, accounting: Accounting) -> None:
+    from spotladder.planner.break_even import break_even
+
+    found = break_even(question, accounting)
+    if found is None:
+        return
+    typer.echo()
+    headings = ("Loss rate", "On spot", "Failures", "Takes", "Cost", "Saved", "Saves up to (failures)")
+    rows = [(f"× {row.factor:g}", *_choice_row(row.choice, question, accounting, best=False)[1:]) for row in found.rows]
+    print_table(headings, rows, f"Break-even of the job as written ({accounting})")
+    if found.factor is None:
+        typer.echo("it saves at every loss rate")
+    else:
+        typer.echo(f"it saves nothing from {found.factor:.3g} times the loss rate on")
 
 
 def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:
@@ -269,11 +286,13 @@ def _choice_row(choice: Choice, question: Question, accounting: Accounting, *, b
 
 
 def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
+    from spotladder.planner.break_even import break_even
     from spotladder.planner.plan import cheapest, choices, choose
     from spotladder.planner.risks import risks
 
     own, found = choose(question), choices(question)
     best = cheapest(found, accounting)
+    even = break_even(question, accounting)
     return {
         "hours": question.hours,
         "overheadHours": round(question.overhead, 6),
@@ -295,6 +314,12 @@ def _plain(question: Question, accounting: Accounting) -> dict[str, Any]:
         ],
         "choices": [_plain_choice(choice) for choice in found],
         "cheapest": None if best is None else best.max_failures,
+        "breakEven": None
+        if even is None
+        else {
+            "lossRateFactor": None if even.factor is None else round(even.factor, 6),
+            "lossRates": [{"factor": row.factor, **_plain_choice(row.choice)} for row in even.rows],
+        },
         "risks": risks(question, own),
     }
 

@@ -1,42 +1,53 @@
-"""Searches for better settings of a job's tiers by simulation: their order, maxFailures, and the commit interval.
+"""Searches for better settings of a job's tiers by simulation: order, maxFailures, provisionTimeout, commit interval.
 
- 1. Candidates combine the cheapest orders by the closed formulas with a few values of maxFailures on all spot tiers.
- 2. Every candidate runs on a few seeds; the best ones, and the job as written, run on more seeds.
- 3. The best candidate is tried with the commit interval of `advice.interval`, on more seeds if it is better on a few.
+ 1. The cheapest orders of the spot tiers by the closed formulas, with the job's maxFailures and without limits.
+ 2. Every value of MAX_FAILURES, the same on all spot tiers.
+ 3. Every value of MAX_FAILURES, and of PROVISION_TIMEOUTS, on one spot tier after the other.
+ 4. The commit interval of `advice.interval`.
+
+Each step begins with the best settings of the step before. Its candidates run on a few seeds; the best of them replaces
+these settings if it is better by LEAST_SAVING there and better on more seeds, too. In the end the settings that were
+found and the job as written run on all seeds of the forecast.
 
 A candidate is better if more of its runs succeed or, with equally many, if their mean cost is lower. All candidates run
-on the same seeds, so that a few runs show the difference.
+on the same seeds, and runs that do not reach a limit are shared (`Runs`). The few seeds, and the more, are those whose
+runs as written are spread evenly over the range of the costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, stdev
 
 from spotladder.core.model import FOR_EVER, Seconds
 from spotladder.planner.advice import cheapest_orders
 from spotladder.planner.plan import Question, TierFacts
-from spotladder.planner.simulated import Assumptions, Forecast, outcomes, summed, with_tiers
+from spotladder.planner.runs import Runs
+from spotladder.planner.simulated import Assumptions, Forecast, summed, with_tier, with_tiers
 from spotladder.sim.world.run import SimulationOutcome
 
-MAX_FAILURES = (0, 3, FOR_EVER)
-"""Values of maxFailures that are tried on the spot tiers."""
+MAX_FAILURES = (FOR_EVER, *range(11))
+"""Values of maxFailures that are tried; of equally good ones, the first."""
 
-ORDERS = 1
+PROVISION_TIMEOUTS: tuple[Seconds, ...] = (300.0, 600.0, 1200.0, 2400.0, 4800.0)
+"""Values of provisionTimeout that are tried on tiers whose requests may fail."""
+
+ORDERS = 3
 """Maximum number of orders of the tiers that are tried beside the job's own."""
 
-SCREENING_RUNS = 5
+SEARCH_RUNS = 50
+"""Runs of a candidate that is better on the first ones."""
+
+SCREENING_RUNS = 6
 """Runs of every candidate."""
 
-FINALISTS = 2
-"""Number of candidates that are run again."""
-
-FINAL_RUNS = 16
-"""Runs of the finalists and of the job as written."""
-
 LEAST_SAVING = 0.01
-"""Smallest saving, as a share of the cost, for which the settings are changed."""
+"""Smallest saving, as a share of the cost, for which a setting is changed."""
+
+LEAST_ERRORS = 2.0
+"""Smallest saving, in standard errors of the difference, for which the settings are changed."""
 
 TIMEOUT_FACTOR = 2.0
 """A provisionTimeout shorter than a node's start becomes this many times the start."""
@@ -45,14 +56,31 @@ MINUTE: Seconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """One value of maxFailures on all spot tiers, in the proposed order: the mean cost in USD and the share of the runs
+    that succeed, over `runs` runs."""
+
+    max_failures: int
+    usd: float
+    success: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """Better settings: the tiers in their new order, and the commit interval in seconds, None if the job's own is kept.
-    `before` and `after` are the forecasts of the job as written and of the proposal, over the same runs."""
+    `before` and `after` are the forecasts of the job as written and of the proposal, over the same runs. `saving` is
+    the mean difference of their cost in USD, and `error` its standard error. `candidates` is the number of settings
+    that were tried, and `curve` has those that differ only in maxFailures."""
 
     tiers: tuple[TierFacts, ...]
     commit_interval: Seconds | None
     before: Forecast
     after: Forecast
+    saving: float
+    error: float
+    candidates: int
+    curve: tuple[Tried, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,41 +88,75 @@ class _Candidate:
     question: Question
     assumptions: Assumptions
 
-    def run(self, first: int, runs: int) -> list[SimulationOutcome]:
-        return outcomes(self.question, self.assumptions, range(first, first + runs))
+
+class _Search:
+    """The candidates that were tried, and the seeds on which they ran."""
+
+    def __init__(self, runs: Runs, written: _Candidate, seeds: range) -> None:
+        self._runs = runs
+        own = runs.of(written.question, written.assumptions, seeds)
+        by_cost = [seed for _cost, seed in sorted((one.cost, seed) for one, seed in zip(own, seeds, strict=True))]
+        self._more = _spread(by_cost, SEARCH_RUNS)
+        self._few = _spread(self._more, SCREENING_RUNS)
+        self.tried = {written}
+
+    def best(self, before: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
+        """The best of these if it is better than `before`, else that one."""
+        found = list(others)
+        self.tried.update(found)
+        if not found:
+            return before
+        one = min(found, key=lambda other: _rank(self.screened(other)))
+        for seeds, least in ((self._few, LEAST_SAVING), (self._more, 0.0)):
+            if not _better(self._of(before, seeds), self._of(one, seeds), least):
+                return before
+        return one
+
+    def screened(self, one: _Candidate) -> list[SimulationOutcome]:
+        """The outcomes on the few seeds."""
+        return self._of(one, self._few)
+
+    def _of(self, one: _Candidate, seeds: Iterable[int]) -> list[SimulationOutcome]:
+        return self._runs.of(one.question, one.assumptions, seeds)
+
+
+def _spread(seeds: Sequence[int], number: int) -> list[int]:
+    """So many of these seeds, evenly spaced; all of them if they are fewer."""
+    step = max(1.0, len(seeds) / number)
+    return [seeds[int((index + 0.5) * step)] for index in range(min(number, len(seeds)))]
 
 
 def proposal(
-    question: Question,
-    assumptions: Assumptions,
-    own: Sequence[SimulationOutcome],
-    seed: int,
-    commit_interval: Seconds | None = None,
+    question: Question, assumptions: Assumptions, runs: Runs, seeds: range, commit_interval: Seconds | None = None
 ) -> Proposal | None:
     """The best settings that were found; None if the job's own are as good.
 
-    `own` are the outcomes of the job as written for the seeds from `seed` on. `commit_interval` is tried in place of
-    the job's, in seconds.
+    `seeds` are those of the forecast of the job as written. `commit_interval` is tried in place of the job's, in
+    seconds.
     """
-    runs = min(FINAL_RUNS, len(own))
-    screened = min(SCREENING_RUNS, runs)
-    written = _Candidate(question, assumptions)
-    candidates = [_Candidate(one, assumptions) for one in _variants(question, assumptions, own)]
-    tried = [(one, one.run(seed, screened)) for one in candidates]
-    tried.sort(key=lambda entry: _rank(entry[1]))
-    finals = [(one, found + one.run(seed + screened, runs - screened)) for one, found in tried[:FINALISTS]]
-    best, results = min([(written, list(own[:runs])), *finals], key=lambda entry: _rank(entry[1]))
+    written = best = _Candidate(question, assumptions)
+    search = _Search(runs, written, seeds)
+    best = search.best(best, [replace(best, question=one) for one in _orders(question, assumptions)])
+    best = search.best(best, [replace(best, question=one) for one in _limits(best.question)])
+    for field, values in (("max_failures", MAX_FAILURES), ("provision_timeout", PROVISION_TIMEOUTS)):
+        for name in _tiers_to_change(question, field):
+            changes = _changes(best.question, name, field, values)
+            best = search.best(best, [replace(best, question=one) for one in changes])
     interval = None
     if commit_interval is not None and commit_interval != assumptions.commit_interval:
-        other = _Candidate(best.question, replace(assumptions, commit_interval=commit_interval))
-        found = other.run(seed, screened)
-        if _rank(found) < _rank(results[:screened]):
-            found += other.run(seed + screened, runs - screened)
-            if _rank(found) < _rank(results):
-                best, results, interval = other, found, commit_interval
-    if best is written or not _worthwhile(own[:runs], results):
+        other = replace(best, assumptions=replace(assumptions, commit_interval=commit_interval))
+        if search.best(best, [other]) is other:
+            best, interval = other, commit_interval
+    if best is written:
         return None
-    return Proposal(best.question.tiers, interval, summed(question, own[:runs]), summed(best.question, results))
+    before, after = (runs.of(one.question, one.assumptions, seeds) for one in (written, best))
+    saving, error = _difference(before, after)
+    if not _better(before, after, LEAST_SAVING, LEAST_ERRORS * error):
+        return None
+    curve = tuple(_curve(search, best))
+    tried = len(search.tried)
+    forecasts = summed(question, before), summed(best.question, after)
+    return Proposal(best.question.tiers, interval, *forecasts, saving, error, tried, curve)
 
 
 def _rank(found: Sequence[SimulationOutcome]) -> tuple[int, float]:
@@ -102,35 +164,77 @@ def _rank(found: Sequence[SimulationOutcome]) -> tuple[int, float]:
     return -sum(one.succeeded for one in found), fmean(one.cost for one in found)
 
 
-def _worthwhile(before: Sequence[SimulationOutcome], after: Sequence[SimulationOutcome]) -> bool:
-    """Whether more runs succeed, or those that do cost less. Settings with which none succeeds are no advice."""
-    (failed, cost), (failed_after, cost_after) = _rank(before), _rank(after)
-    return failed_after < failed or (failed_after < 0 and cost_after < cost * (1 - LEAST_SAVING))
+def _difference(before: Sequence[SimulationOutcome], after: Sequence[SimulationOutcome]) -> tuple[float, float]:
+    """The mean saving in USD over pairs of runs with the same seed, and its standard error."""
+    savings = [one.cost - other.cost for one, other in zip(before, after, strict=True)]
+    return fmean(savings), stdev(savings) / math.sqrt(len(savings)) if len(savings) > 1 else 0.0
 
 
-def _variants(question: Question, assumptions: Assumptions, own: Sequence[SimulationOutcome]) -> list[Question]:
-    """The candidates apart from the job as written, without those that would run like another one."""
-    most = max((one.evictions for one in own), default=0)
-    found: dict[tuple[tuple[str, int, Seconds], ...], Question] = {}
+def _better(
+    before: Sequence[SimulationOutcome], after: Sequence[SimulationOutcome], share: float, least: float = 0.0
+) -> bool:
+    """Whether more runs succeed, or equally many that cost less, by more than this share of the cost and than `least`,
+    in USD. Settings with which no run succeeds are not better."""
+    (failed, usd), (failed_after, usd_after) = _rank(before), _rank(after)
+    return failed_after < failed or (failed_after == failed < 0 and usd - usd_after > max(share * usd, least))
+
+
+def _orders(question: Question, assumptions: Assumptions) -> list[Question]:
+    """The orders of the tiers, each with the job's own values of maxFailures and without limits."""
+    found: dict[tuple[TierFacts, ...], Question] = {}
     for order in [question.tiers, *cheapest_orders(question, ORDERS)]:
-        for limit in (None, *MAX_FAILURES):
-            if limit is not None and limit >= most:
-                continue  # no run had so many evictions: the result is that of an unlimited tier
-            tiers = tuple(_changed(facts, limit, assumptions) for facts in order)
-            key = tuple((one.tier.name, one.tier.max_failures, one.tier.provision_timeout) for one in tiers)
-            found.setdefault(key, with_tiers(question, tiers))
-    as_written = tuple((one.tier.name, one.tier.max_failures, one.tier.provision_timeout) for one in question.tiers)
-    found.pop(as_written, None)
+        for limit in (None, FOR_EVER):
+            tiers = tuple(_startable(_limited(facts, limit), assumptions) for facts in order)
+            found.setdefault(tiers, with_tiers(question, tiers))
+    found.pop(question.tiers, None)
     return list(found.values())
 
 
-def _changed(facts: TierFacts, limit: int | None, assumptions: Assumptions) -> TierFacts:
-    """The tier with this maxFailures if it is spot, and with a provisionTimeout in which a node can start."""
-    tier = facts.tier
-    if facts.spot and limit is not None:
-        tier = replace(tier, max_failures=limit)
+def _limits(question: Question) -> Iterator[Question]:
+    """The question with each value of maxFailures on all spot tiers."""
+    for limit in MAX_FAILURES:
+        yield with_tiers(question, [_limited(facts, limit) for facts in question.tiers])
+
+
+def _limited(facts: TierFacts, limit: int | None) -> TierFacts:
+    """The tier with this maxFailures if it is spot; None keeps its own."""
+    if limit is None or not facts.spot or facts.tier.max_failures == limit:
+        return facts
+    return replace(facts, tier=replace(facts.tier, max_failures=limit))
+
+
+def _startable(facts: TierFacts, assumptions: Assumptions) -> TierFacts:
+    """The tier with a provisionTimeout in which a node can start."""
     ready = assumptions.ready_after if facts.ready_after is None else facts.ready_after
-    if tier.provision_timeout < ready:
-        minutes = -(-TIMEOUT_FACTOR * ready // MINUTE)
-        tier = replace(tier, provision_timeout=minutes * MINUTE)
-    return replace(facts, tier=tier)
+    if facts.tier.provision_timeout >= ready:
+        return facts
+    return facts.changed(provision_timeout=-(-TIMEOUT_FACTOR * ready // MINUTE) * MINUTE)
+
+
+def _tiers_to_change(question: Question, field: str) -> list[str]:
+    """The names of the spot tiers for which other values of this field may make a difference."""
+    spot = [facts for facts in question.tiers if facts.spot]
+    if field == "provision_timeout":
+        spot = [facts for facts in spot if facts.traces or facts.unavailable or facts.availability not in (None, 1.0)]
+    elif len(spot) == 1:
+        spot = []  # its values were tried with the orders
+    return [facts.tier.name for facts in spot]
+
+
+def _changes(question: Question, name: str, field: str, values: Sequence[float]) -> Iterator[Question]:
+    """The question with the other values of this field of the tier, without a provisionTimeout that is too short for
+    the start of a node."""
+    (facts,) = [facts for facts in question.tiers if facts.tier.name == name]
+    least = 0.0 if field == "max_failures" else TIMEOUT_FACTOR * (facts.ready_after or 0.0)
+    for value in values:
+        if value != getattr(facts.tier, field) and (value >= least or value == FOR_EVER):
+            yield with_tier(question, name, **{field: value})
+
+
+def _curve(search: _Search, best: _Candidate) -> Iterator[Tried]:
+    """Each value of maxFailures on all spot tiers, ascending, with the other settings of `best`."""
+    variants = dict(zip(MAX_FAILURES, _limits(best.question), strict=True))
+    for limit in (*MAX_FAILURES[1:], FOR_EVER):
+        found = search.screened(replace(best, question=variants[limit]))
+        failed, usd = _rank(found)
+        yield Tried(limit, usd, -failed / len(found), len(found))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from statistics import fmean, quantiles
+from statistics import fmean, quantiles, stdev
 
 from spotladder.core.accounting import HOUR, stored_per_second
 from spotladder.core.extra_costs import with_progress
@@ -60,6 +60,11 @@ class Distribution:
     at: Mapping[int, float]
     values: tuple[float, ...] = ()
 
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; 0 for one run."""
+        return stdev(self.values) / math.sqrt(len(self.values)) if len(self.values) > 1 else 0.0
+
     @classmethod
     def of(cls, values: Sequence[float]) -> Distribution:
         """The distribution of at least one value."""
@@ -98,6 +103,11 @@ class Forecast:
     waiting: float
     extra: ExtraCosts
     tiers: tuple[TierForecast, ...]
+
+    @property
+    def success_error(self) -> float:
+        """The standard error of `success`."""
+        return math.sqrt(self.success * (1 - self.success) / self.runs)
 
     def ends_within(self, share: float) -> float | None:
         """The hours within which this share of all runs ends with success; None if fewer succeed."""

@@ -76,7 +76,7 @@ class SimulationOutcome:
     the run, and ended `finished` seconds later, `succeeded` whether with success, `reason` why. `recomputed` is work
     that was lost before it was committed, `overhead` the time from ready workers to the first step. `waiting` is the
     part of the cost for nodes of gangs that were not complete, `overlap` that for standby attempts, and `extra` that
-    for heads, storage, requests and their egress. `node_hours`, `tier_usd`,
+    for heads, storage, requests and their egress. `node_hours`, `tier_usd`, `tier_failures`,
     `tier_evictions` and `tier_recomputed` are by tier. `path` has every transition."""
 
     succeeded: bool
@@ -97,6 +97,7 @@ class SimulationOutcome:
     overlap: float = 0.0
     extra: ExtraCosts = NO_EXTRA
     tier_usd: dict[str, float] = field(default_factory=dict)
+    tier_failures: dict[str, int] = field(default_factory=dict)
     tier_evictions: dict[str, int] = field(default_factory=dict)
     tier_recomputed: dict[str, Seconds] = field(default_factory=dict)
     began: Seconds = 0.0
@@ -169,6 +170,7 @@ class SimulationRun:
             overlap=state.overlap_usd,
             began=self.begins_at,
             extra=state.extra,
+            tier_failures={tier: state.record(tier).failures for tier, _zone in zones},
             tier_usd={tier: bill.usd.get(zone, 0.0) for tier, zone in zones},
             tier_evictions={tier: bill.evictions.get(zone, 0) for tier, zone in zones},
             tier_recomputed={tier: bill.recomputed.get(zone, 0.0) for tier, zone in zones},
