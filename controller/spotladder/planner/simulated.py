@@ -18,6 +18,7 @@ from spotladder.core.accounting import HOUR, stored_per_second
 from spotladder.core.extra_costs import with_progress
 from spotladder.core.model import BucketPrice, CommitSize, ExtraCosts, JobSpec, JobState, Progress, Seconds
 from spotladder.errors import InvalidSpec
+from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
 from spotladder.planner.tier_capacity import drawn
 from spotladder.sim.compare import Scenario, ZoneSource, simulate
@@ -147,7 +148,7 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
         return simulate(Scenario(spec, program, zones, tiers), question.policy, seed)
 
-    return [run(seed) for seed in seeds]
+    return spread(run, list(seeds))
 
 
 def _pays_for_commits(spec: JobSpec) -> bool:
