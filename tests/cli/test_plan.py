@@ -361,6 +361,33 @@ def test_times_are_of_all_runs_only_if_all_succeed(capsys: Capture, tmp_path: Pa
     assert "the deadline leaves 14h" in answer.out
 
 
+def test_the_standard_errors_shrink_with_the_number_of_runs(capsys: Capture, tmp_path: Path) -> None:
+    job = changed(JOB, ("spec:\n  tiers:\n", "spec:\n  maxDuration: 5h20m\n  tiers:\n"))
+    few, more = (
+        json.loads(planned(capsys, tmp_path, *RATE, "--runs", number, "-o", "json", job=job).out)["simulation"]
+        for number in ("10", "60")
+    )
+    for key in ("costUsdStandardError", "successProbabilityStandardError"):
+        assert 0 < more[key] < few[key], key
+    answer = planned(capsys, tmp_path, *RATE, "--runs", "60", job=job).out
+    share = f"±{100 * more['successProbabilityStandardError']:.1f} %"
+    cost = f"±${more['costUsdStandardError']:.2f}"
+    assert f"confidence: the standard error of the mean cost is {cost}, that of the share of runs {share}\n" in answer
+
+
+def test_a_break_even_table(capsys: Capture, tmp_path: Path) -> None:
+    answer = planned(capsys, tmp_path, *RATE, "--runs", "0")
+    assert "\nBreak-even of the job as written (blended)\n" in answer.out
+    assert "\n× 10 " in answer.out
+    found = json.loads(planned(capsys, tmp_path, *RATE, "--runs", "0", "-o", "json").out)
+    rates = found["breakEven"]["lossRates"]
+    assert rates[0] == {"factor": 1.0, **found["choices"][0]}
+    factor = found["breakEven"]["lossRateFactor"]
+    assert f"it saves nothing from {factor:.3g} times the loss rate on" in answer.out
+    calm = ("--evictions-per-node-hour", "0", "--runs", "0")
+    assert "Break-even" not in planned(capsys, tmp_path, *calm).out
+
+
 def test_a_budget_below_the_work_at_the_lowest_price(capsys: Capture, tmp_path: Path) -> None:
     job = changed(JOB, ("  suspend: false", '  suspend: false\n  budget: "0.01"'))
     for options, world in WITH_AND_WITHOUT_AN_ESTIMATE:

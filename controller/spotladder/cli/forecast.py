@@ -142,8 +142,8 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     typer.echo(
         f"used by: {used} of the runs; {own.losses.mean:.1f} losses, {own.recomputed.mean:.2f} h recomputed (means)"
     )
-    errors = f"±${own.cost.error:.2f}, that of the share of success ±{100 * own.success_error:.1f} %"
-    typer.echo(f"confidence: the standard error of the mean cost is {errors}; the range of the share is that of 95 %")
+    of_share = f", that of the share of runs ±{100 * own.success_error:.1f} %" if own.success_error else ""
+    typer.echo(f"confidence: the standard error of the mean cost is ±${own.cost.error:.2f}{of_share}")
     if own.waiting >= LEAST_WAITING * own.cost.mean > 0:
         typer.echo(
             f"of that, ${own.waiting:.2f} are for nodes that wait until their gang is complete and the program starts"
