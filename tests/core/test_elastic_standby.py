@@ -91,7 +91,7 @@ def test_a_standby_begins_without_the_workers_that_have_had_no_node_and_takes_ov
     job.see(live(exit=Exit.INTERRUPTED), replace(boots, held=True), after=3)
     assert job.reasons[-4:] == [Reason.DRAINED, Reason.RELIEVED, Reason.MIGRATED_BACK, Reason.ALL_READY]
     assert (job.number, job.state.stage, job.state.message) == (2, Stage.RUNNING, "2 of 4 workers")
-    assert job.last.actions == (Delete(1, Reason.ALL_READY), TakeOver(2))
+    assert job.last.actions == (Delete(1, Reason.POLICY), TakeOver(2))
     job.progress = replace(job.progress, attempt=2, workers=2)
     job.see(replace(boots, held=None, size=2), after=1)
     assert (job.state.stage, job.state.failures, job.last.actions) == (Stage.RUNNING, 0, ())
