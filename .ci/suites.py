@@ -34,6 +34,14 @@ SHARED_INPUTS = (
 )
 """Inputs of every suite."""
 
+KUBE_SUPPORT = (
+    "tests/kube/[!t]*.py",
+    "tests/kube/test_chart.py",
+    "tests/kube/test_clusters.py",
+    "tests/kube/test_preflight.py",
+)
+"""The modules of the kube suite that other suites import, directly or indirectly: of its tests only these."""
+
 SUITES: dict[str, tuple[str, ...]] = {
     "stores": (
         "controller/spotladder/backoff.py",
@@ -66,7 +74,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/docs/markdown.py",
         "tests/e2e",
         "tests/infra",
-        "tests/kube",
+        *KUBE_SUPPORT,
         "tests/topology",
     ),
     "kube": (
@@ -94,7 +102,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/charts",
         "tests/checkpoints/builders.py",
         "tests/e2e",
-        "tests/kube",
+        *KUBE_SUPPORT,
         "tests/workloads",
     ),
 }

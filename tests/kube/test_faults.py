@@ -165,7 +165,7 @@ async def test_an_upgrade_of_the_crds_during_a_job(api_server: ApiServer) -> Non
                 await eventually(lambda: _failures(kube, 1))
                 await install_kinds(api_server)
                 await kube.kill_worker(1)
-                await eventually(lambda: kube.has_phase("Draining"))
+                await eventually(lambda: _failures(kube, 2))
                 await kube.collect(1)
                 await eventually(lambda: kube.is_on("spot-b", 2))
                 await kube.run(2)
