@@ -24,7 +24,6 @@ from spotladder.cli.plan_options import (
     HoursOption,
     OverheadOption,
     PlotOption,
-    PolarityOption,
     RestartOption,
     RunsOption,
     SeedOption,
@@ -33,6 +32,7 @@ from spotladder.cli.plan_options import (
     WorldOption,
     WriteOption,
 )
+from spotladder.cli.simulate_options import PolarityOption
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.tier_facts import tier_facts
 from spotladder.cli.what_if import parsed

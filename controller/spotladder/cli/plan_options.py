@@ -52,11 +52,6 @@ TraceOption = Annotated[
     ),
 ]
 
-PolarityOption = Annotated[
-    str | None,
-    typer.Option(metavar="available|preempted", help="Meaning of a 1 in a trace, instead of that of its format."),
-]
-
 AccountingOption = Annotated[
     Accounting,
     typer.Option(

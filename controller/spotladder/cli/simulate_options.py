@@ -138,7 +138,7 @@ ProbedOption = Annotated[
 
 PolarityOption = Annotated[
     str | None,
-    typer.Option(metavar="available|preempted", help="Meaning of a 1, instead of the one that the format defines."),
+    typer.Option(metavar="available|preempted", help="Meaning of a 1 in a trace, instead of that of its format."),
 ]
 
 SortOption = Annotated[bool, typer.Option("--sort", help="Lines of node counts may be in any order.")]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
@@ -26,6 +26,8 @@ from spotladder.sim.synthetic import SyntheticMarket, fit
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
+
+T = TypeVar("T")
 
 SYNTHETIC = "synthetic"
 HOUR = 3600
@@ -83,37 +85,42 @@ class SimulationOptions:
 
 def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
     """The traces that the options name. Raises InvalidSpec."""
-    chosen, found = _polarity(polarity), Traces()
-    for text in given:
-        named, _, rest = text.rpartition("=")
-        kind, _, file = rest.partition(":") if rest.startswith(f"{SYNTHETIC}:") else ("", "", rest)
-        if not file or text.startswith("="):
-            raise InvalidSpec(
-                f"expected [ZONE=]FILE, [ZONE=]synthetic or [ZONE=]synthetic:FILE, got {text!r}: name a trace",
-                path="--trace",
-            )
+    chosen, fitted = _polarity(polarity), f"{SYNTHETIC}:"
+
+    def source(named: str, rest: str) -> tuple[str, ZoneTraces]:
         if rest == SYNTHETIC:
-            name, source = named or SYNTHETIC, ZoneTraces(synthetic=True)
-        else:
-            name, readings = _zone(named, Path(file), chosen, sort=sort)
-            source = ZoneTraces(tuple(reading.trace for reading in readings), synthetic=bool(kind))
-        if name in found:
-            raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path="--trace")
-        found[name] = source
-    return found
+            return named or SYNTHETIC, ZoneTraces(synthetic=True)
+        name, readings = _zone(named, Path(rest.removeprefix(fitted)), chosen, sort=sort)
+        return name, ZoneTraces(tuple(reading.trace for reading in readings), synthetic=rest.startswith(fitted))
+
+    forms = "[ZONE=]FILE, [ZONE=]synthetic or [ZONE=]synthetic:FILE"
+    return _by_zone(given, source, forms, frozenset({"", fitted}), path="--trace")
 
 
 def read_zones(given: list[str], polarity: str | None, *, sort: bool) -> dict[str, list[Reading]]:
     """The recorded traces that the arguments name, by zone, with their formats. Raises InvalidSpec."""
-    chosen, found = _polarity(polarity), dict[str, list[Reading]]()
+    chosen = _polarity(polarity)
+    return _by_zone(given, lambda named, file: _zone(named, Path(file), chosen, sort=sort), "[ZONE=]FILE")
+
+
+def _by_zone(
+    given: list[str],
+    read_one: Callable[[str, str], tuple[str, T]],
+    forms: str,
+    incomplete: frozenset[str] = frozenset({""}),
+    path: str = "",
+) -> dict[str, T]:
+    """What `read_one` finds for each argument, by the name of its zone. An argument is [ZONE=]REST, and `forms` says
+    which; `incomplete` are values of REST that name no trace. Raises InvalidSpec, with the option `path`."""
+    found: dict[str, T] = {}
     for text in given:
-        named, _, file = text.rpartition("=")
-        if not file or text.startswith("="):
-            raise InvalidSpec(f"expected [ZONE=]FILE, got {text!r}: name a trace")
-        name, readings = _zone(named, Path(file), chosen, sort=sort)
+        named, _, rest = text.rpartition("=")
+        if rest in incomplete or text.startswith("="):
+            raise InvalidSpec(f"expected {forms}, got {text!r}: name a trace", path=path)
+        name, one = read_one(named, rest)
         if name in found:
-            raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={file}")
-        found[name] = readings
+            raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path=path)
+        found[name] = one
     return found
 
 

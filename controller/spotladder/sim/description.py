@@ -13,7 +13,7 @@ from spotladder.sim.readers.any_format import Reading
 from spotladder.sim.readers.polarity import Polarity
 from spotladder.sim.spells import durations, surviving
 from spotladder.sim.synthetic import like
-from spotladder.sim.trace import Trace
+from spotladder.sim.trace import Trace, share_of
 
 AGES: tuple[Seconds, ...] = (600, HOUR, 4 * HOUR, 12 * HOUR, 24 * HOUR)
 """Ages in seconds for which the share of spells that last longer is described."""
@@ -68,20 +68,19 @@ def describe(zone: str, readings: Sequence[Reading], workers: int) -> Descriptio
     """The traces of one zone, for a gang of so many workers."""
     traces = [reading.trace for reading in readings]
     gaps = {trace.gap for trace in traces}
-    duration = sum(trace.end for trace in traces)
     return Description(
         zone=zone,
         formats=tuple(dict.fromkeys(reading.format for reading in readings)),
         ones=tuple(dict.fromkeys(reading.one for reading in readings if reading.one is not None)),
         files=len(readings),
         samples=sum(len(trace.times) for trace in traces),
-        duration=duration,
+        duration=sum(trace.end for trace in traces),
         gap=gaps.pop() if len(gaps) == 1 else None,
         silence=max((_silence(trace) for trace in traces if trace.gap is None), default=None),
         nodes=_nodes(traces),
         prices=_prices(traces),
         on_demand_price=next((trace.on_demand_price for trace in traces if trace.on_demand_price is not None), None),
-        share=sum(trace.share(workers) * trace.end for trace in traces) / duration,
+        share=share_of(traces, workers),
         available=_spells(traces, workers, available=True),
         unavailable=_spells(traces, workers, available=False),
     )

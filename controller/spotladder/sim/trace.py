@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,6 +86,11 @@ class Trace:
                 "is a count of nodes and has no polarity: remove --polarity", where=self.source or self.zone
             )
         return replace(self, nodes=np.where(self.nodes == 0, UNLIMITED, 0).astype(np.int64))
+
+
+def share_of(traces: Sequence[Trace], workers: int = 1) -> float:
+    """Share of the total time of these traces, 0 to 1, in which `workers` nodes are available at once."""
+    return sum(trace.share(workers) * trace.end for trace in traces) / sum(trace.end for trace in traces)
 
 
 def of_ticks(zone: str, available: Flags, gap: Seconds, source: str = "") -> Trace:

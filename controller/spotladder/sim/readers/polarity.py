@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from spotladder.sim.spells import durations
 from spotladder.sim.synthetic import DAY
-from spotladder.sim.trace import Trace
+from spotladder.sim.trace import Trace, share_of
 
 
 class Polarity(StrEnum):
@@ -48,7 +48,7 @@ def doubt(traces: Sequence[Trace], one: Polarity) -> Doubt | None:
     for more than 95 % of the time come twice a day.
     """
     total = sum(trace.end for trace in traces)
-    share = sum(trace.share() * trace.end for trace in traces) / total
+    share = share_of(traces)
     spells = sum(len(durations(trace, 1, available=True)) for trace in traces)
     mend = f"Give --polarity {one.opposite}, or --polarity {one} if"
     if share == 0.0:

@@ -94,7 +94,7 @@ class Tally:
     evictions: dict[str, int] = field(default_factory=dict)
 
     def pay(self, zone: str, usd: float, held: Seconds) -> None:
-        """Add the cost of a node that was held for so long."""
+        """Charge a node of the zone: `usd` for the `held` seconds for which the job had it."""
         self.usd[zone] = self.usd.get(zone, 0.0) + usd
         self.node_seconds[zone] = self.node_seconds.get(zone, 0.0) + held
 
