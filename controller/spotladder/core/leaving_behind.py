@@ -4,7 +4,8 @@
    the launch are actions of the same decision. The commit log fences the last attempt, which may still run.
 2. The next attempt waits for the removal, at most `HANDOVER_GRACE_PERIOD`, on a tier that the ended attempt used: their
    pods would compete for the same nodes. Likewise if both tiers may wait in the same admission queue, or if
-   `limits.nodes` of the next tier has no room for both.
+   `limits.nodes` of the next tier has no room for both. It does not wait for pods that are all on silent nodes: nothing
+   is placed there.
 3. The job pays for the nodes of an attempt until its pods are gone. Its removal is repeated until its objects are gone;
    it follows from the observation, so no crash leaves objects behind.
 """
@@ -15,7 +16,8 @@ from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
 from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
-from spotladder.core.model import Handover, Instant, JobState, Tier
+from spotladder.core.losses import all_suspect
+from spotladder.core.model import Handover, Instant, JobState, LeftAttempt, Tier
 from spotladder.core.moving import moved
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD, Situation
@@ -50,13 +52,18 @@ def _has_room_beside(situation: Situation, target: Tier) -> bool:
 
 def is_left(situation: Situation, tier: str) -> bool:
     """Whether the next attempt on this tier waits until an earlier one there is gone."""
-    return any(one.tier == tier and situation.now < one.since + HANDOVER_GRACE_PERIOD for one in situation.state.left)
+    return any(one.tier == tier for one in _competing(situation))
 
 
 def waits_until(situation: Situation) -> Instant | None:
     """When the next attempt may start on a tier on which an earlier one is being removed; None if it may now."""
-    ends = (one.since + HANDOVER_GRACE_PERIOD for one in situation.state.left)
-    return min((end for end in ends if end > situation.now), default=None)
+    return min((one.since + HANDOVER_GRACE_PERIOD for one in _competing(situation)), default=None)
+
+
+def _competing(situation: Situation) -> list[LeftAttempt]:
+    """The attempts whose pods may still hold nodes that the next attempt on their tier could use."""
+    recent = [one for one in situation.state.left if situation.now < one.since + HANDOVER_GRACE_PERIOD]
+    return [one for one in recent if not all_suspect(situation.seen.attempt(one.number))]
 
 
 def take_in_left(draft: Draft) -> None:
