@@ -80,3 +80,15 @@ def test_only_failed_pods_are_kept_the_newest_for_a_minute() -> None:
     assert [found.uid for found in failed.of("team", "digits", later)] == [f"uid-{KEPT_PODS}", f"uid-{KEPT_PODS + 1}"]
     failed.deleted(pod(99, job="other"), later + 2)
     assert failed.of("team", "digits", 0) == [], "its job is forgotten"
+
+
+def test_a_job_whose_pods_fail_again_is_remembered_longer_than_others() -> None:
+    def pod(job: str) -> PodRecord:
+        return PodRecord(name=job, namespace="team", uid=job, job=job, phase="Failed")
+
+    failed = FailedPods()
+    for now, job in enumerate(["again", "once", "again"]):
+        failed.deleted(pod(job), now)
+    failed.deleted(pod("last"), RETENTION + 2)
+    found = {job: len(failed.of("team", job, 0)) for job in ("again", "once", "last")}
+    assert found == {"again": 2, "once": 0, "last": 1}

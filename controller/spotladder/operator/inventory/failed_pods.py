@@ -30,17 +30,22 @@ class FailedPods:
 
     def __init__(self) -> None:
         self._jobs: dict[tuple[str, str], deque[_Deleted]] = {}
+        """In the order of the newest deleted pod."""
 
     def deleted(self, pod: PodRecord, now: Seconds) -> None:
         """Record a deleted pod, if it had failed."""
+        if pod.phase != "Failed":
+            return
         self._forget(now)
-        if pod.phase == "Failed":
-            self._jobs.setdefault((pod.namespace, pod.job), deque(maxlen=KEPT_PODS)).append(_Deleted(pod, now))
+        job = (pod.namespace, pod.job)
+        known = self._jobs.pop(job, None) or deque(maxlen=KEPT_PODS)
+        known.append(_Deleted(pod, now))
+        self._jobs[job] = known
 
     def of(self, namespace: str, job: str, now: Seconds) -> list[PodRecord]:
         """The recently deleted pods of the job that had failed."""
         return [one.pod for one in self._jobs.get((namespace, job), ()) if one.at >= now - RETENTION]
 
     def _forget(self, now: Seconds) -> None:
-        for job in [job for job, known in self._jobs.items() if known[-1].at < now - RETENTION]:
+        while self._jobs and self._jobs[job := next(iter(self._jobs))][-1].at < now - RETENTION:
             del self._jobs[job]
