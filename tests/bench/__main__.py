@@ -1,6 +1,7 @@
 """`make bench`: runs every `bench_*.py` in its own process, and writes the results as JSON and to docs/benchmarks.md.
 
-Arguments select benchmarks: `python -m tests.bench import log`. The page keeps the tables of the others.
+Arguments select benchmarks: `python -m tests.bench import log`. The page keeps the tables of the others. A benchmark on
+real nodes can measure a part, or take medians: `python -m tests.bench losses --only "power cut*" --passes 3`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -34,17 +36,31 @@ def main(argv: list[str] | None = None) -> int:
     scripts = {script.stem.removeprefix("bench_"): script for script in sorted(HERE.glob("bench_*.py"))}
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these benchmarks, of {', '.join(scripts)}")
-    wanted = parser.parse_args(argv).names
+    parser.add_argument("--only", action="append", default=[], metavar="PART", help="only these parts of NAME")
+    parser.add_argument("--passes", metavar="N", help="the figures are medians of this number of passes")
+    parser.add_argument("--minutes", metavar="M", help="start no part that would end after this time")
+    arguments = parser.parse_args(argv)
+    wanted = arguments.names
+    options = [f"--only={part}" for part in arguments.only]
+    options += [f"--passes={arguments.passes}"] if arguments.passes else []
+    options += [f"--minutes={arguments.minutes}"] if arguments.minutes else []
+    if options and len(wanted) != 1:
+        parser.error("--only, --passes and --minutes need exactly one benchmark")
     if unknown := [name for name in wanted if name not in scripts]:
         parser.error(f"no benchmark is called {unknown[0]} (expected {', '.join(scripts)})")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     OUT.mkdir(exist_ok=True)
     failed = []
     for name in wanted or scripts:
         script = scripts[name]
         print(f"--- {name}", flush=True)
         command = [sys.executable, "-m", f"tests.bench.{script.stem}", "--json", str(OUT / f"{name}.json")]
-        if subprocess.run(command, cwd=ROOT, check=False).returncode:
-            failed.append(name)
+        try:
+            if ended([*command, *options]):
+                failed.append(name)
+        except KeyboardInterrupt:
+            failed.append(f"{name} (interrupted)")
+            break
     sections = kept(PAGE.read_text()) if PAGE.exists() else {}
     for result in sorted(OUT.glob("*.json")):
         found, picture = json.loads(result.read_text()), result.with_suffix(".svg")
@@ -55,6 +71,18 @@ def main(argv: list[str] | None = None) -> int:
     PAGE.write_text("\n".join([HEAD, machine, *texts]))
     print(f"written to {PAGE.relative_to(ROOT)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
+
+
+def ended(command: list[str]) -> int:
+    """The exit code of a benchmark. Ctrl-C and SIGTERM reach it once, through this process: it removes its clusters
+    before it ends."""
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        raise
 
 
 def section(found: dict[str, Any], picture: str = "") -> str:

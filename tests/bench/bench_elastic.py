@@ -6,10 +6,11 @@ It has the requirements of `make test-e2e`. Without them it is skipped, and docs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from tests.bench import rows
-from tests.bench.bench_moves import START_LIMIT, Pause, pause
+from tests.bench import parts
+from tests.bench.parts import Group
+from tests.bench.pauses import PRICES, START_LIMIT, Pause, pause
 from tests.bench.rows import Row
 from tests.e2e import image, provider
 from tests.e2e.kube import Object
@@ -24,36 +25,23 @@ GOAL = 20.0
 WORKERS = 4
 
 
-def measure() -> Sequence[Row]:
-    with installed("elastic", image.build(), "kuberay") as site:
-        shrunk, grown = _shrinks_and_grows(site)
-        replaced = _waits_for_a_node(site)
-    what = (
-        f"one of {WORKERS} workers killed: last step → first step with {WORKERS - 1} ({shrunk.repeated} steps repeated)"
-    )
-    compared_with = f"elastic.min {WORKERS}, another node is free ({replaced.repeated} steps repeated)"
-    again = f"another node comes: last step with {WORKERS - 1} → first with {WORKERS} ({grown.repeated} steps repeated)"
-    return [
-        Row(what, shrunk.seconds, "s", compared_with, replaced.seconds, "≤ 20 s", shrunk.seconds <= GOAL),
-        Row(again, grown.seconds, "s", "-", None, "no step repeated", grown.repeated == 0),
-    ]
-
-
-def _shrinks_and_grows(site: E2eSite) -> tuple[Pause, Pause]:
+def shrinks_and_grows(site: E2eSite) -> Iterator[Row]:
     """The pause when the job loses a worker, and when it has all workers again."""
+    with site.world() as here:
+        _begins(here, WORKERS + 1, {"min": WORKERS, "growAfter": "10m"})
+        waited = _loses_a_worker(here)
     with site.world() as here:
         _begins(here, WORKERS, {"min": 2, "growAfter": "10s"})
         shrunk = _loses_a_worker(here)
+        what = f"one of {WORKERS} workers killed: last step → first step with {WORKERS - 1}"
+        compared_with = f"elastic.min {WORKERS}, another node is free"
+        yield shrunk.row(what, f"≤ {GOAL:g} s", shrunk.seconds <= GOAL, waited, compared_with)
         before = here.done()[-1].process
         here.give(SPOT)
         trains_with(here, WORKERS, START_LIMIT)
-        return shrunk, pause(here, before)
-
-
-def _waits_for_a_node(site: E2eSite) -> Pause:
-    with site.world() as here:
-        _begins(here, WORKERS + 1, {"min": WORKERS, "growAfter": "10m"})
-        return _loses_a_worker(here)
+        grown = pause(here, before)
+        what = f"another node comes: last step with {WORKERS - 1} → first with {WORKERS}"
+        yield grown.row(what, "no step redone", grown.repeated == 0)
 
 
 def _begins(here: E2eCluster, machines: int, elastic: Object) -> None:
@@ -65,8 +53,16 @@ def _begins(here: E2eCluster, machines: int, elastic: Object) -> None:
 def _loses_a_worker(here: E2eCluster) -> Pause:
     before = here.done()[-1].process
     here.cluster.kill(here.worker_node())
-    return pause(here, before)
+    found = pause(here, before)
+    print(found, flush=True)
+    return found
+
+
+def groups() -> list[Group]:
+    """One part: the job that grows is the one that shrank."""
+    found = {"shrinks and grows": shrinks_and_grows}
+    return [Group(lambda: installed("elastic", image.build(), "kuberay"), found)]
 
 
 if __name__ == "__main__":
-    rows.main(measure, "Elastic job on a real cluster", skipped=provider.missing())
+    parts.main(groups(), "Elastic job on a real cluster", note=PRICES, skipped=provider.missing())

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Row:
     """`measured` and `reference` are in `unit`; `ratio` is measured / reference. `compared_with` names the reference,
-    and
-    `goal` is the condition for `met` in words."""
+    and `goal` is the condition for `met` in words. `also` has further figures by the titles of their columns, with
+    their units; None where there is no figure. `part` is the part of the benchmark that measured the row."""
 
     name: str
     measured: float
@@ -22,28 +22,50 @@ class Row:
     reference: float | None = None
     goal: str = ""
     met: bool | None = None
+    also: Mapping[str, float | None] = field(default_factory=dict)
+    part: str = ""
 
     @property
     def ratio(self) -> float | None:
         return None if not self.reference else self.measured / self.reference
 
 
-COLUMNS = ("measurement", "result", "compared with", "reference", "ratio", "goal", "met")
+FIRST = ("measurement", "result")
+LAST = ("compared with", "reference", "ratio", "goal", "met")
+"""The columns of every table, before and after the further figures of its rows."""
 
 
-def cells(row: Row) -> list[str]:
-    def figure(value: float | None) -> str:
-        return "–" if value is None else f"{value:.3g} {row.unit}"
+def cells(row: Row, further: Sequence[str] = ()) -> list[str]:
+    """The cells of a row in a table with these further columns."""
+
+    def figure(value: float | None, unit: str) -> str:
+        return "–" if value is None else f"{value:.3g} {unit}".rstrip()
 
     ratio = "–" if row.ratio is None else f"{row.ratio:.3f}"
     met = {None: "–", True: "yes", False: "**no**"}[row.met]
-    return [row.name, figure(row.measured), row.compared_with, figure(row.reference), ratio, row.goal or "–", met]
+    return [
+        row.name,
+        figure(row.measured, row.unit),
+        *(figure(row.also.get(column), "") for column in further),
+        row.compared_with,
+        figure(row.reference, row.unit),
+        ratio,
+        row.goal or "–",
+        met,
+    ]
 
 
 def table(rows: Sequence[Row]) -> str:
     """A Markdown table."""
-    lines = ["| " + " | ".join(COLUMNS) + " |", "| " + " | ".join("---" for _ in COLUMNS) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(cells(row)) + " |" for row in rows]) + "\n"
+    further = list(dict.fromkeys(column for row in rows for column in row.also))
+    columns = (*FIRST, *further, *LAST)
+    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
+    return "\n".join(lines + ["| " + " | ".join(cells(row, further)) + " |" for row in rows]) + "\n"
+
+
+def write(file: Path, title: str, note: str, rows: Sequence[Row]) -> None:
+    """Write a benchmark's result as JSON."""
+    file.write_text(json.dumps({"title": title, "note": note, "rows": [asdict(row) for row in rows]}, indent=1))
 
 
 Draw = Callable[[Sequence[Row], Path], None]
@@ -75,6 +97,4 @@ def main(
     if arguments.json:
         if draw is not None:
             draw(rows, arguments.json.with_suffix(".svg"))
-        arguments.json.write_text(
-            json.dumps({"title": title, "note": note, "rows": [asdict(row) for row in rows]}, indent=1)
-        )
+        write(arguments.json, title, note, rows)

@@ -7,7 +7,10 @@ import pytest
 from tests.bench import __main__ as bench
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["storm"], ["scale", "storm"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["storm"], ["scale", "storm"], ["losses", "moves", "--passes", "2"], ["--only", "power cut"]],
+)
 def test_without_a_known_benchmark_nothing_is_written(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -20,4 +23,9 @@ def test_without_a_known_benchmark_nothing_is_written(
         assert "rollout" in shown.out
     else:
         assert ended.value.code == 2
-        assert "no benchmark is called storm (expected elastic, idle, import" in shown.err
+        expected = (
+            "no benchmark is called storm (expected elastic, hedge, idle, import"
+            if "storm" in arguments
+            else "--only, --passes and --minutes need exactly one benchmark"
+        )
+        assert expected in shown.err

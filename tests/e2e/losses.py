@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.e2e.kube import Object
 from tests.e2e.steps import ReportedStep
@@ -40,10 +40,15 @@ class MachineLoss:
         """The number of machines of the pool that the job needs as replacements."""
         return self.pools.count(pool)
 
-    def tolerated(self, counted: float) -> int:
+    @property
+    def announced(self) -> bool:
+        """Whether a notice comes before the loss."""
+        return self.again == 1
+
+    def tolerated(self, counted: float | None) -> int:
         """The maximum number of lost steps if the loss was counted after this time in seconds. On a busy machine, a
         short notice is sometimes observed too late for a commit."""
-        return self.again if counted + COMMIT <= self.notice else INTERVAL + 1
+        return self.again if counted is not None and counted + COMMIT <= self.notice else INTERVAL + 1
 
 
 def _notice(grace: float) -> Callable[[E2eCluster, Sequence[str]], None]:
@@ -81,16 +86,16 @@ SILENT_LOSSES = (
 
 @dataclass(frozen=True)
 class Seen:
-    """Seconds from the loss until it is counted, until the next attempt is created (None: recovered in place), and
-    until the first new step. `pause`: seconds from the last step before to the first new step. `again`: steps that were
-    done again."""
+    """Seconds from the loss until the first new step, until it is counted (None: nothing counts it), and until the next
+    attempt is created (None: recovered in place). `pause`: seconds from the last step before to the first new step.
+    `again`: steps that were done again."""
 
     name: str
-    counted: float
-    next_attempt: float | None
     first_step: float
     pause: float
     again: int
+    counted: float | None = None
+    next_attempt: float | None = None
 
 
 def _in_its_work(e2e: E2eCluster, name: str) -> ReportedStep:
@@ -120,13 +125,12 @@ def lose(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = 2
         return _new_step(e2e.done(name), newest, began) if "counted" in at else None
 
     first = e2e.until(f"{loss.name}: a new step", new_step, limit)
-    again = [step for step in _others(e2e.done(name), newest, began) if step.step < first.step]
-    last = max(step.at for step in e2e.done(name) if step.step < first.step and step.process != first.process)
-    return Seen(loss.name, at["counted"], at.get("next"), first.at - began, first.at - last, len(again))
+    seen = _seen(e2e.done(name), loss, newest, first, began)
+    return replace(seen, counted=at["counted"], next_attempt=at.get("next"))
 
 
-def lose_alone(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = ALONE) -> float | None:
-    """The same for a RayJob without spotladder; None if it does no new step in time."""
+def lose_alone(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: float = ALONE) -> Seen | None:
+    """The same for a RayJob without spotladder, which counts nothing; None if it does no new step in time."""
     e2e.until("it works", lambda: e2e.done(name), 180)
     newest = _in_its_work(e2e, name)
     pods = (e2e.kube.list("pods", f"ray.io/node-type={role}") for role in ("head", "worker"))
@@ -136,8 +140,15 @@ def lose_alone(e2e: E2eCluster, loss: MachineLoss, name: str = "job", limit: flo
     while time.time() < began + limit:
         time.sleep(0.5)
         if first := _new_step(e2e.done(name), newest, began):
-            return first.at - began
+            return _seen(e2e.done(name), loss, newest, first, began)
     return None
+
+
+def _seen(done: list[ReportedStep], loss: MachineLoss, lost: ReportedStep, first: ReportedStep, began: float) -> Seen:
+    """What the steps show of a loss."""
+    again = [step for step in _others(done, lost, began) if step.step < first.step]
+    last = max(step.at for step in done if step.step < first.step and step.process != first.process)
+    return Seen(loss.name, first.at - began, first.at - last, len(again))
 
 
 def _nodes(loss: MachineLoss, heads: list[Object], workers: list[Object]) -> list[str]:

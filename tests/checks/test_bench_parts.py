@@ -1,0 +1,119 @@
+"""The parts of a benchmark: what fails or is interrupted loses nothing that is measured."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.bench import parts
+from tests.bench.parts import Group, earlier, median, selected
+from tests.bench.rows import Row, table
+
+
+@contextmanager
+def site() -> Iterator[str]:
+    yield "a site"
+
+
+def fine(_site: str) -> Iterator[Row]:
+    yield Row("fine", 1.0, "s", "-")
+
+
+def late(_site: str) -> Iterator[Row]:
+    yield Row("late", 2.0, "s", "-")
+    raise AssertionError("its world cannot be removed")
+
+
+def broken(_site: str) -> Iterator[Row]:
+    raise AssertionError("no new step")
+
+
+def interrupted(_site: str) -> Iterator[Row]:
+    raise KeyboardInterrupt
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, file: Path, *arguments: str, **all_parts: parts.Part) -> list[str]:
+    """The names in the result file after a run of the command line, which may end with 1."""
+    monkeypatch.setattr(sys, "argv", ["bench", "--json", str(file), *arguments])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    failed: list[str] = []
+    monkeypatch.setattr("sys.exit", lambda code: failed.append(f"({code})"))
+    parts.main([Group(site, all_parts)], "Parts")
+    return names(file) + failed
+
+
+def names(file: Path) -> list[str]:
+    return [row["name"] for row in json.loads(file.read_text())["rows"]]
+
+
+def test_a_part_that_fails_loses_no_other_and_no_row_that_it_has_yielded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = measured(monkeypatch, tmp_path / "out.json", broken=broken, late=late, fine=fine)
+    assert found == ["late", "fine", "(1)"]
+    assert "failed: broken, late" in capsys.readouterr().out
+
+
+def test_an_interrupt_keeps_the_rows_before_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert measured(monkeypatch, tmp_path / "out.json", fine=fine, stop=interrupted, late=late) == ["fine", "(1)"]
+
+
+def test_a_site_that_does_not_start_does_not_prevent_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    @contextmanager
+    def none() -> Iterator[str]:
+        raise AssertionError("no cluster")
+        yield ""
+
+    file = tmp_path / "out.json"
+    monkeypatch.setattr(sys, "argv", ["bench", "--json", str(file)])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    with pytest.raises(SystemExit):
+        parts.main([Group(none, {"late": late}), Group(site, {"fine": fine})], "Parts")
+    assert names(file) == ["fine"]
+
+
+def test_a_part_is_measured_again_and_the_others_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    measured(monkeypatch, file, fine=fine, late=late)
+    assert measured(monkeypatch, file, "--only", "f*", fine=fine, late=late) == ["fine", "late"]
+    assert [row.name for row in earlier(file, ["late"])] == ["fine"]
+
+
+def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "--only", "storm"])
+    with pytest.raises(SystemExit) as ended:
+        parts.main([Group(site, {"fine": fine})], "Parts")
+    assert ended.value.code == 2
+    with pytest.raises(ValueError, match="no part matches 'storm'"):
+        selected(["fine"], ["storm"])
+
+
+def test_no_part_starts_that_would_end_too_late(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", "--minutes", "0", "--passes", "2", "--json", str(tmp_path / "out.json")])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    parts.main([Group(site, {"fine": fine})], "Parts")
+    assert names(tmp_path / "out.json") == []
+
+
+def test_the_median_of_passes() -> None:
+    one = Row("loss", 3.0, "s", "alone", 9.0, "≤ 4 s", met=True, also={"redone": 1.0, "paid": None})
+    two = Row("loss", 5.0, "s", "alone: not within 120 s", None, "≤ 4 s", met=False, also={"redone": 2.0, "paid": 1.0})
+    found = median([one, two])
+    assert (found.measured, found.reference, found.compared_with) == (4.0, None, "alone: not within 120 s")
+    assert (found.met, found.also) == (False, {"redone": 1.5, "paid": None})
+    assert median([one]) == one
+
+
+def test_further_columns_stand_beside_the_result() -> None:
+    rows = [Row("a", 1.0, "s", "-", also={"redone": 2.0}), Row("b", 3.0, "s", "-", also={"paid, USD": 0.00123})]
+    head, _, first, second = table(rows).splitlines()
+    assert head == "| measurement | result | redone | paid, USD | compared with | reference | ratio | goal | met |"
+    assert first == "| a | 1 s | 2 | – | - | – | – | – | – |"
+    assert second.startswith("| b | 3 s | – | 0.00123 | - |")
