@@ -57,6 +57,12 @@ CASES = [
         "job.yaml:17:26: spec.overlap.maxDuration: must be more than 0s",
     ),
     Case(
+        "overlap that may cost nothing",
+        "handover: Fenced",
+        'overlap: {budget: "0"}',
+        "job.yaml:17:21: spec.overlap.budget: must be more than 0, or no second attempt could run: remove overlap",
+    ),
+    Case(
         "hedge without a budget",
         "handover: Fenced",
         "overlap: {hedgeAfter: 5m}",

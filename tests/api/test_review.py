@@ -70,6 +70,9 @@ def test_an_overlap_without_bound_on_a_tier_without_price_is_reported(tmp_path: 
     assert said(tmp_path, world, job) == [
         "1.yaml:17:3: spec.overlap: has no bound, because no price is known for tier spot-a: set maxDuration"
     ]
+    none = changed(world, ("    price: {perNodeHour: 1.41}\n", ""))
+    what = "has no bound, because no price is known for tiers spot-a, on-demand: set maxDuration"
+    assert said(tmp_path, none, job) == [f"1.yaml:17:3: spec.overlap: {what}"]
     assert said(tmp_path, world, changed(job, ('{budget: "5"}', "{maxDuration: 30m}"))) == []
     assert said(tmp_path, WORLD, job) == []
 

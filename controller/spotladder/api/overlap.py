@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from spotladder.api.fields import Finding, PositiveDuration, Usd
+from spotladder.api.fields import Finding, PositiveDuration, Usd, refused
 from spotladder.api.record import Record
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Handover, Seconds
+
+
+def _above_zero(value: float) -> float:
+    if value == 0:
+        raise refused("must be more than 0, or no second attempt could run: remove overlap")
+    return value
 
 
 class OverlapBounds(Record):
@@ -20,7 +27,7 @@ class OverlapBounds(Record):
         description="How long a standby attempt may run beside the attempt that trains. Then it is given up, and "
         "training continues. Default: without limit.",
     )
-    budget: Usd | None = Field(
+    budget: Annotated[Usd, AfterValidator(_above_zero)] | None = Field(
         default=None,
         description="Maximum cost in USD of all standby attempts of the job. Then the job moves without a standby "
         "attempt. Default: without limit.",

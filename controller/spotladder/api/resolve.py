@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,13 +183,17 @@ def unbounded_overlap(job: TieredJob, known: Mapping[str, object], document: Doc
     unpriced = [tier.name for tier in job.spec.tiers if not _has_price(known.get(tier.capacity_tier))]
     path: Path = ("spec", "overlap")
     if overlap.max_duration is None and unpriced:
-        message = f"has no bound, because no price is known for tier {', '.join(unpriced)}: set maxDuration"
+        message = f"has no bound, because no price is known for {_tiers(unpriced)}: set maxDuration"
     elif overlap.hedge_after is not None and (hedges := [tier for tier in unpriced if tier != job.spec.tiers[0].name]):
         path = (*path, "hedgeAfter")
-        message = f"has no bound, because no price is known for tier {', '.join(hedges)}: set the price"
+        message = f"has no bound, because no price is known for {_tiers(hedges)}: set the price"
     else:
         return []
     return [Problem(document.where(path, key=True) if document else "", dotted(path), message)]
+
+
+def _tiers(names: Sequence[str]) -> str:
+    return f"{'tier' if len(names) == 1 else 'tiers'} {', '.join(names)}"
 
 
 def _has_price(capacity: object) -> bool:
