@@ -83,12 +83,14 @@ def median(same: Sequence[Row]) -> Row:
 
     worst = next((row for row in same if row.reference is None), same[0])
     columns = dict.fromkeys(column for row in same for column in row.also)
+    also = {column: middle([row.also.get(column) for row in same]) for column in columns}
+    passes: dict[str, float | None] = {"passes": float(len(same))} if len(same) > 1 else {}
     return replace(
         worst,
         measured=statistics.median(row.measured for row in same),
         reference=middle([row.reference for row in same]),
         met=None if worst.met is None else all(row.met for row in same),
-        also={column: middle([row.also.get(column) for row in same]) for column in columns},
+        also={**also, **passes},
     )
 
 

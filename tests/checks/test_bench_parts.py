@@ -107,7 +107,7 @@ def test_the_median_of_passes() -> None:
     two = Row("loss", 5.0, "s", "alone: not within 120 s", None, "≤ 4 s", met=False, also={"redone": 2.0, "paid": 1.0})
     found = median([one, two])
     assert (found.measured, found.reference, found.compared_with) == (4.0, None, "alone: not within 120 s")
-    assert (found.met, found.also) == (False, {"redone": 1.5, "paid": None})
+    assert (found.met, found.also) == (False, {"redone": 1.5, "paid": None, "passes": 2})
     assert median([one]) == one
 
 

@@ -20,7 +20,7 @@ INTERVAL = 5
 COMMIT = 4.0
 """Maximum duration in seconds of a commit after a notice."""
 
-ALONE = 120.0
+ALONE = 90.0
 """Timeout in seconds for KubeRay alone, which may never recover."""
 
 
