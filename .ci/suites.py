@@ -117,12 +117,14 @@ FORECASTS = (
     "controller/spotladder/cli/simulate_options.py",
     "controller/spotladder/cli/simulation.py",
     "controller/spotladder/cli/tier_facts.py",
+    "controller/spotladder/cli/trace.py",
     "controller/spotladder/cli/what_if.py",
     "controller/spotladder/planner",
     "controller/spotladder/sim",
 )
-"""The simulator and the planner. Only `make test` runs them: no other package may import them (see
-`tool.importlinter` in pyproject.toml), so they are inputs of no suite."""
+"""The simulator, the planner and their commands. They are inputs of no suite: no other module may import them (see
+`tool.importlinter` in pyproject.toml), and `make test` has their tests. One test of the kube suite runs `spotladder plan`,
+for the modules that read a cluster, which are inputs."""
 
 NEEDS_PROVIDER = frozenset({"infra", "kube", "e2e"})
 """Suites that run programs of the cluster provider."""

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -105,6 +106,22 @@ def test_the_inputs_of_a_suite_include_every_page_that_its_tests_name(suite: str
     assert pages <= set(SUITES.inputs(suite))
 
 
+def test_no_other_module_may_import_what_is_an_input_of_no_suite() -> None:
+    forecasts = {module_name(path) for path in SUITES.FORECASTS}
+    commands = {name for name in forecasts if name.startswith("spotladder.cli.")}
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    closed = [
+        set(each["protected_modules"]) for each in contracts if set(each.get("allowed_importers", ())) == commands
+    ]
+    assert closed == [commands]
+    assert forecasts - commands in [set(each.get("forbidden_modules", ())) for each in contracts]
+
+
+@pytest.mark.parametrize("path", SUITES.FORECASTS)
+def test_a_path_that_is_no_input_exists(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
 RAY_NAMES = [ROOT / "tests" / "train" / "test_rayinternals.py", ROOT / "tests" / "local" / "test_raystart.py"]
 """The tests of the suite `ray`, which has no folder of its own."""
 
@@ -128,6 +145,10 @@ def imported(files: list[Path]) -> set[Path]:
                     found.add(path)
                     queue.append(path)
     return found
+
+
+def module_name(path: str) -> str:
+    return path.removeprefix("controller/").removesuffix(".py").replace("/", ".")
 
 
 def module_file(name: str) -> Path | None:
