@@ -123,8 +123,8 @@ FORECASTS = (
     "controller/spotladder/sim",
 )
 """The simulator, the planner and their commands. They are inputs of no suite: no other module may import them (see
-`tool.importlinter` in pyproject.toml), and `make test` has their tests. One test of the kube suite runs `spotladder plan`,
-for the modules that read a cluster, which are inputs."""
+`tool.importlinter` in pyproject.toml), and `make test` has their tests. One test of the kube suite runs
+`spotladder plan`, for the modules that read a cluster, which are inputs."""
 
 NEEDS_PROVIDER = frozenset({"infra", "kube", "e2e"})
 """Suites that run programs of the cluster provider."""

@@ -39,21 +39,12 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Reason
 from spotladder.core.work import with_pace
 from spotladder.display.picture import draw
+from spotladder.display.records import Began, Billed, Committed, Lost, Moved, NodeChange, NodeChanged, Record
 from spotladder.display.report import Facts, charts, gather
 from spotladder.display.report.markup import element, trusted
 from spotladder.display.report.page import WIDE
 from spotladder.display.report.table import sentences
-from spotladder.display.timeline import (
-    Began,
-    Billed,
-    Committed,
-    Lost,
-    Moved,
-    NodeChange,
-    NodeChanged,
-    Record,
-    read,
-)
+from spotladder.display.timeline import read
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 
 HERE = Path(__file__).parent

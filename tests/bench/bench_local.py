@@ -16,16 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spotladder.core.reasons import Cause
-from spotladder.display.timeline import (
-    Beat,
-    DriverExited,
-    DriverStarted,
-    Launched,
-    NodeChange,
-    NodeChanged,
-    Record,
-    read,
-)
+from spotladder.display.records import Beat, DriverExited, DriverStarted, Launched, NodeChange, NodeChanged, Record
+from spotladder.display.timeline import read
 from spotladder.local.nodes import Head, NodeSettings, RayNode, Worker
 from spotladder.local.reaper import Reaper
 from spotladder.local.scratch import new_scratch

@@ -19,7 +19,7 @@ import numpy as np
 
 from spotladder.cli.cluster.snapshot import JobSnapshot
 from spotladder.core.model import TERMINAL, Instant, Move, Seconds, Stage
-from spotladder.display.timeline import Moved, Record
+from spotladder.display.records import Moved, Record
 from spotladder.planner.replay.history import history
 from spotladder.sim.compare import ZoneSource, simulate
 from spotladder.sim.readers.windows import parse

@@ -28,7 +28,7 @@ from spotladder.core.model import (
     Tier,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.timeline import (
+from spotladder.display.records import (
     Beat,
     Began,
     Billed,

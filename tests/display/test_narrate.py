@@ -15,7 +15,7 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.transitions import TRANSITIONS
 from spotladder.display.narrate import Tone, describe
-from spotladder.display.timeline import (
+from spotladder.display.records import (
     Beat,
     Began,
     Billed,

@@ -21,6 +21,7 @@ from spotladder.core.model import CapacityType, JobSpec, JobState, Loss, Move, P
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import savings
 from spotladder.display import report
+from spotladder.display.records import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
 from spotladder.display.report import gather, write_report
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
@@ -29,7 +30,6 @@ from spotladder.display.report.page import page
 from spotladder.display.report.plan_comparison import compare
 from spotladder.display.report.prediction import compared_costs, measured
 from spotladder.display.report.table import print_report, sentences
-from spotladder.display.timeline import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
 from spotladder.errors import EnvironmentFailure
 from tests.core.builders import START
 from tests.display import golden

@@ -11,12 +11,12 @@ import pytest
 from spotladder.core.model import JobState, Loss, Stage, Steps
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.figures import money
+from spotladder.display.records import Beat, Committed, Looked, Lost, Noted, Recorded
 from spotladder.display.report import gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
 from spotladder.display.retrace import retraced
-from spotladder.display.timeline import Beat, Committed, Looked, Lost, Noted, Recorded
 from tests.core.builders import START
 from tests.display import golden
 from tests.display.builders import TOTAL, CloudEvents, PlayedRun

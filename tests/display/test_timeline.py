@@ -16,29 +16,31 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import CapacityType, JobSpec, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display import timeline
-from spotladder.display.timeline import (
-    SAMPLES,
+from spotladder.display.records import (
+    KINDS,
     Beat,
     Began,
     Billed,
     Committed,
     DriverExited,
+    DriverStarted,
     Ended,
+    Launched,
     Looked,
     Lost,
     Moved,
     NodeChange,
     NodeChanged,
     Noted,
+    PoolChanged,
     Record,
     Recorded,
     Resized,
-    Timeline,
+    Waited,
     decode,
     encode,
-    read,
 )
+from spotladder.display.timeline import SAMPLES, Timeline, read
 from spotladder.errors import EnvironmentFailure
 
 instants = st.floats(0, 4e9, allow_nan=False)
@@ -94,7 +96,7 @@ def test_every_record_is_decoded_unchanged(record: Record) -> None:
 
 
 def test_every_kind_of_record_is_covered_by_this_file() -> None:
-    assert set(timeline.KINDS) == {
+    assert set(KINDS) == {
         *(
             "Began",
             "Moved",
@@ -108,9 +110,9 @@ def test_every_kind_of_record_is_covered_by_this_file() -> None:
         ),
         *("Committed", "Beat", "Billed", "Noted", "Waited", "Looked", "Ended"),
     }
-    waited = timeline.Waited(1.0, "pods wait", 0.5, "provisionTimeout", 9.0, "the job leaves the tier")
+    waited = Waited(1.0, "pods wait", 0.5, "provisionTimeout", 9.0, "the job leaves the tier")
     assert decode(encode(waited)) == waited
-    for kind in (timeline.Launched(1.0, 2, "a"), timeline.DriverStarted(1.0, 2), timeline.PoolChanged(1.0, "a", True)):
+    for kind in (Launched(1.0, 2, "a"), DriverStarted(1.0, 2), PoolChanged(1.0, "a", True)):
         assert decode(encode(kind)) == kind
 
 
@@ -310,7 +312,8 @@ def test_closing_twice_is_no_error(tmp_path: Path) -> None:
 ENDLESS = """
 import sys
 from pathlib import Path
-from spotladder.display.timeline import Committed, Timeline
+from spotladder.display.records import Committed
+from spotladder.display.timeline import Timeline
 timeline = Timeline(Path(sys.argv[1]))
 step = 0
 while True:

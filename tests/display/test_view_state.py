@@ -11,9 +11,7 @@ from spotladder.core.model import (
     Observation,
     Progress,
 )
-from spotladder.display.timeline import (
-    Beat,
-)
+from spotladder.display.records import Beat
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 from tests.core.builders import START
 from tests.display.builders import LIVE, SPEC

@@ -13,7 +13,7 @@ import pytest
 
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import DriverStarted, Ended
+from spotladder.display.records import DriverStarted, Ended
 from spotladder.local.reaper import members
 from tests.docs.follow import follow
 from tests.docs.markdown import ROOT

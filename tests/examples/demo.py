@@ -18,8 +18,9 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
+from spotladder.display.records import Recorded
 from spotladder.display.report.facts import Facts, gather
-from spotladder.display.timeline import Recorded, read
+from spotladder.display.timeline import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LIMIT = 500.0

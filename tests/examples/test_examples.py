@@ -8,8 +8,8 @@ import pytest
 
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
+from spotladder.display.records import Beat, Moved, Resized
 from spotladder.display.report.prediction import ON_DEMAND, compared_costs
-from spotladder.display.timeline import Beat, Moved, Resized
 from tests.examples.demo import EXAMPLES, Demo, accuracy
 from tests.frameworks.test_same_weights import newest, run, weights
 

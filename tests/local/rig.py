@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import AttemptSeen, Launch, Progress
-from spotladder.display.timeline import Record
+from spotladder.display.records import Record
 from spotladder.local import backend as module
 from spotladder.local import driver
 from spotladder.local.backend import LocalBackend

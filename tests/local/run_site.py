@@ -12,7 +12,8 @@ from pathlib import Path
 
 from spotladder.core.codec import load_state
 from spotladder.core.model import JobState
-from spotladder.display.timeline import Record, read
+from spotladder.display.records import Record
+from spotladder.display.timeline import read
 from spotladder.local.reaper import members
 
 PROGRAM = """\

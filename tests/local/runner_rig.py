@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from spotladder.core.fake import FakeBackend
 from spotladder.core.model import Exit, JobSpec, JobState, Price, Tier
 from spotladder.core.policies.ordered import Ordered
-from spotladder.display.timeline import Beat, Committed, Record
+from spotladder.display.records import Beat, Committed, Record
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.local.runner import Runner
 

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Drain, Exit, PodPhase
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import Noted
+from spotladder.display.records import Noted
 from spotladder.local import driver
 from spotladder.local.backend import CONNECTS_WITHIN
 from spotladder.local.program import Program

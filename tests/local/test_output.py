@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from spotladder.display.timeline import Noted
+from spotladder.display.records import Noted
 from spotladder.display.view import PlainView
 from spotladder.local.output import LogReader, WithOutput
 

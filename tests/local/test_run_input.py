@@ -11,7 +11,7 @@ import pytest
 from spotladder.cli.main import main
 from spotladder.cli.run import _again, _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
-from spotladder.display import timeline
+from spotladder.display import records, timeline
 from spotladder.local import memory, nodes, preflight
 from spotladder.local.run import RunOutcome
 
@@ -222,7 +222,7 @@ def test_a_report_that_cannot_be_written_at_the_end_goes_to_the_run_folder(
     folder.mkdir()
     spec = JobSpec(tiers=(Tier("spot-a", max_failures=0),), workers=1, submitted_at=1.0)
     with timeline.Timeline(folder / "timeline.jsonl") as lines:
-        lines.append(timeline.Began(1.0, "digits", "team-a", spec, resumed=False))
+        lines.append(records.Began(1.0, "digits", "team-a", spec, resumed=False))
     (tmp_path / "file").write_text("")
     _report(RunOutcome(0, JobState(stage=Stage.SUCCEEDED), folder), tmp_path / "file" / "report", None)
     said = capsys.readouterr()

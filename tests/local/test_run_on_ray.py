@@ -15,7 +15,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import Beat, Began, Committed, Moved
+from spotladder.display.records import Beat, Began, Committed, Moved
 from spotladder.local.reaper import members
 from tests.local.run_site import PROGRAM, WORLD, RunSite
 

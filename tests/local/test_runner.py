@@ -21,7 +21,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.timeline import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record, Waited
+from spotladder.display.records import Beat, Billed, Committed, Ended, Lost, Moved, Noted, Record, Waited
 from spotladder.errors import EnvironmentFailure, StoreUnavailable
 from spotladder.local.runner import POLL_INTERVAL, Killed, end_interrupted_attempt
 from tests.local.runner_rig import BEGAN, SPEC, RunnerRig, comes_up, ends, stop

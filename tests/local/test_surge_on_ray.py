@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import Beat, Moved, NodeChange, NodeChanged
+from spotladder.display.records import Beat, Moved, NodeChange, NodeChanged
 from spotladder.local.reaper import members
 from tests.local.run_site import WORLD, RunSite
 

@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.model import Launch, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
-from spotladder.display.timeline import NodeChange, NodeChanged, Record
+from spotladder.display.records import NodeChange, NodeChanged, Record
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.pools import PoolClock, PoolPlan, Window
 from spotladder.local.worker_group import WorkerGroup

@@ -12,7 +12,8 @@ from spotladder.core import lifecycle
 from spotladder.core.codec import load_state
 from spotladder.core.model import CapacityType, Decision, JobSpec, JobState, Loss, Move, Price, Spell, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.timeline import Began, Committed, Lost, Moved, PoolChanged, Record, Resized, read
+from spotladder.display.records import Began, Committed, Lost, Moved, PoolChanged, Record, Resized
+from spotladder.display.timeline import read
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.planner.replay.history import history

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spotladder.core.model import JobState
-    from spotladder.display.timeline import Recorded
+    from spotladder.display.records import Recorded
     from spotladder.planner.replay.history import RecordedRun
     from spotladder.sim.world.run import SimulationOutcome
 

@@ -17,7 +17,7 @@ from spotladder.errors import EnvironmentFailure, SpotladderError
 if TYPE_CHECKING:
     from spotladder.api.tieredjob import TieredJob
     from spotladder.api.world import World
-    from spotladder.display.timeline import Record
+    from spotladder.display.records import Record
     from spotladder.display.view import View
     from spotladder.local.run import RunOutcome
 

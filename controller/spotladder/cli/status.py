@@ -16,7 +16,7 @@ from spotladder.cli.target import ClusterTarget
 from spotladder.timestamps import utc_timestamp
 
 if TYPE_CHECKING:
-    from spotladder.display.timeline import Waited
+    from spotladder.display.records import Waited
     from spotladder.local.local_run import LocalRun
 
 COLUMNS = ("Namespace", "Name", "Phase", "Tier", "Attempt", "Failures", "Progress", "Cost", "Saved", "Age")
@@ -90,7 +90,7 @@ def _show_one(run: LocalRun, output: Format) -> None:
 
 def _waited(run: LocalRun) -> Waited | None:
     """What the job waits for now; None if it does not wait, or no runner is active."""
-    from spotladder.display.timeline import Began, Waited
+    from spotladder.display.records import Began, Waited
 
     found = run.recorded().records if run.process is not None else ()
     newest = next((record for record in reversed(found) if isinstance(record, Began | Waited)), None)
@@ -100,7 +100,7 @@ def _waited(run: LocalRun) -> Waited | None:
 def _row(run: LocalRun) -> tuple[str, ...]:
     from spotladder.core.savings import savings
     from spotladder.display.figures import money, percent, span
-    from spotladder.display.timeline import Began
+    from spotladder.display.records import Began
 
     state = run.state()
     spec = next((record.spec for record in reversed(run.recorded().records) if isinstance(record, Began)), None)

@@ -10,7 +10,7 @@ from spotladder.core.contract import ExitCode
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.figures import count, measure, span
-from spotladder.display.timeline import (
+from spotladder.display.records import (
     Began,
     Committed,
     DriverExited,

@@ -20,7 +20,7 @@ from dataclasses import replace
 from spotladder.core.model import TERMINAL, AttemptRecord, Instant, JobSpec, JobState, Move, Seconds, Stage
 from spotladder.core.moving import launch_reason
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
-from spotladder.display.timeline import (
+from spotladder.display.records import (
     Beat,
     Began,
     Billed,

@@ -10,22 +10,15 @@
 4. Readers ignore unknown kinds and fields, and ignore and count damaged lines.
 """
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast, get_args
+from typing import Self
 
-from spotladder.core.model import Instant, JobSpec, Loss, Move
-from spotladder.core.plain import from_plain, to_plain
-from spotladder.core.reasons import Cause, Reason
+from spotladder.core.model import Instant
+from spotladder.display.records import Beat, Billed, Record, Recorded, decode, encode
 from spotladder.errors import EnvironmentFailure
-
-if TYPE_CHECKING:
-    from spotladder.checkpoints.entries import Commit
 
 SAMPLES = 1000
 """A sample is written only after `1/SAMPLES` of the run's length since the last sample of its kind and"""
@@ -33,235 +26,10 @@ SAMPLES = 1000
 SPACING = 0.5
 """this many seconds."""
 
-
-class NodeChange(StrEnum):
-    """A change in the life of a node."""
-
-    ASKED = "Asked"  # requested from its pool, provisioning
-    UP = "Up"  # its process runs and has joined the cluster
-    NOTICED = "Noticed"  # will be reclaimed at `until`
-    GONE = "Gone"
-
-
-@dataclass(frozen=True, slots=True)
-class Began:
-    """A runner started or resumed (`resumed`) the job. `spec` applies from here on, and so do the names of the policy
-    and of the shadow policy, "" without one."""
-
-    at: Instant
-    job: str
-    namespace: str
-    spec: JobSpec
-    resumed: bool = False
-    policy: str = "ordered"
-    shadow: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A decided transition of the job's stage."""
-
-    at: Instant
-    move: Move
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A lost pod was counted. `failures` is the tier's count after this loss or, for pods lost together, after all of
-    them; 0 if unknown."""
-
-    at: Instant
-    loss: Loss
-    failures: int
-
-
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """The attempt was launched for the first time."""
-
-    at: Instant
-    attempt: int
-    tier: str
-
-
-@dataclass(frozen=True, slots=True)
-class DriverStarted:
-    """The process of the attempt's program has started. The time since the preceding loss is the reaction time."""
-
-    at: Instant
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class DriverExited:
-    """The attempt's program ended. `code` is None if it was killed or its exit code is unknown."""
-
-    at: Instant
-    attempt: int
-    code: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NodeChanged:
-    """A node of the attempt was requested, became ready, got a notice or is gone. `cause` is the reason of a notice or
-    loss."""
-
-    at: Instant
-    node: str
-    attempt: int
-    tier: str
-    change: NodeChange
-    cause: Cause | None = None
-    until: Instant | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Resized:
-    """An elastic attempt trains with this number of workers now, out of `wanted`."""
-
-    at: Instant
-    attempt: int
-    workers: int
-    wanted: int
-
-
-@dataclass(frozen=True, slots=True)
-class PoolChanged:
-    """The pool of a tier started or stopped providing nodes."""
-
-    at: Instant
-    tier: str
-    available: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """A commit in the commit log. `metrics` are the program's own, among them `loss` if it reports one."""
-
-    at: Instant
-    attempt: int
-    tier: str
-    step: int
-    total: int = 0
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, commit: "Commit") -> Self:
-        """The entry of the commit log as a record."""
-        numbers = {key: float(value) for key, value in commit.metrics.items() if isinstance(value, (int, float))}
-        return cls(commit.at, commit.attempt, commit.tier, commit.step, commit.total, numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """A heartbeat of the program with its progress. A sample."""
-
-    at: Instant
-    attempt: int
-    step: int
-    total: int = 0
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LeftBill:
-    """The cost in USD of an earlier attempt, while it was being removed, since the last sample."""
-
-    attempt: int
-    tier: str
-    spent: float
-    on_demand: float
-
-
-@dataclass(frozen=True, slots=True)
-class Billed:
-    """The cost of the job so far, in USD, over all tiers, as `JobState` counts it. A sample.
-
-    `nodes` are paid for now; `on_demand` is what the same node-seconds would have cost on demand. `left` are the parts
-    that belong to earlier attempts; the rest since the last sample is that of the attempt that was live then.
-    """
-
-    at: Instant
-    spent: float
-    on_demand: float
-    nodes: int = 0
-    left: tuple[LeftBill, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """Any other message of one line, for example that a resume skipped a corrupt commit. `warning`: the message
-    reports a problem."""
-
-    at: Instant
-    text: str
-    attempt: int = 0
-    warning: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Waited:
-    """What the job waits for, as `core.explanation` explains it, each time that this changes; `message` "" once it
-    waits for nothing. `since` is when the wait began and `until` when `timer` expires, with the effect `then`."""
-
-    at: Instant
-    message: str = ""
-    since: Instant = 0.0
-    timer: str = ""
-    until: Instant | None = None
-    then: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """The job was still running when its timeline was read."""
-
-    at: Instant
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The runner stopped: the job has succeeded (0), failed (1, 3, 4), or can be resumed (75)."""
-
-    at: Instant
-    exit_code: int
-    reason: Reason
-    message: str = ""
-
-
-Record = (
-    Began
-    | Moved
-    | Lost
-    | Launched
-    | DriverStarted
-    | DriverExited
-    | NodeChanged
-    | Resized
-    | PoolChanged
-    | Committed
-    | Beat
-    | Billed
-    | Noted
-    | Waited
-    | Looked
-    | Ended
-)
-
-KINDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in get_args(Record)}
 SAMPLED = (Beat, Billed)
+
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A timeline that was read. `damaged` is the number of complete lines that could not be parsed; `gaps` are
-    sentences about other missing data. `printed` are the last lines of programs: attempt, source, lines."""
-
-    records: tuple[Record, ...] = ()
-    damaged: int = 0
-    gaps: tuple[str, ...] = ()
-    printed: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
+"""The errors of `decode` for a damaged line."""
 
 
 class Timeline:
@@ -361,21 +129,6 @@ def read(path: Path) -> Recorded:
     except OSError as error:
         raise EnvironmentFailure(f"{path}: cannot read the timeline: {error.strerror}") from error
     return Recorded(tuple(records), damaged)
-
-
-def encode(record: Record) -> str:
-    """One line of strict ASCII JSON, without its newline."""
-    return json.dumps(
-        {"kind": type(record).__name__, **to_plain(record, full=True)}, separators=(",", ":"), allow_nan=False
-    )
-
-
-def decode(line: str | bytes) -> Record | None:
-    """The record of a line; None for a kind of a newer version. Raises ValueError, TypeError or KeyError for a damaged
-    line."""
-    value = json.loads(line)
-    kind = KINDS.get(value["kind"])
-    return None if kind is None else cast("Record", from_plain(kind, value, lenient=True))
 
 
 def _complete_lines(path: Path) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from spotladder.core.savings import savings
 from spotladder.core.situation import READY
 from spotladder.display.figures import clock, count_of, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone
-from spotladder.display.timeline import Record
+from spotladder.display.records import Record
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 
 if TYPE_CHECKING:

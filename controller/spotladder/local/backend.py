@@ -40,7 +40,7 @@ from spotladder.core.model import (
     Ungate,
 )
 from spotladder.core.reasons import Cause
-from spotladder.display import timeline
+from spotladder.display import records
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.local_job import CommitLogSeen, LocalJob
 from spotladder.local.nodes import Head, NodeSettings, Worker
@@ -102,7 +102,7 @@ class LocalBackend:
         log: CommitLogSeen,
         *,
         clock: Callable[[], Instant],
-        emit: Callable[[timeline.Record], None],
+        emit: Callable[[records.Record], None],
         revision: int = 0,
     ) -> None:
         self._job, self._machine, self._pools, self._log = job, machine, pools, log
@@ -138,7 +138,7 @@ class LocalBackend:
         self._machine.temporary(action.attempt).mkdir(parents=True, exist_ok=True)
         attempt = _Attempt(action.attempt, action.tier, fleet, program, self._take_head(), action)
         self._attempts[action.attempt] = attempt
-        self._emit(timeline.Launched(self._clock(), action.attempt, action.tier))
+        self._emit(records.Launched(self._clock(), action.attempt, action.tier))
 
     def ungate(self, action: Ungate) -> None:
         """Request a node of the pool for each of these workers."""
@@ -201,10 +201,10 @@ class LocalBackend:
         room = live.fleet.room(now) if live is not None else None
         return Observation(self._revision, seen, self._log.progress, surge_room=room)
 
-    def beats(self) -> list[timeline.Beat]:
+    def beats(self) -> list[records.Beat]:
         """The newest heartbeat of each attempt."""
         return [
-            timeline.Beat(beat.at, attempt.number, beat.step, beat.total, beat.metrics)
+            records.Beat(beat.at, attempt.number, beat.step, beat.total, beat.metrics)
             for attempt in self._attempts.values()
             if (beat := attempt.beat) is not None
         ]
@@ -301,14 +301,14 @@ class LocalBackend:
         """The number of workers with which an elastic program trains; None before the first report."""
         size = attempt.program.size() if self._job.min_workers is not None else None
         if size is not None and size != attempt.size:
-            self._emit(timeline.Resized(now, attempt.number, size, self._job.workers))
+            self._emit(records.Resized(now, attempt.number, size, self._job.workers))
         attempt.size = size
         return size
 
     def _note_start(self, attempt: _Attempt) -> None:
         if not attempt.noted_start and (at := attempt.program.started_at) is not None:
             attempt.noted_start = True
-            self._emit(timeline.DriverStarted(at, attempt.number))
+            self._emit(records.DriverStarted(at, attempt.number))
 
     def _note_placement(self, attempt: _Attempt, now: Instant) -> None:
         """Detect whether the program uses Ray; report once that a program without Ray ends with its nodes."""
@@ -323,13 +323,13 @@ class LocalBackend:
                 self._placement_noted = True
                 nodes = ", ".join(pod.node for pod in attempt.fleet.seen() if pod.phase is not PodPhase.LOST)
                 text = f"the program does not use Ray: it counts as running on {nodes}, and ends when a node is lost"
-                self._emit(timeline.Noted(now, text, attempt.number))
+                self._emit(records.Noted(now, text, attempt.number))
 
     def _note_exit(self, attempt: _Attempt) -> None:
         if attempt.noted_start and attempt.exited_at is None:
             attempt.exited_at = self._clock()
             self.last_exit = attempt.program.exit_code
-            self._emit(timeline.DriverExited(self._clock(), attempt.number, self.last_exit))
+            self._emit(records.DriverExited(self._clock(), attempt.number, self.last_exit))
             self._log.poll_now()
 
     # --- head and workers ---
@@ -386,7 +386,7 @@ class LocalBackend:
         for tier, pool in self._pools.items():
             available = pool.available(now)
             if self._available.get(tier, True) is not available:
-                self._emit(timeline.PoolChanged(now, tier, available))
+                self._emit(records.PoolChanged(now, tier, available))
             self._available[tier] = available
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spotladder.checkpoints.outputs import KEPT_ATTEMPTS, LONGEST
 from spotladder.core.model import TERMINAL, JobState
-from spotladder.display import timeline
+from spotladder.display import records, timeline
 from spotladder.local.output import end_of
 from spotladder.local.state import JobFolder
 from spotladder.output.last_error import last_lines
@@ -39,12 +39,12 @@ class LocalRun:
         unfinished = state.stage not in TERMINAL and self.process is None
         return "Interrupted" if unfinished else str(state.phase)
 
-    def recorded(self) -> timeline.Recorded:
+    def recorded(self) -> records.Recorded:
         """The run's timeline so far, with the last lines of its programs."""
         found = recorded_in(self.folder.path)
         if self.process is None or not found.records:
             return found
-        return replace(found, records=(*found.records, timeline.Looked(time.time())))
+        return replace(found, records=(*found.records, records.Looked(time.time())))
 
     def attempts(self) -> list[int]:
         """The numbers of the attempts that have a log or may get one."""
@@ -65,7 +65,7 @@ def local_run(root: Path, namespace: str, name: str) -> LocalRun | None:
     return next(_runs(root, namespace, name), None)
 
 
-def recorded_in(folder: Path) -> timeline.Recorded:
+def recorded_in(folder: Path) -> records.Recorded:
     """The timeline of the run in this folder, with the last lines of its newest attempts' programs, without secrets.
 
     Raises EnvironmentFailure when the timeline cannot be read.

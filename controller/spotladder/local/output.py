@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from spotladder.display.timeline import Record
+from spotladder.display.records import Record
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
 

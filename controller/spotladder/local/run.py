@@ -16,7 +16,7 @@ from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
-from spotladder.display import timeline
+from spotladder.display import records, timeline
 from spotladder.local import preflight
 from spotladder.local.backend import LocalBackend
 from spotladder.local.local_job import LocalJob, LocalTier
@@ -69,7 +69,7 @@ class RunOutcome:
 
 
 def run_locally(
-    request: Request, view_on: Callable[[tuple[timeline.Record, ...]], View], stopping: Stopping
+    request: Request, view_on: Callable[[tuple[records.Record, ...]], View], stopping: Stopping
 ) -> RunOutcome:
     """Run the job until it ends or is stopped. `stopping` delivers the user's signals.
 
@@ -97,7 +97,7 @@ def run_locally(
             start, moves = close_interrupted_attempt(start, spec, log, history)
             with view_on(history) as view:
 
-                def emit(record: timeline.Record) -> None:
+                def emit(record: records.Record) -> None:
                     lines.append(record)
                     view.add(record)
 
@@ -109,9 +109,9 @@ def run_locally(
                 meta = request.job.metadata
                 policy = request.job.spec.policy
                 names = policy.name, policy.shadow or ""
-                emit(timeline.Began(time.time(), meta.name, meta.namespace, spec, start.resumed, *names))
+                emit(records.Began(time.time(), meta.name, meta.namespace, spec, start.resumed, *names))
                 for text in (*plan.warnings, *_nothing_to_resume(request, start)):
-                    emit(timeline.Noted(time.time(), text))
+                    emit(records.Noted(time.time(), text))
                 return _run(replace(plan, spec=spec), start, folder, watch, (emit, view), stopping=stopping)
 
 
@@ -120,7 +120,7 @@ def _run(
     start: RunStart,
     folder: JobFolder,
     watch: LogWatch,
-    display: tuple[Callable[[timeline.Record], None], View],
+    display: tuple[Callable[[records.Record], None], View],
     *,
     stopping: Stopping,
 ) -> RunOutcome:
@@ -271,9 +271,9 @@ class _Commits:
     def __init__(self, watch: LogWatch) -> None:
         self._watch = watch
 
-    def take_new(self) -> list[timeline.Committed]:
+    def take_new(self) -> list[records.Committed]:
         """The records since the last call."""
-        return [timeline.Committed.of(commit) for commit in self._watch.take_new()]
+        return [records.Committed.of(commit) for commit in self._watch.take_new()]
 
     def take_error(self) -> str | None:
         """The error of the last poll of the log."""

@@ -49,7 +49,7 @@ from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.situation import Situation
 from spotladder.display.figures import span
 from spotladder.display.narrate import waiting_text
-from spotladder.display.timeline import Beat, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Record, Waited
+from spotladder.display.records import Beat, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Record, Waited
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, SpotladderError

@@ -26,7 +26,7 @@ from typing import Protocol
 
 from spotladder.core.model import Instant, Launch, PodPhase, PodSeen, Seconds
 from spotladder.core.reasons import Cause
-from spotladder.display.timeline import NodeChange, NodeChanged, Record
+from spotladder.display.records import NodeChange, NodeChanged, Record
 from spotladder.errors import EnvironmentFailure
 from spotladder.local.pools import LentNode, PoolClock
 

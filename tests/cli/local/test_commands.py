@@ -17,7 +17,8 @@ import pytest
 from spotladder.cli.main import PIPE_CLOSED
 from spotladder.core.model import AttemptRecord, JobSpec, JobState, Move, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
-from spotladder.display.timeline import Beat, Began, Ended, Moved, Timeline, Waited
+from spotladder.display.records import Beat, Began, Ended, Moved, Waited
+from spotladder.display.timeline import Timeline
 from spotladder.local.state import JobFolder, RunIdentity
 from tests.cli.terminal import call
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from spotladder.core import codec
 from spotladder.core.model import JobState
-from spotladder.display.timeline import Recorded, Timeline, read
+from spotladder.display.records import Recorded
+from spotladder.display.timeline import Timeline, read
 from tests.display.builders import PlayedRun
 
 FOLDER = Path(__file__).parent

@@ -22,8 +22,8 @@ from spotladder.cli.target import ClusterTarget
 
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobState
+    from spotladder.display.records import Recorded
     from spotladder.display.report.plan_comparison import PlanComparison
-    from spotladder.display.timeline import Recorded
 
 ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
 TIERS = ("Tier", "Attempts", "Failures", "Node hours", "Cost", "Left for")

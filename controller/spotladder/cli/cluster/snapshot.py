@@ -12,7 +12,7 @@ from spotladder.cli.target import Refused
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobSpec, JobState
     from spotladder.custom_resources import JobRecord
-    from spotladder.display.timeline import Committed, Lost, Noted, Recorded
+    from spotladder.display.records import Committed, Lost, Noted, Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class JobSnapshot:
     def _commits(self) -> tuple[list[Committed] | None, str]:
         from spotladder.checkpoints.log import CommitLog
         from spotladder.checkpoints.open_store import open_store
-        from spotladder.display.timeline import Committed
+        from spotladder.display.records import Committed
         from spotladder.errors import SpotladderError
 
         if self.state.progress.committed_at is None:
@@ -115,7 +115,7 @@ def _noted(found: Iterable[Object]) -> Iterator[Lost | Noted]:
     from spotladder.core.model import Stage
     from spotladder.core.reasons import Reason
     from spotladder.custom_resources.loss_events import loss_of
-    from spotladder.display.timeline import Lost, Noted
+    from spotladder.display.records import Lost, Noted
 
     more = (Stage.REPLACING, Stage.RECOVERING, Stage.DRAINING)
     for event in found:

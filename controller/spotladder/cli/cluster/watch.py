@@ -127,7 +127,7 @@ class _JobObserver:
 
     def _report(self, job: JobRecord, state: JobState, held: TieredJobStatus) -> None:
         from spotladder.display.narrate import plan_of
-        from spotladder.display.timeline import Began, Committed, Noted
+        from spotladder.display.records import Began, Committed, Noted
 
         now = self._clock.now()
         if self._generation != job.generation:

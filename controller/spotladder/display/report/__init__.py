@@ -7,9 +7,9 @@ from pathlib import Path
 
 from spotladder.atomic import write_text
 from spotladder.core.model import JobState
+from spotladder.display.records import Recorded
 from spotladder.display.report.facts import Facts, gather
 from spotladder.display.report.plan_comparison import PlanComparison
-from spotladder.display.timeline import Recorded
 from spotladder.errors import EnvironmentFailure
 
 PICTURE = "timeline.png"

@@ -16,9 +16,7 @@ from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds,
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.figures import saved
 from spotladder.display.narrate import Narrator, Sentence
-from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of
-from spotladder.display.report.work import Stretch, done_again, stretches
-from spotladder.display.timeline import (
+from spotladder.display.records import (
     Beat,
     Began,
     Billed,
@@ -33,6 +31,8 @@ from spotladder.display.timeline import (
     Record,
     Recorded,
 )
+from spotladder.display.report.attempts import AttemptFacts, Span, attempts_of
+from spotladder.display.report.work import Stretch, done_again, stretches
 from spotladder.errors import EnvironmentFailure
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from spotladder.core.model import TERMINAL, CapacityType, Instant, JobSpec, JobState, Seconds, Spell, Stage
 from spotladder.core.reasons import Cause, Reason
-from spotladder.display.timeline import Lost, Moved, PoolChanged, Record, Resized
+from spotladder.display.records import Lost, Moved, PoolChanged, Record, Resized
 
 CAPACITY_LOSSES = frozenset(
     {Cause.INTERRUPTION, Cause.PREEMPTED, Cause.CONSOLIDATED, Cause.NODE_LOST, Cause.DELETED, Cause.UNKNOWN}

@@ -13,7 +13,7 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Instant, JobSpec, JobState, Seconds, Stage
-from spotladder.display.timeline import Beat, Began, Committed, Lost, Moved, Record, Resized
+from spotladder.display.records import Beat, Began, Committed, Lost, Moved, Record, Resized
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.sim.compare import Scenario, ZoneSource
