@@ -58,6 +58,7 @@ class ConditionReason(StrEnum):
     LIMIT_REACHED = "LimitReached"
     PRICE_UNKNOWN = "PriceUnknown"
     NOTICE_TOO_SHORT = "NoticeTooShort"
+    GUARDS_DELETED = "GuardsDeleted"
     TOKEN_REFUSED = "TokenRefused"  # noqa: S105 – a reason
 
 

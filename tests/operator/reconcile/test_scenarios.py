@@ -64,6 +64,7 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_guards.test_an_attempt_with_guards_of_its_own_needs_no_shared_ones,
     test_guards.test_deleted_guards_of_a_running_attempt_are_created_again,
     test_guards.test_guards_of_an_earlier_version_are_removed_when_the_shared_ones_exist,
+    test_guards.test_guards_that_are_deleted_again_and_again_cost_a_bounded_number_of_writes,
     test_guards.test_guards_that_were_deleted_while_no_controller_ran_are_created_again,
     test_guards.test_the_guards_of_a_job_that_is_being_deleted_are_not_created_again,
     test_guards.test_the_guards_of_a_job_that_has_ended_are_not_created_again,

@@ -40,7 +40,7 @@ class ExecutionResult:
 
     `tried`: a launch was attempted; `blocked` is why the API server refused it, or did not answer. `failed` is the
     first error of an action that the job waits for. `cleanup_error` is the first error of a cleanup, whose retry must
-    not delay the job.
+    not delay the job. `guards` names guards that are deleted more than once.
     """
 
     updates: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
@@ -48,6 +48,7 @@ class ExecutionResult:
     blocked: Diagnosis | None = None
     failed: SpotladderError | None = None
     cleanup_error: SpotladderError | None = None
+    guards: Diagnosis | None = None
 
 
 class Executor:
@@ -102,7 +103,7 @@ class Executor:
         chores += [
             (False, partial(self._remover.delete_strays, loaded)),
             (False, partial(self._remover.remove_silent_pods, loaded, decision.state)),
-            (False, partial(self._guard_keeper.keep, loaded, decision.state)),
+            (False, partial(self._keep_guards, loaded, decision, result)),
             (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
         ]
         for waited_for, chore in chores:
@@ -155,6 +156,9 @@ class Executor:
             case Finish():
                 if update := await self._finish(loaded, action, address):
                     result.updates[ConditionType.CHECKPOINTING] = update
+
+    async def _keep_guards(self, loaded: Loaded, decision: Decision, result: ExecutionResult) -> None:
+        result.guards = await self._guard_keeper.keep(loaded, decision.state)
 
     async def _launch(self, loaded: Loaded, action: Launch, result: ExecutionResult) -> None:
         """An API server or webhook that does not answer is not a lack of capacity: the launch is retried."""

@@ -1,4 +1,5 @@
-"""Keeps the guards of the attempts that run: those that someone has deleted are created again.
+"""Keeps the guards of the attempts that run: those that someone has deleted are created again, with growing pauses if
+they are deleted again and again.
 
 In the home cluster, an attempt of an earlier version has guards of its own, with the attempt's name. They are removed
 once the shared guards of the job exist, which cover its pods too: the eviction API refuses with an error if two
@@ -11,14 +12,18 @@ from contextlib import suppress
 
 import structlog
 
+from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
+from spotladder.core.durations import format_duration
 from spotladder.core.model import TERMINAL, JobState, Stage
 from spotladder.errors import InvalidSpec
+from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, Located, WorkloadCluster
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reconcile.apply import owner
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover, guard_kinds
 from spotladder.operator.reconcile.preflight import Preflight
+from spotladder.operator.reconcile.recreation import LONGEST_PAUSE, Recreations
 from spotladder.operator.reconcile.token_secret import ensure_token
 from spotladder.resources import SECRETS, APIResource
 from spotladder.workloads import names
@@ -28,34 +33,45 @@ from spotladder.workloads.records import WorkloadRecord
 _WITHOUT_ATTEMPT = (Stage.IDLE, Stage.ENDING, Stage.SUSPENDED, *TERMINAL)
 
 
-class GuardKeeper:
-    """Stateless. Acts only where the existence of guards is known."""
+_Object = tuple[str, APIResource, str, str]
+"""The name of the cluster, the kind, the namespace and the name of an object."""
 
-    def __init__(self, clusters: Clusters, *, remover: AttemptRemover, preflight: Preflight) -> None:
+
+class GuardKeeper:
+    """Acts only where the existence of guards is known."""
+
+    def __init__(self, clusters: Clusters, *, remover: AttemptRemover, preflight: Preflight, clock: Clock) -> None:
         self._clusters = clusters
         self._remover = remover
         self._preflight = preflight
+        self._recreations = Recreations[_Object](clock)
         self._log = structlog.get_logger("spotladder")
 
-    async def keep(self, loaded: Loaded, state: JobState) -> None:
-        """Create missing guards and tokens of the attempts that run, and remove superseded guards."""
+    async def keep(self, loaded: Loaded, state: JobState) -> Diagnosis | None:
+        """Create missing guards and tokens of the attempts that run, and remove superseded guards. Returns which of
+        them someone has deleted more than once."""
         if state.stage in _WITHOUT_ATTEMPT or loaded.record.deleting:  # Kubernetes deletes them with the job.
-            return
+            return None
+        deleted: list[_Object] = []
         for own in filter(None, (state.attempt, state.standby)):
             found = loaded.found.attempts.get(own.number)
             if found is None or found.cluster.problem or (top := found.objects.top) is None or top.deleting:
                 continue
-            if missing := _missing_guards(loaded, found.cluster, top):
-                await self._create(loaded, found.cluster, top, missing)
-            await self._keep_token(loaded, found)
+            if kinds := _missing_guards(loaded, found.cluster, top):
+                deleted += await self._create(loaded, found.cluster, top, kinds)
+            deleted += await self._keep_token(loaded, found)
+            deleted += filter(self._recreations.repeated, _kept(loaded, found.cluster))
         await self._remove_superseded(loaded)
+        return _deleted_again(deleted) if deleted else None
 
     async def _create(
         self, loaded: Loaded, cluster: WorkloadCluster, top: WorkloadRecord, missing: list[APIResource]
-    ) -> None:
+    ) -> list[_Object]:
+        """Create the guards of these kinds. Returns those that must wait."""
         tier = loaded.tiers.resolved.get(top.tier)
         if tier is None:
-            return
+            return []
+        waiting = []
         origin = names.Origin(loaded.record.uid, cluster.home)
         with suppress(InvalidSpec):  # The condition Valid reports it.
             objects = loaded.workload.render(loaded.job, origin, tier, top.attempt, {})
@@ -63,23 +79,33 @@ class GuardKeeper:
             for body in objects:
                 if (kind := kinds.get((body["apiVersion"], body["kind"]))) is None:
                     continue
+                guard = (cluster.name, kind, loaded.record.namespace, body["metadata"]["name"])
+                if not self._recreations.may_create(guard):
+                    waiting.append(guard)
+                    continue
                 if not cluster.monitor:
                     body["metadata"]["ownerReferences"] = [owner(loaded)]
                 with cluster.turn(), suppress(Conflict, NotFound):
                     cluster.inventory.written(kind, await cluster.client.apply(kind, body))
-                    self._report(loaded, kind, body["metadata"]["name"])
+                    self._created(loaded, guard)
+        return waiting
 
-    async def _keep_token(self, loaded: Loaded, found: Located) -> None:
+    async def _keep_token(self, loaded: Loaded, found: Located) -> list[_Object]:
         """Without the Secret, no further pod of the attempt starts, nor does the next attempt. Pods with the old token
         are not in the same Ray cluster as pods with the new one, so that the attempt may still fail."""
-        namespace = loaded.record.namespace
+        cluster, namespace = found.cluster, loaded.record.namespace
         if all(pod.token != (TOKEN, KEY) for pod in found.objects.pods):
-            return
-        if found.cluster.inventory.guards.exists(SECRETS, TOKEN, namespace) is False:
-            with found.cluster.turn():
-                refusal = await ensure_token(found.cluster, self._preflight, namespace)
-            if not refusal:
-                self._report(loaded, SECRETS, TOKEN)
+            return []
+        if cluster.inventory.guards.exists(SECRETS, TOKEN, namespace) is not False:
+            return []
+        token = (cluster.name, SECRETS, namespace, TOKEN)
+        if not self._recreations.may_create(token):
+            return [token]
+        with cluster.turn():
+            refusal = await ensure_token(cluster, self._preflight, namespace)
+        if not refusal:
+            self._created(loaded, token)
+        return []
 
     async def _remove_superseded(self, loaded: Loaded) -> None:
         home, key = self._clusters.home, loaded.record.key
@@ -91,14 +117,34 @@ class GuardKeeper:
                         with home.turn():
                             await self._remover.remove(home, kind, guard)
 
-    def _report(self, loaded: Loaded, kind: APIResource, name: str) -> None:
+    def _created(self, loaded: Loaded, created: _Object) -> None:
+        self._recreations.created(created)
         record = loaded.record
         self._log.warning(
             "an object of the job was deleted, and is created again",
             namespace=record.namespace,
             job=record.name,
-            object=f"{kind.kind} {name}",
+            object=_called(created),
         )
+
+
+def _kept(loaded: Loaded, cluster: WorkloadCluster) -> list[_Object]:
+    """The objects that the keeper may have created for the job in this cluster."""
+    namespace, shared = loaded.record.namespace, names.guards_name(loaded.record.name)
+    guards = [(cluster.name, kind, namespace, shared) for kind in guard_kinds(loaded.workload)]
+    return [*guards, (cluster.name, SECRETS, namespace, TOKEN)]
+
+
+def _deleted_again(deleted: list[_Object]) -> Diagnosis:
+    called = ", ".join(dict.fromkeys(_called(one) for one in deleted))
+    pause = format_duration(LONGEST_PAUSE)
+    message = f"deleted more than once: {called}; created again after pauses that grow to {pause}"
+    return Diagnosis(ConditionReason.GUARDS_DELETED, message)
+
+
+def _called(one: _Object) -> str:
+    _, kind, _, name = one
+    return f"{kind.kind} {name}"
 
 
 def _missing_guards(loaded: Loaded, cluster: WorkloadCluster, top: WorkloadRecord) -> list[APIResource]:

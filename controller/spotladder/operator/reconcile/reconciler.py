@@ -127,7 +127,7 @@ class Reconciler:
             wake=wake,
         )
         self._room = Room(limits, self._known_jobs)
-        keeper = GuardKeeper(clusters, remover=remover, preflight=preflight)
+        keeper = GuardKeeper(clusters, remover=remover, preflight=preflight, clock=clock)
         self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs, limits=limits)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
@@ -229,6 +229,8 @@ class Reconciler:
         for error in (result.failed, result.cleanup_error):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):
                 problems.append(Diagnosis(ConditionReason.BLOCKED, str(error)))
+        if result.guards is not None:
+            problems.append(result.guards)
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
         shadow = of_shadow(loaded, decision.state, self._policy)
         updates = {**result.updates, **self._preflight_updates(loaded), **shadow}
@@ -248,7 +250,7 @@ class Reconciler:
         # A slow or failed cleanup and an operator that does not act trigger no event, and free nodes wake only the
         # oldest jobs: poll.
         polls = bool(loaded.tiers.full) or record.deleting or result.cleanup_error is not None
-        polls = polls or decision.state.stage is Stage.STARTING
+        polls = polls or decision.state.stage is Stage.STARTING or result.guards is not None
         return self._wake(decision, before, updates, reading, polls=polls)
 
     def _policy(self, name: str) -> Policy:
