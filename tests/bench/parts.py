@@ -1,7 +1,7 @@
 """Benchmarks whose parts take minutes each: a part that fails loses no other, and the result is written after each.
 
 A pass measures every part once; further passes turn each figure into the median of all. The rows of parts that are not
-selected stay as the result file has them.
+selected, or not reached, stay as the result file has them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Group:
 
 @dataclass
 class Passes:
-    """The rows of each part in each of its passes. `kept` has rows of an earlier result, in its order."""
+    """The rows of each part in each of its passes. `kept` has the rows of an earlier result."""
 
     names: Sequence[str]
     kept: Sequence[Row] = ()
@@ -66,11 +66,13 @@ class Passes:
     def medians(self) -> Iterator[Row]:
         """The rows of all parts in the order of their names."""
         for name in self.names:
-            yield from (row for row in self.kept if row.part == name)
             together: dict[str, list[Row]] = {}
             for row in (row for once in self.rows.get(name, ()) for row in once):
                 together.setdefault(row.name, []).append(row)
-            yield from map(median, together.values())
+            if together or name in self.failed:
+                yield from map(median, together.values())
+            else:
+                yield from (row for row in self.kept if row.part == name)
 
 
 def median(same: Sequence[Row]) -> Row:
@@ -102,11 +104,9 @@ def selected(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
     return [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def earlier(file: Path | None, without: Sequence[str]) -> list[Row]:
-    """The rows of a result file, without those of these parts."""
-    if file is None or not file.exists():
-        return []
-    return [row for row in (Row(**row) for row in json.loads(file.read_text())["rows"]) if row.part not in without]
+def earlier(file: Path | None) -> list[Row]:
+    """The rows of a result file; none without one."""
+    return [Row(**row) for row in json.loads(file.read_text())["rows"]] if file is not None and file.exists() else []
 
 
 def main(groups: Sequence[Group], title: str, *, skipped: str = "", note: str = "") -> None:
@@ -128,7 +128,7 @@ def main(groups: Sequence[Group], title: str, *, skipped: str = "", note: str = 
         parser.error(str(error))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ends = None if arguments.minutes is None else time.monotonic() + arguments.minutes * MINUTE
-    passes = Passes(names, earlier(arguments.json, wanted))
+    passes = Passes(names, earlier(arguments.json))
 
     def written() -> None:
         if arguments.json:

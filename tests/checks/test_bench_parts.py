@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import parts
-from tests.bench.parts import Group, earlier, median, selected
+from tests.bench.parts import Group, median, selected
 from tests.bench.rows import Row, table
 
 
@@ -77,11 +77,14 @@ def test_a_site_that_does_not_start_does_not_prevent_the_next(monkeypatch: pytes
     assert names(file) == ["fine"]
 
 
-def test_a_part_is_measured_again_and_the_others_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_part_is_measured_again_and_parts_that_are_not_reached_stay(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     file = tmp_path / "out.json"
     measured(monkeypatch, file, fine=fine, late=late)
     assert measured(monkeypatch, file, "--only", "f*", fine=fine, late=late) == ["fine", "late"]
-    assert [row.name for row in earlier(file, ["late"])] == ["fine"]
+    assert measured(monkeypatch, file, stop=interrupted, fine=fine, late=late) == ["fine", "late", "(1)"]
+    assert measured(monkeypatch, file, fine=broken, late=late) == ["late", "(1)"]
 
 
 def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
