@@ -77,9 +77,7 @@ def test_a_site_that_does_not_start_does_not_prevent_the_next(monkeypatch: pytes
     assert names(file) == ["fine"]
 
 
-def test_a_part_is_measured_again_and_parts_that_are_not_reached_stay(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_parts_that_are_not_measured_again_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     measured(monkeypatch, file, fine=fine, late=late)
     assert measured(monkeypatch, file, "--only", "f*", fine=fine, late=late) == ["fine", "late"]
