@@ -102,7 +102,7 @@ class StandbyStatus(StatusRecord):
     tier: str = Field(max_length=LONGEST_LABEL, description="Tier of the attempt.")
     cluster: str = Field(default="", description="Cluster of this tier.")
     since: Timestamp = Field(description="Time at which the attempt was planned.")
-    reason: str = Field(default="", description="Reason of the move: Policy or SpecUpdated.")
+    reason: str = Field(default="", description="Reason of the move, for example Policy or Hedged.")
 
 
 class RemovedAttemptStatus(StatusRecord):
