@@ -31,81 +31,12 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from tests.core.builders import START
+from tests.core.world_attempts import Pod, TrueAttempt
+from tests.core.world_troubles import trouble
 
 STEPS_PER_SECOND = 1
 TOTAL = 120
 COMMIT_EVERY = 10
-
-
-@dataclass
-class Pod:
-    uid: str
-    role: PodRole
-    phase: PodPhase = PodPhase.PENDING
-    cause: Cause = Cause.UNKNOWN
-    dies_at: float | None = None
-    marked_at: float | None = None  # its node is suspected until then
-    dead: bool = False  # its node is lost
-    drained: bool = False  # an administrator has cordoned its node
-    scarce: bool = False  # it waits for a node for a long time
-    node: str = ""  # its node in a pool
-    gated: bool = False  # it asks for none
-
-    @property
-    def leaves(self) -> bool:
-        return self.dies_at is not None or self.drained
-
-
-@dataclass
-class TrueAttempt:
-    """The true state of one attempt."""
-
-    number: int
-    tier: str
-    pods: list[Pod]
-    begun: bool = False  # its program runs, and may be held
-    started: bool = False
-    step: int = 0
-    exit: Exit | None = None
-    drained_at: float | None = None
-    unheard_until: float = 0.0
-    heard: bool = True
-    suspected: bool = False  # while unheard of: its nodes are suspected instead of marked
-    stopped: bool = False  # while unheard of: its heartbeats have stopped
-    workers: int = 0  # spec.workers at launch
-    wanted: int = 0  # workers asked for
-    least: int = 0  # workers with which it can train
-    begins_with_all_workers: bool = False  # it begins only when all workers are ready
-    size: int = 0  # workers with which an elastic program trains
-    hands_over: bool = False
-    stands_by: bool = False
-    held: bool = False  # it waits until it may take over
-    gated: bool = False  # its new workers ask for no node
-    most_placed: int = 0  # the largest number of its workers that were observed with a node
-    leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
-    avoids: tuple[str, ...] = ()  # nodes that its pods may not use
-    removed_at: float | None = None  # it is being removed until then
-
-    @property
-    def runs(self) -> bool:
-        return self.exit is None and any(pod.phase is PodPhase.RUNNING for pod in self.pods)
-
-    @property
-    def all_ready(self) -> bool:
-        works = [pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead]
-        workers = sum(pod.role is PodRole.WORKER for pod in works)
-        heads = all(pod.phase is PodPhase.RUNNING for pod in self.pods if pod.role is PodRole.HEAD)
-        needed = self.wanted if self.begins_with_all_workers and not self.begun else self.least
-        return bool(self.pods) and heads and workers >= needed
-
-    @property
-    def elastic(self) -> bool:
-        return self.least < self.workers
-
-    @property
-    def staying(self) -> int:
-        works = (pod for pod in self.pods if pod.phase is PodPhase.RUNNING and not pod.dead and not pod.leaves)
-        return sum(pod.role is PodRole.WORKER for pod in works)
 
 
 @dataclass
@@ -345,7 +276,7 @@ class RandomWorld:
                 program.stopped = self.random.random() < self.misleading
                 program.suspected = program.stopped and self.random.random() < 0.5
         if not self.calm:
-            self._trouble()
+            trouble(self)
 
     def _live(self, program: TrueAttempt, seconds: float) -> None:
         for pod in program.pods:
@@ -428,52 +359,6 @@ class RandomWorld:
             program.exit = Exit.INTERRUPTED
         elif going:
             self._hand_over(program)
-
-    def _notices(self) -> None:
-        dice = self.random
-        for program in self.programs.values():
-            for pod in program.pods:
-                worker = pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING
-                if worker and pod.dies_at is None and dice.random() < self.notices:
-                    pod.dies_at = self.now + dice.choice([8.0, 30.0, 60.0])
-                elif worker and pod.marked_at is None and dice.random() < self.suspicions:
-                    pod.marked_at, pod.dead = self.now + dice.choice([5.0, 20.0]), dice.random() < 0.7
-                self._maintain(pod)
-
-    def _maintain(self, pod: Pod) -> None:
-        """An administrator cordons the pod's node, uncordons it, or evicts the pod by force."""
-        fate = self.random.random()
-        if pod.phase is not PodPhase.RUNNING or fate >= self.maintenance:
-            return
-        if pod.drained and fate < 0.3 * self.maintenance:
-            pod.phase, pod.cause = PodPhase.LOST, Cause.MAINTENANCE
-        pod.drained = not pod.drained
-
-    def _trouble(self) -> None:
-        dice = self.random
-        if self.notices_only:
-            return self._notices()
-        for tier in self.spec.tiers:
-            if dice.random() < 0.15:
-                (self.dry.discard if tier.name in self.dry else self.dry.add)(tier.name)
-            if dice.random() < 0.05:
-                (self.cut_off.discard if tier.name in self.cut_off else self.cut_off.add)(tier.name)
-            if dice.random() < 0.05:
-                (self.crashing.discard if tier.name in self.crashing else self.crashing.add)(tier.name)
-            if dice.random() < 0.05:
-                (self.slow.discard if tier.name in self.slow else self.slow.add)(tier.name)
-        for program in list(self.programs.values()):
-            for pod in program.pods:
-                self._maintain(pod)
-                fate = dice.random()
-                if pod.phase is PodPhase.RUNNING and fate < 0.06:
-                    pod.phase, pod.cause = PodPhase.LOST, dice.choice(list(Cause))
-                elif pod.phase is PodPhase.RUNNING and pod.dies_at is None and fate < 0.12:
-                    pod.dies_at = self.now + dice.choice([1.0, 30.0])
-            if dice.random() < 0.02 and program.tier not in self.cut_off:
-                del self.programs[program.number]  # a user deletes it
-            elif dice.random() < 0.02 and program.runs:
-                program.exit = Exit.LOST
 
     def calm_down(self, lasting: str) -> None:
         """From now on one tier works permanently, and every cluster is reachable."""

@@ -11,20 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spotladder.display.report import charts, gather
+from spotladder.display.report import charts
 from spotladder.display.report.axes import apart, decades
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
 from spotladder.display.report.timeline_layout import MARK_WIDTH
-from tests.display import golden
 
 LINE = 12
 """Height of a label, in the charts' pixels."""
-
-
-@pytest.fixture(scope="module")
-def digits() -> Facts:
-    return gather(*golden.recorded_run())
 
 
 @given(st.floats(-300, 299), st.floats(1.31, 300))

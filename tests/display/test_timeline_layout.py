@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from spotladder.display.report import gather
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.timeline_layout import BarKind, MarkKind, timeline_layout
-from tests.display import golden
-
-
-@pytest.fixture(scope="module")
-def digits() -> Facts:
-    return gather(*golden.recorded_run())
 
 
 def test_each_attempt_is_a_row_of_bars_on_the_lane_of_its_tier(digits: Facts) -> None:

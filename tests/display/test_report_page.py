@@ -1,0 +1,97 @@
+"""The page of the report is well-formed, loads no resources and runs no script."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spotladder.core.model import CapacityType, Price, Tier
+from spotladder.core.reasons import Reason
+from spotladder.display.records import Ended, Noted
+from spotladder.display.report import write_report
+from spotladder.display.report.facts import Facts
+from spotladder.display.report.markup import Markup, element, join
+from spotladder.display.report.page import page
+from spotladder.display.report.table import sentences
+from tests.display import golden
+from tests.display.builders import SPEC, CloudEvents, PlayedRun
+from tests.display.report_checks import StrictPage, check_page, facts_of
+
+
+def test_the_page_is_well_formed_and_loads_no_resources(digits: Facts) -> None:
+    parsed = check_page(page(digits))
+    text = " ".join(parsed.text)
+    for wanted in ("team-a/digits", "Succeeded", "Timeline", "Loss", "Cost", "Attempts", "EvictionNotice", "goodput"):
+        assert wanted in text
+    assert {"svg", "table", "style"} <= parsed.names
+    assert len(page(digits)) < 300_000
+
+
+EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>\x00\u202e"
+
+
+def test_names_and_messages_are_escaped_in_the_page() -> None:
+    tiers = (replace(SPEC.tiers[0], name=EVIL), *SPEC.tiers[1:])
+    run = PlayedRun(replace(SPEC, tiers=tiers), name=EVIL).play()
+    run.records.append(Noted(run.now, EVIL))
+    run.records.append(Ended(run.now, 1, Reason.APPLICATION_FAILED, EVIL))
+    run.records[0] = replace(cast("Any", run.records[0]), namespace=EVIL)
+    text = page(facts_of(run))
+    parsed = check_page(text)
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "\x00" not in text
+    assert "\u202e" not in text
+    assert any("<script>alert(1)</script>" in piece for piece in parsed.text), "the name itself is shown"
+
+
+@given(text=st.text(), value=st.text())
+def test_text_and_attributes_of_elements_are_escaped(text: str, value: str) -> None:
+    parsed = StrictPage()
+    parsed.feed(element("p", text, title=value))
+    parsed.close()
+    assert parsed.names == {"p"}
+    assert parsed.open == []
+
+
+def test_markup_is_kept_and_text_is_escaped() -> None:
+    assert element("b", "<", element("br"), None, class_="x y", data_x=1.50, hidden=None) == Markup(
+        '<b class="x y" data-x="1.5">&lt;<br></b>'
+    )
+    assert join("&", Markup("&amp;")) == "&amp;&amp;"
+
+
+def test_the_page_stays_small_with_many_tiers_attempts_and_steps() -> None:
+    tiers = tuple(Tier(f"spot-{index}", 40, 30.0, CapacityType.SPOT, Price(0.4, 1.4)) for index in range(12))
+    world = CloudEvents(notices={}, kills=frozenset(range(20, 2000, 30)), dry=frozenset(), total=3000)
+    run = PlayedRun(replace(SPEC, tiers=tiers, recovery_timeout=2.0), world).play(2000)
+    text = page(facts_of(run))
+    check_page(text)
+    assert len(facts_of(run).attempts) > 20
+    assert len(text) < 600_000
+
+
+def test_steps_are_shown_without_an_unknown_total(digits: Facts) -> None:
+    assert sentences(digits)[0][1].startswith("400/400, ")
+    assert sentences(replace(digits, total=0))[0][1].startswith("400, ")
+
+
+def test_the_report_has_the_last_output_lines_of_programs(tmp_path: Path) -> None:
+    recorded, state = golden.recorded_run()
+    lines = ("Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: <b>no</b> data")
+    write_report(tmp_path, replace(recorded, printed=((2, "driver", lines),)), state)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "attempt 2, driver" in text
+    assert "ValueError: &lt;b&gt;no&lt;/b&gt; data" in text
+    reported = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert reported["output"] == [{"attempt": 2, "source": "driver", "lines": list(lines)}]
+
+
+def test_the_report_has_no_output_section_without_output(tmp_path: Path) -> None:
+    write_report(tmp_path, *golden.recorded_run())
+    assert "Last output" not in (tmp_path / "report.html").read_text(encoding="utf-8")
