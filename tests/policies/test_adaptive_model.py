@@ -49,7 +49,7 @@ def test_the_shipped_model_has_fixed_slacks(
 def test_the_registry_creates_the_policy_with_the_shipped_model() -> None:
     policy = registry.by_name("adaptive")
     assert isinstance(policy, Adaptive)
-    assert policy._model is shipped()
+    assert policy.model is shipped()
 
 
 def test_the_adaptive_policy_and_its_model_are_loaded_only_on_use() -> None:

@@ -48,11 +48,11 @@ class Adaptive:
     """Without a deadline, or while the remaining work is unknown, it chooses as `uniform-progress` does.
 
     `model` is the fitted model: `policies.registry` passes the model of the package, and a benchmark passes a
-    model that was fitted without the tested zone.
+    model that was fitted without the tested zone. The simulator reads it from the policy.
     """
 
     def __init__(self, model: Model) -> None:
-        self._model = model
+        self.model = model
 
     def choose(self, view: TierView) -> TierChoice:
         """The tier to use, or None to wait for spot capacity."""
@@ -68,15 +68,15 @@ class Adaptive:
             return self._from_spot(net, slack)
         spot = net.spot
         if _with_egress(view):
-            spot = tuple(tier for tier in spot if Prospect(self._model, net, tier).pays(net.fallback))
+            spot = tuple(tier for tier in spot if Prospect(self.model, net, tier).pays(net.fallback))
             if not spot:
                 return net.choice(net.fallback.name, f"no spot tier saves more than {_cost_of(view, net.spot[0].name)}")
         if usable := [tier for tier in spot if net.may_start(tier)]:
             best = usable[0]
             if len(usable) > 1:
-                best = min([Prospect(self._model, net, tier) for tier in usable], key=_useful_price).tier
+                best = min([Prospect(self.model, net, tier) for tier in usable], key=_useful_price).tier
             return _moved(net, best, "spot capacity may be available")
-        prospects = [Prospect(self._model, net, tier) for tier in spot]
+        prospects = [Prospect(self.model, net, tier) for tier in spot]
         until = prospects[0].surely_waits_until(slack)
         if until is not None and not view.explained:
             return _waits(net, until)
@@ -98,7 +98,7 @@ class Adaptive:
         trains = net.on_fallback or net.has_capacity
         if trains and any(tier.name == view.current for tier in within):
             return self._from_spot(net, slack)
-        prospects = [Prospect(self._model, net, tier) for tier in within]
+        prospects = [Prospect(self.model, net, tier) for tier in within]
         startable = [one for one in prospects if net.may_start(one.tier)]
         if trains:
             startable = [
@@ -127,7 +127,7 @@ class Adaptive:
         candidates = [tier for tier in startable if view.outlook(tier.name).capacity]
         if not candidates and (not startable or net.certain):
             return kept
-        prospects = [Prospect(self._model, net, tier) for tier in net.spot]
+        prospects = [Prospect(self.model, net, tier) for tier in net.spot]
         kept = replace(kept, holds_until=None).reviewed_by(_review_at(prospects))
         if not _trusted(prospects):
             return kept
@@ -154,7 +154,7 @@ class Adaptive:
         candidates = [tier for tier in known if net.may_start(tier)]
         if not candidates:
             return self._without_known_capacity(net, slack)
-        prospects = [Prospect(self._model, net, tier) for tier in net.spot]
+        prospects = [Prospect(self.model, net, tier) for tier in net.spot]
         if not _trusted(prospects):
             return _of_uniform_progress(view, prospects)
         usable = [(one.to_leave(), one) for one in prospects if one.tier in candidates]
@@ -176,7 +176,7 @@ class Adaptive:
         stays = net.choice(view.current, "no spot capacity is known to be available", math.inf)
         if net.certain or net.fallback is None:
             return stays
-        prospects = [Prospect(self._model, net, tier) for tier in net.spot]
+        prospects = [Prospect(self.model, net, tier) for tier in net.spot]
         if not _trusted(prospects):
             return stays
         return self._tried(net, slack, net.fallback, prospects) or stays.reviewed_by(_review_at(prospects))
