@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from spotladder.local.gpus import GpuShares
 from spotladder.local.nodes import Head, NodeSettings, RayNode, Worker
 from spotladder.local.reaper import MARK, Reaper, end_all, members
 from spotladder.local.scratch import new_scratch
@@ -71,6 +72,27 @@ def test_the_scratch_path_is_short_enough_for_sockets_with_any_tmpdir(
     finally:
         scratch.close()
         shutil.rmtree(scratch.path)
+
+
+def test_only_workers_offer_gpus(place: NodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would detect the machine's GPUs on the head too, and place ranks on it that no eviction reaches."""
+    shown = 'echo "visible: $CUDA_VISIBLE_DEVICES; $*"'
+    monkeypatch.setattr("spotladder.local.nodes._ray", lambda: ["sh", "-c", shown, ""])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    machine = replace(place.machine, gpus=GpuShares(("0", "1")))
+    head = Head("h1", machine)
+    workers = [Worker(f"n{n}", machine, "x:1", cpus=1, labels=LABELS, drain=0, gpus=1) for n in (1, 2)]
+    plain = Worker("n3", machine, "x:1", cpus=1, labels=LABELS, drain=0)
+    nodes = [head, *workers, plain]
+    assert eventually(lambda: not any(node.alive for node in nodes))
+    outputs = [node.log.read_text() for node in nodes]
+    assert ["--num-gpus=" in output for output in outputs] == [True, True, True, False]
+    assert "--num-gpus=0" in outputs[0]
+    assert [output.partition(";")[0] for output in outputs] == ["visible: ", "visible: 0", "visible: 1", "visible: "]
+    workers[0].kill()
+    assert machine.gpus.take(1) == ("0",)
+    for node in nodes:
+        node.kill()
 
 
 def test_a_failed_node_start_reports_the_cause(place: NodeHost, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,13 @@ class WorldPool(Record):
         description="Maximum number of nodes in the pool. Each node is a process.",
     )
     cpus_per_node: WholeNumber = Field(default=1, ge=1, le=1024, description="CPUs that each node offers to Ray.")
+    gpus_per_node: WholeNumber | None = Field(
+        default=None,
+        ge=0,
+        le=64,
+        description="GPUs of this machine that each node offers to Ray, those that the fewest nodes use. If there are "
+        "more nodes than GPUs, nodes share them. Default: all GPUs of this machine.",
+    )
     price: WorldPoolPrice | None = Field(default=None, description="Price of a node. Default: 0.")
     provision_delay: Duration = Field(default=0.0, description="Time that the pool takes to provide a node.")
     notice: Duration = Field(

@@ -380,7 +380,8 @@ class LocalBackend:
             names.ATTEMPT: str(action.attempt),
             names.TIER: action.tier,
         }
-        return Worker(name, self._machine, head.address, cpus=plan.cpus, labels=labels, drain=plan.notice)
+        place = (name, self._machine, head.address)
+        return Worker(*place, cpus=plan.cpus, gpus=plan.gpus, labels=labels, drain=plan.notice)
 
     def _note_pools(self, now: Instant) -> None:
         for tier, pool in self._pools.items():

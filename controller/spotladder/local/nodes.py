@@ -31,6 +31,7 @@ from spotladder.core.contract import PREFIX, Notice, Variable
 from spotladder.core.model import Instant
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import raystart
+from spotladder.local.gpus import GPUS_VARIABLE, GpuShares
 from spotladder.local.reaper import MARK, TEMPORARY, Reaper, end_session
 from spotladder.output.stacks import WITH_ALL_STACKS
 from spotladder.workloads import names
@@ -52,6 +53,7 @@ class NodeSettings:
     `mark` identifies the run for the reaper, `scratch` is the folder of Ray's session, `folder` that of the run's
     state, `cwd` the working directory of programs and Ray's workers. `cache_size` is the size in bytes of each node's
     cache for checkpoints; None for no cache. Ray requires `token` of every request: its ports are open to the network.
+    `gpus` are the GPUs of this machine.
     """
 
     mark: str
@@ -62,6 +64,7 @@ class NodeSettings:
     object_store: int
     environment: Mapping[str, str] = field(default_factory=dict)
     cache_size: int | None = None
+    gpus: GpuShares = field(default_factory=GpuShares)
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
     def temporary(self, attempt: int) -> Path:
@@ -99,7 +102,14 @@ _RAY = {
 class RayNode:
     """One `ray start --block` and all of its child processes."""
 
-    def __init__(self, name: str, machine: NodeSettings, arguments: list[str], drain: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        machine: NodeSettings,
+        arguments: list[str],
+        drain: float = 0.0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self.folder = machine.scratch / name
         self.log = machine.folder / "nodes" / f"{name}.log"
@@ -109,7 +119,7 @@ class RayNode:
         self._reaper = machine.reaper
         self._notice = machine.folder / "nodes" / f"{name}.notice.json"
         environ = machine.environ() | {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": f"{drain:.0f}"}
-        environ |= {Variable.NODE_NOTICE: str(self._notice)}
+        environ |= {Variable.NODE_NOTICE: str(self._notice), **(environment or {})}
         if machine.cache_size is not None:
             environ |= {Variable.CACHE: str(self._cache), Variable.CACHE_SIZE: str(machine.cache_size)}
         own = [f"--temp-dir={self.folder}", f"--object-store-memory={machine.object_store}"]
@@ -178,10 +188,12 @@ class RayNode:
 
 
 class Head(RayNode):
-    """The node with the cluster's state and the drivers. It offers no CPU, so Ray schedules no work on it."""
+    """The node with the cluster's state and the drivers. It offers no CPU or GPU, so Ray schedules no work on it."""
 
     def __init__(self, name: str, machine: NodeSettings) -> None:
-        options = ["--head", "--port=0", "--num-cpus=0", "--include-dashboard=false", "--dashboard-port=0"]
+        # A rank of Ray Train with a GPU requests no CPU: Ray would place it here if it detected the machine's GPUs.
+        idle = ["--num-cpus=0", "--num-gpus=0"]
+        options = ["--head", "--port=0", *idle, "--include-dashboard=false", "--dashboard-port=0"]
         super().__init__(name, machine, [*options, "--no-monitor"])
 
     def _joined(self) -> bool:
@@ -228,15 +240,35 @@ class Head(RayNode):
 
 
 class Worker(RayNode):
-    """A node that a pool has provided."""
+    """A node that a pool has provided. `gpus` is the number of the machine's GPUs that it offers; None: all."""
 
     def __init__(
-        self, name: str, machine: NodeSettings, address: str, *, cpus: int, labels: Mapping[str, str], drain: float
+        self,
+        name: str,
+        machine: NodeSettings,
+        address: str,
+        *,
+        cpus: int,
+        labels: Mapping[str, str],
+        drain: float,
+        gpus: int | None = None,
     ) -> None:
         joined = ",".join(f"{key}={value}" for key, value in labels.items())
         resources = json.dumps({f"tier:{labels[names.TIER]}": cpus})
         options = [f"--address={address}", f"--num-cpus={cpus}", f"--labels={joined}", f"--resources={resources}"]
-        super().__init__(name, machine, options, drain)
+        self._shares = machine.gpus
+        self._gpus = self._shares.take(gpus or 0)
+        visible = {}
+        if gpus is not None:
+            options.append(f"--num-gpus={gpus}")
+            visible = {GPUS_VARIABLE: ",".join(self._gpus)}
+        super().__init__(name, machine, options, drain, visible)
+
+    def kill(self) -> None:
+        """Kill all of its processes, remove its cache and return its GPUs. Idempotent."""
+        super().kill()
+        self._shares.give_back(self._gpus)
+        self._gpus = ()
 
 
 _COMMON = [

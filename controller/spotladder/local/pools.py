@@ -42,6 +42,7 @@ class PoolPlan:
     name: str
     nodes: int = 1
     cpus: int = 1
+    gpus: int | None = None
     provision_delay: Seconds = 0.0
     notice: Seconds = 30.0
     taken_at: tuple[Seconds, ...] = ()
@@ -143,6 +144,7 @@ def plan_of(name: str, pool: WorldPool, folder: Path) -> PoolPlan:
         name=name,
         nodes=pool.nodes,
         cpus=pool.cpus_per_node,
+        gpus=pool.gpus_per_node,
         provision_delay=pool.provision_delay,
         notice=pool.notice,
         taken_at=tuple(sorted(taken.at)) if taken is not None and taken.at is not None else (),

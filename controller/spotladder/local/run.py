@@ -17,7 +17,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import JobSpec, JobState, Stage
 from spotladder.core.policies import Policy
 from spotladder.display import records, timeline
-from spotladder.local import preflight
+from spotladder.local import gpus, preflight
 from spotladder.local.backend import LocalBackend
 from spotladder.local.local_job import LocalJob, LocalTier
 from spotladder.local.logwatch import LogWatch
@@ -143,6 +143,7 @@ def _run(
             reaper,
             store,
             cache_size=plan.job.cache_size,
+            gpus=gpus.GpuShares(gpus.of_machine()),
         )
         pools = {name: PoolClock(pool, start.run.began, time.time()) for name, pool in plan.pools.items()}
         backend = LocalBackend(
@@ -188,6 +189,7 @@ def _plan(request: Request) -> _Plan:
     job = _local_job(request, spec)
     ray = preflight.ray_version()
     preflight.check_memory(_processes(spec))
+    gpus.check({name: pool.gpus for name, pool in pools.items()}, gpus.of_machine())
     preflight.check_disk(request.state_root, Path("/tmp"))  # noqa: S108 – Ray's sessions are there
     return _Plan(
         spec,
