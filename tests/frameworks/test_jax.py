@@ -10,6 +10,7 @@ import pytest
 
 from spotladder.errors import CheckpointCorrupt
 from spotladder.train.jax import restore, save
+from tests.train import builders
 
 jax = pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
@@ -56,6 +57,21 @@ def test_everything_is_restored(tmp_path: Path) -> None:
     assert random.random() == drawn
     assert same(again, made)
     assert not same(again, tree(0))
+
+
+def test_a_commit_has_the_state_of_its_block(tmp_path: Path) -> None:
+    """The files are written after the block, while the program donates its arrays and changes NumPy's."""
+    job, made, expected = builders.job(tmp_path), tree(5), tree(5)
+    with job.commit(1) as folder:
+        save(folder, made)
+        assert [file.name for file in folder.iterdir()] == ["rank-0.random.json"]
+    made["counts"] += 7
+    jax.jit(lambda params: jax.tree.map(jax.numpy.zeros_like, params), donate_argnums=0)(made["params"])
+    job.flush()
+    job.close()
+    with builders.job(tmp_path, attempt=2).resume() as found:
+        assert found is not None
+        assert same(restore(found, like=tree(0)), expected)
 
 
 def test_a_restored_tree_can_be_trained(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.train.torch import Sampler, State, restore_sharded, save_sharded
 from tests.frameworks import sharded
 from tests.frameworks.test_same_weights import free_port
+from tests.train import builders
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.frameworks
@@ -49,6 +50,48 @@ def test_everything_is_restored(tmp_path: Path) -> None:
     assert str(made["optimizer"].state_dict()) == str(again["optimizer"].state_dict())
     assert again["scheduler"].get_last_lr() == [0.0125]
     assert next(iter(again["sampler"])) == next(iter(made["sampler"]))
+
+
+def test_a_commit_has_the_state_of_its_block(tmp_path: Path) -> None:
+    """The files are written after the block, while the program changes the weights."""
+    job, made = builders.job(tmp_path), trained()
+    state, weight = State(**made), made["model"][0].weight
+    with torch.no_grad():
+        for step in (1, 2):
+            weight.fill_(step)
+            with job.commit(step) as folder:
+                state.save(folder)
+                assert [file.name for file in folder.iterdir()] == ["rank-0.random.json"]
+            weight.fill_(-1)
+            job.flush()
+    job.close()
+    with builders.job(tmp_path, attempt=2).resume() as found:
+        assert found is not None
+        State(**made).restore(found)
+    assert torch.equal(weight, torch.full_like(weight, 2))
+
+
+def test_a_part_that_cannot_be_read_back_is_reported_by_the_next_call(tmp_path: Path) -> None:
+    class Odd(Sampler):
+        def state_dict(self) -> Any:
+            return {"path": Path("x")}
+
+    job = builders.job(tmp_path)
+    with job.commit(1) as folder:
+        State(odd=Odd(8, 2)).save(folder)
+    with pytest.raises(InvalidSpec, match=r"rank-0.pt: a state_dict holds pathlib"):
+        job.flush()
+
+
+def test_without_memory_for_a_copy_the_files_are_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spotladder.memory.available", lambda: 0)
+    job = builders.job(tmp_path)
+    with job.commit(1) as folder:
+        State(**parts()).save(folder)
+        assert (folder / "state.pt").exists()
+    job.flush()
 
 
 def test_only_rank_0_writes_replicated_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

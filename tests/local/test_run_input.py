@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from spotladder import memory
 from spotladder.cli.main import main
 from spotladder.cli.run import _again, _report
 from spotladder.core.model import JobSpec, JobState, Stage, Tier
 from spotladder.display import records, timeline
-from spotladder.local import memory, nodes, preflight
+from spotladder.local import nodes, preflight
 from spotladder.local.run import RunOutcome
 
 JOB = """\

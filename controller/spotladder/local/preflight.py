@@ -11,8 +11,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from spotladder import memory
 from spotladder.errors import EnvironmentFailure, InvalidSpec
-from spotladder.local import memory
 from spotladder.local.state import RunIdentity
 
 GIB = 1024**3

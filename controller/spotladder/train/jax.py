@@ -13,6 +13,8 @@ Leaves may be JAX arrays, random keys, NumPy arrays and numbers. An array over t
 replicated, as in data-parallel training; rank 0 writes it. Each rank writes its process-local state (a key, a position
 in the data). `state` in a commit's files is an Orbax checkpoint of the whole tree, with random keys as their raw data:
 `orbax.checkpoint.PyTreeCheckpointer().restore(…)` reads it without spotladder.
+
+In a commit `save` copies the arrays to the host's memory, and Orbax writes them while the training goes on.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec, first_line
-from spotladder.train import randomness, ranks
+from spotladder.train import randomness, ranks, writing
 from spotladder.train.found import Found
 from spotladder.train.frameworks import require
 
@@ -36,11 +38,16 @@ def save(folder: Path, tree: Any) -> None:
     import jax
 
     rank = ranks.discover().rank
+    for leaf in jax.tree_util.tree_leaves(tree):
+        if isinstance(leaf, jax.Array) and leaf.is_fully_addressable and not _is_key(leaf):
+            leaf.copy_to_host_async()  # all of them at once, instead of one after the other below
     local = jax.tree_util.tree_map_with_path(_local, tree)
-    if rank == 0:
-        _checkpointer().save((folder / _SHARED).absolute(), local)
-    elif own := {name: leaf for name, leaf in _named(local).items() if _is_own(_named(tree)[name])}:
-        _checkpointer().save((folder / f"rank-{rank}").absolute(), own)
+    if writing.is_deferred(folder):
+        local = jax.tree_util.tree_map(_kept, tree, local)
+    own = {name: leaf for name, leaf in _named(local).items() if _is_own(_named(tree)[name])}
+    part, content = (_SHARED, local) if rank == 0 else (f"rank-{rank}", own)
+    if rank == 0 or own:
+        writing.write(folder, lambda: _checkpointer().save((folder / part).absolute(), content))
     randomness.save(folder / f"rank-{rank}.random.json")
 
 
@@ -90,7 +97,7 @@ def _local(path: Any, leaf: Any) -> Any:
 
     if not isinstance(leaf, jax.Array):
         return leaf
-    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if _is_key(leaf):
         leaf = jax.random.key_data(leaf)
     if not (leaf.is_fully_addressable or leaf.is_fully_replicated):
         raise InvalidSpec(
@@ -99,6 +106,22 @@ def _local(path: Any, leaf: Any) -> Any:
             path=jax.tree_util.keystr(path),
         )
     return np.asarray(leaf.addressable_data(0) if leaf.is_fully_replicated else leaf)
+
+
+def _kept(leaf: Any, value: Any) -> Any:
+    """The value of a leaf, independent of what the program does next: it may change a NumPy array, or donate the memory
+    of a JAX array on a CPU, of which the value is a view."""
+    import jax
+    import numpy as np
+
+    on_host = not isinstance(leaf, jax.Array) or any(device.platform == "cpu" for device in leaf.devices())
+    return np.array(value) if on_host and isinstance(value, np.ndarray) else value
+
+
+def _is_key(leaf: Any) -> bool:
+    import jax
+
+    return bool(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 
 def _is_own(leaf: Any) -> bool:
@@ -115,7 +138,7 @@ def _placed(name: str, value: Any, like: Any) -> Any:
 
     if not isinstance(like, jax.Array):
         return type(like)(value) if isinstance(like, (bool, int, float, complex)) else value
-    key = jax.dtypes.issubdtype(like.dtype, jax.dtypes.prng_key)
+    key = _is_key(like)
     value = np.asarray(value)
     expected = jax.eval_shape(jax.random.key_data, like) if key else like
     if (value.shape, value.dtype) != (expected.shape, expected.dtype):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from spotladder.train.writing import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,8 @@ class Checkpoint:
     folder in the store, with the files of all ranks side by side; None lets the writer choose a path with one folder
     for each rank. `last`: the attempt is being drained, so the next attempt deletes old checkpoints. `replicated`: all
     ranks have the same state, and rank 0's files are all of it; the other ranks have no folder. `written_in` is how
-    long the program took to write the files, in seconds.
+    long the program took to write the files, in seconds. `writes` add the other files; they are called once, before the
+    upload.
     """
 
     step: int
@@ -29,6 +32,7 @@ class Checkpoint:
     last: bool = False
     replicated: bool = False
     written_in: float = 0.0
+    writes: list[Write] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +44,13 @@ class Pending:
     folder: Path | None
     owned: bool
     gave_up: str = ""
+
+    def write(self) -> None:
+        """Write the files that the program has left to the commit. Idempotent."""
+        writes = self.checkpoint.writes
+        while writes:
+            writes[0]()
+            del writes[0]  # It holds a copy of the state.
 
     def release(self) -> None:
         """Remove the files, unless the program owns them."""

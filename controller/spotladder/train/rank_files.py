@@ -38,6 +38,7 @@ def upload_files(
         try:
             if retry.outage is not None:
                 next(iter(log.store.list(f"{path}/")), None)  # Fails sooner than an upload.
+            pending.write()
             with log.cache.copying(folder, path, below) if log.cache else nullcontext():
                 files = upload_folder(log.store, folder, path, below)
         except Exception as error:

@@ -15,7 +15,7 @@ from typing import Any
 
 from spotladder.core.contract import Notice
 from spotladder.errors import InvalidSpec
-from spotladder.train import environment, ranks, rayprocess
+from spotladder.train import environment, ranks, rayprocess, writing
 from spotladder.train.ending import exit_code_of, exit_with_what_happened
 from spotladder.train.found import Found, find
 from spotladder.train.interruption import RankLost, interrupted
@@ -193,7 +193,7 @@ class Job:
             member.commits.make_room()
         folder, began = Path(tempfile.mkdtemp(prefix="spotladder-commit-")), self._clock()
         try:
-            with member.stacks.pause():
+            with member.stacks.pause(), writing.deferred(folder) as writes:
                 yield folder
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
@@ -202,7 +202,7 @@ class Job:
         kept: Path | None = folder
         if replicated and self.rank > 0:
             shutil.rmtree(folder, ignore_errors=True)
-            kept = None
+            kept, writes = None, []
         self._replicated = replicated
         written_in = self._clock() - began
         member.commits.submit(
@@ -214,6 +214,7 @@ class Job:
                 last=self.stopping,
                 replicated=replicated,
                 written_in=written_in,
+                writes=writes,
             )
         )
         self._committed = step

@@ -12,8 +12,13 @@
 Rank 0 writes the state that data-parallel training keeps equal on all ranks (modules, optimizers, schedulers, gradient
 scalers) into `state.pt`. Each rank writes every other part that has a `state_dict` (samplers, stateful data loaders),
 and the random state of PyTorch, Python and NumPy, into `rank-N.pt`. Both are read with `weights_only=True`, so that a
-checkpoint can never run code. For state that is sharded over ranks (FSDP, DTensor) use `save_sharded` and
-`restore_sharded`, which use `torch.distributed.checkpoint` in the same folder.
+checkpoint can never run code.
+
+In a commit, `save` copies the tensors to the host's memory, and the files are written while the training goes on.
+Without enough free memory for a copy it writes them itself.
+
+For state that is sharded over ranks (FSDP, DTensor) use `save_sharded` and `restore_sharded`, which use
+`torch.distributed.checkpoint` in the same folder.
 """
 
 from __future__ import annotations
@@ -23,9 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec, first_line
-from spotladder.train import randomness, ranks
+from spotladder.train import randomness, ranks, writing
 from spotladder.train.found import Found
 from spotladder.train.frameworks import require
+from spotladder.train.snapshot import Snapshots, tensors
 
 _SHARED = "state.pt"
 
@@ -54,17 +60,18 @@ class State:
         self._shared = {name: part for name, part in bare.items() if isinstance(part, equal_everywhere)}
         self._own = {name: part for name, part in bare.items() if name not in self._shared}
         self._rank = ranks.discover().rank
+        self._snapshots = Snapshots()
 
     def save(self, folder: Path) -> None:
         """Write this rank's part of a commit. Every rank must call it. Raises InvalidSpec for sharded state."""
         import torch
 
         if self._rank == 0:
-            _write(folder / _SHARED, {name: part.state_dict() for name, part in self._shared.items()})
+            self._write(folder / _SHARED, {name: part.state_dict() for name, part in self._shared.items()})
         random = {"torch": torch.get_rng_state()}
         if torch.cuda.is_initialized():
             random["cuda"] = torch.cuda.get_rng_state()
-        _write(
+        self._write(
             folder / f"rank-{self._rank}.pt",
             {"parts": {name: part.state_dict() for name, part in self._own.items()}, "random": random},
         )
@@ -87,6 +94,15 @@ class State:
         if "cuda" in own["random"] and torch.cuda.is_available():
             torch.cuda.set_rng_state(own["random"]["cuda"])
         randomness.restore(folder / f"rank-{mine}.random.json")
+
+    def _write(self, path: Path, content: dict[str, Any]) -> None:
+        """Write a file. In a commit only a copy in the host's memory is made now, if there is memory for it."""
+        _refuse_sharded(content)
+        copied = self._snapshots.take(content) if writing.is_deferred(path) else None
+        if copied is None:
+            _save(path, content)
+        else:
+            writing.write(path, lambda: copied.write(lambda content: _save(path, content)))
 
 
 class Sampler:
@@ -161,12 +177,15 @@ def restore_sharded(found: Found | Path, state: dict[str, Any]) -> None:
         ) from error
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
-    import torch
-
-    for name, value in _tensors(content):
+def _refuse_sharded(content: dict[str, Any]) -> None:
+    for name, value in tensors(content):
         if hasattr(value, "device_mesh"):
             raise InvalidSpec("is sharded over ranks: use train.torch.save_sharded for it", path=name)
+
+
+def _save(path: Path, content: dict[str, Any]) -> None:
+    import torch
+
     torch.save(content, path)
     if unsafe := torch.serialization.get_unsafe_globals_in_checkpoint(path):
         raise InvalidSpec(
@@ -174,16 +193,6 @@ def _write(path: Path, content: dict[str, Any]) -> None:
             "lists and dicts, or allow the type with torch.serialization.add_safe_globals",
             path=path.name,
         )
-
-
-def _tensors(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    import torch
-
-    if isinstance(content, torch.Tensor):
-        yield name, content
-    elif isinstance(content, Mapping):
-        for key, value in content.items():
-            yield from _tensors(value, f"{name}.{key}".lstrip("."))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.local import memory
+from spotladder import memory
 
 MIB = 1024**2
 

@@ -16,13 +16,24 @@ _FILES = {
 
 def available() -> int | None:
     """Bytes that programs can allocate without swapping or being killed; None if this system does not report them."""
+    whole = _of_machine(Path("/proc/meminfo"))
+    if whole is None:
+        return None
+    own = Path("/proc/self/cgroup")
+    groups = own.read_text().splitlines() if own.exists() else []
+    return min([whole, *headrooms(groups, CGROUPS)])
+
+
+def _of_machine(meminfo: Path) -> int | None:
+    """The free memory of the machine, from Linux itself or with psutil where it is installed."""
+    with suppress(OSError, KeyError, ValueError):
+        facts = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+        return int(facts["MemAvailable"].split()[0]) * 1024
     try:
         import psutil
     except ImportError:
         return None
-    own = Path("/proc/self/cgroup")
-    groups = own.read_text().splitlines() if own.exists() else []
-    return min([int(psutil.virtual_memory().available), *headrooms(groups, CGROUPS)])
+    return int(psutil.virtual_memory().available)
 
 
 def headrooms(groups: list[str], root: Path) -> list[int]:
