@@ -31,6 +31,9 @@ class AcceptingClient:
         self.made.append(deepcopy(body))
         return body
 
+    async def create(self, kind: object, body: Any) -> Any:
+        return await AcceptingClient.apply(self, kind, body)
+
     async def metadata(self, *_: object) -> Any:
         return {}
 

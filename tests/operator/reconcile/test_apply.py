@@ -20,7 +20,7 @@ from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, APIResource
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
@@ -34,10 +34,10 @@ from tests.workloads.builders import job, jobset_template, ray_template
 class RefusingClient(AcceptingClient):
     """A fake client that refuses RayJobs."""
 
-    async def apply(self, kind: object, body: Any) -> Any:
+    async def create(self, kind: object, body: Any) -> Any:
         if kind == RAYJOBS:
             raise Forbidden(403, "Forbidden", "exceeded quota: gpu")
-        return await super().apply(kind, body)
+        return await super().create(kind, body)
 
 
 def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, WorkloadCluster]:
@@ -82,6 +82,21 @@ async def test_an_existing_attempt_object_is_not_applied_again_after_a_spec_chan
         client.made.clear()
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
         assert client.made == []
+
+
+@dataclass
+class ClientWithLostResponse(AcceptingClient):
+    """A fake client of a server that has the RayJob, because the response to its creation was lost."""
+
+    async def create(self, kind: object, body: Any) -> Any:
+        raise Conflict(409, "AlreadyExists", "exists")
+
+
+async def test_a_main_object_whose_creation_was_not_confirmed_is_applied() -> None:
+    client = ClientWithLostResponse()
+    loaded, applier, _home = launching(job(ray_template()), client)
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "NetworkPolicy", "RayJob"]
 
 
 async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> None:
@@ -178,8 +193,9 @@ class ClientWithoutToken(AcceptingClient):
     async def metadata(self, *_: object) -> Any:
         raise NotFound(404, "NotFound", "no such Secret")
 
-    async def create(self, kind: APIResource, body: Any) -> Any:
-        assert kind == SECRETS
+    async def create(self, kind: object, body: Any) -> Any:
+        if kind != SECRETS:
+            return await super().create(kind, body)
         if self.refusal:
             raise self.refusal
         self.created.append(body)

@@ -41,6 +41,11 @@ class RefusingServer(AcceptingClient):
             raise self.error
         return await super().apply(kind, body)
 
+    async def create(self, kind: object, body: Any) -> Any:
+        if kind == RAYJOBS and self.error is not None:
+            raise self.error
+        return await super().create(kind, body)
+
     async def metadata(self, *named: object) -> Any:
         if named[0] in self.lacks:
             raise NotFound(404, "NotFound", "not found")

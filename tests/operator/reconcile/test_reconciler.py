@@ -77,11 +77,11 @@ async def test_an_unchanged_job_is_not_written() -> None:
 async def test_an_attempt_is_persisted_before_its_objects_are_created_once() -> None:
     async with memory() as kube:
         await running(kube)
-        writes = [write for write in server_of(kube).writes if write[0] in ("apply", "patch status")]
-        first = next(index for index, write in enumerate(writes) if write[0] == "apply")
-        assert ("patch status", TIEREDJOBS.plural) in writes[:first]
-        made = [DISRUPTION_BUDGETS.plural, NETWORK_POLICIES.plural, RAYJOBS.plural]
-        assert [kind for verb, kind in writes if verb == "apply"] == made
+        writes = server_of(kube).writes
+        guards = [("apply", DISRUPTION_BUDGETS.plural), ("apply", NETWORK_POLICIES.plural)]
+        made = [*guards, ("create", RAYJOBS.plural)]
+        assert ("patch status", TIEREDJOBS.plural) in writes[: writes.index(made[0])]
+        assert [write for write in writes if write in made] == made
 
 
 async def test_the_next_leader_continues_the_same_attempt() -> None:

@@ -81,7 +81,8 @@ class Executor:
         admits: Callable[[Launch], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> ExecutionResult:
-        """Execute all actions of this decision, then clean up.
+        """Execute all actions of this decision, then clean up. A launch is the first: the next attempt does not wait
+        for the calls that remove the ended one, which is fenced.
 
         Args:
             admits: Whether the limits of its tier admit a launch now.
@@ -98,7 +99,7 @@ class Executor:
                 and (not isinstance(action, Delete) or action.attempt == live),
                 partial(self._do, loaded, action, result, admits, address),
             )
-            for action in decision.actions
+            for action in sorted(decision.actions, key=lambda action: not isinstance(action, Launch))
         ]
         chores += [
             (False, partial(self._remover.delete_strays, loaded)),
