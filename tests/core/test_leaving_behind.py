@@ -62,7 +62,7 @@ def test_an_attempt_that_is_left_is_deleted_after_the_job_has_ended() -> None:
     decision = made.see(HURT, all_ready(2, exit=Exit.SUCCEEDED), after=1)
     assert made.state.stage is Stage.SUCCEEDED
     assert Delete(1, Reason.MAX_FAILURES_EXCEEDED) in decision.actions
-    assert len(made.state.left) == 1
+    assert [one.number for one in made.state.left] == [1, 2]
 
 
 def test_an_attempt_that_is_left_is_paid_for_until_its_pods_are_gone() -> None:
@@ -76,6 +76,19 @@ def test_an_attempt_that_is_left_is_paid_for_until_its_pods_are_gone() -> None:
     made.see(attempt(2, head(), worker("w2-0")), after=10)
     assert made.state.record("spot-a").cost == pytest.approx(spent + 20 * 0.001)
     assert made.state.record("on-demand").cost == pytest.approx(20 * 0.002)
+
+
+def test_the_last_attempt_is_paid_for_until_its_pods_are_gone() -> None:
+    made = SteppedJob(spec(priced("spot-a", 3.6, 7.2), tier("on-demand", -1))).running()
+    made.see(all_ready(1))
+    spent = made.state.record("spot-a").cost
+    made.see(all_ready(1, exit=Exit.SUCCEEDED), after=0)
+    assert (made.state.stage, made.state.left) == (Stage.SUCCEEDED, (LeftAttempt(1, "spot-a", made.now, 2),))
+    made.see(attempt(1, head(), worker("w1-0")), after=10)
+    made.see(after=10)
+    assert made.state.left == ()
+    made.see(after=10)
+    assert made.state.record("spot-a").cost == pytest.approx(spent + 30 * 0.001)
 
 
 def test_its_nodes_use_up_the_budget_of_the_job() -> None:

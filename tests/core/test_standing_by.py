@@ -234,6 +234,20 @@ def test_the_nodes_of_both_attempts_are_paid() -> None:
     assert spot.surge_seconds == on_demand.surge_seconds == 0.0
 
 
+def test_a_standby_that_is_given_up_is_paid_for_until_its_pods_are_gone() -> None:
+    job = standing_by(replace(tiers(), tiers=(priced("spot", 3.6, 7.2), priced("on-demand", 7.2, 7.2, max_failures=-1))))
+    job.see(all_ready(1), attempt(2, head(), worker("s1"), pending("s2"), held=False), after=1)
+    job.policy.name = "on-demand"
+    spent = job.state.record("spot").cost
+    job.see(all_ready(1), attempt(2, head(), worker("s1"), pending("s2"), held=False), after=0)
+    assert (job.state.standby, [(one.number, one.nodes) for one in job.state.left]) == (None, [(2, 1)])
+    job.see(all_ready(1), attempt(2, head(), worker("s1"), held=False), after=10)
+    job.see(all_ready(1), after=10)
+    job.see(all_ready(1), after=10)
+    assert job.state.record("spot").cost == pytest.approx(spent + 20 * 0.001)
+    assert job.state.left == ()
+
+
 def test_the_budget_of_the_job_includes_the_standby() -> None:
     job = standing_by(tiers(budget=100.0))
     job.see(all_ready(1), all_ready(2, held=False), after=1)

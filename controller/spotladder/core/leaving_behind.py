@@ -6,8 +6,9 @@
    pods would compete for the same nodes. Likewise if both tiers may wait in the same admission queue, or if
    `limits.nodes` of the next tier has no room for both. It does not wait for pods that are all on silent nodes: nothing
    is placed there.
-3. The job pays for the nodes of an attempt until its pods are gone. Its removal is repeated until its objects are gone;
-   it follows from the observation, so no crash leaves objects behind.
+3. The job pays for the nodes of an attempt until its pods are gone, also for those of its last attempt and of a standby
+   attempt that was given up. The removal is repeated until the objects are gone; it follows from the observation, so no
+   crash leaves objects behind.
 """
 
 from __future__ import annotations

@@ -15,9 +15,6 @@ from spotladder.core.transitions import target
 HISTORY = 20
 """Maximum number of finished attempts in the history, and of those being removed; the oldest are dropped."""
 
-_BEFORE_GONE = frozenset({Reason.MOVED_ON, Reason.LEFT_BEHIND, Reason.RELIEVED})
-"""Reasons for which the job goes on while objects of its attempt exist."""
-
 _WITH_ATTEMPT = LIVE | {Stage.DRAINING, Stage.ENDING}
 
 
@@ -45,7 +42,7 @@ def moved(situation: Situation, reason: Reason, message: str = "") -> tuple[JobS
     if attempt is not None and following not in _WITH_ATTEMPT:
         state = _closed(state, attempt, situation)
     if following in TERMINAL or following is Stage.SUSPENDED:
-        state = replace(state, standby=None, standby_nodes=0)
+        state = without_standby(situation, state)
     if following in TERMINAL:
         state = replace(state, ended_at=now, waiting_since=None)
     return state, Move(source, following, reason, number, tier, message)
@@ -112,6 +109,20 @@ def launch_reason(spec: JobSpec, before: str, tier: str) -> Reason:
     return Reason.MIGRATED_BACK if back else Reason.FELL_BACK
 
 
+def without_standby(situation: Situation, state: JobState) -> JobState:
+    """This state of the job without its standby attempt, whose objects are removed."""
+    standby = state.standby
+    if standby is None:
+        return state
+    if situation.standby_seen is not None:
+        state = _with_left(state, LeftAttempt(standby.number, standby.tier, situation.now, state.standby_nodes))
+    return replace(state, standby=None, standby_nodes=0)
+
+
+def _with_left(state: JobState, left: LeftAttempt) -> JobState:
+    return replace(state, left=(*state.left, left)[-HISTORY:])
+
+
 def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState:
     """Move the attempt to the history."""
     reason = attempt.end_reason or state.reason
@@ -128,10 +139,9 @@ def _closed(state: JobState, attempt: Attempt, situation: Situation) -> JobState
         attempt.steps,
     )
     state = with_record(state, replace(state.record(attempt.tier), last_reason=reason))
-    if state.reason in _BEFORE_GONE and situation.attempt_seen is not None:
+    if situation.attempt_seen is not None:
         since = situation.now if attempt.ending_since is None else attempt.ending_since
-        left = LeftAttempt(attempt.number, attempt.tier, since, state.nodes)
-        state = replace(state, left=(*state.left, left)[-HISTORY:])
+        state = _with_left(state, LeftAttempt(attempt.number, attempt.tier, since, state.nodes))
     return replace(state, attempt=None, history=(*state.history, record)[-HISTORY:], recovering_since=None, nodes=0)
 
 

@@ -36,7 +36,7 @@ from spotladder.core.model import (
     Seconds,
     StandbyChange,
 )
-from spotladder.core.moving import launch_reason, launched_with, next_number
+from spotladder.core.moving import launch_reason, launched_with, next_number, without_standby
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
 
@@ -103,7 +103,7 @@ def give_up(draft: Draft, why: str) -> None:
     standby = draft.state.standby
     if standby is None:
         return
-    draft.state = replace(draft.state, standby=None, standby_nodes=0)
+    draft.state = without_standby(draft.situation, draft.state)
     draft.standby_changes.append(StandbyChange(standby.number, standby.tier, Reason.STANDBY_ENDED, why))
     draft.replanned = True
 
