@@ -76,6 +76,7 @@ def test_a_job_that_is_being_deleted_is_not_called_suspended(phase: str, deletin
 
 SINCE = {"lastTransitionTime": "2027-01-15T08:00:00Z"}  # NOW
 AWAY = {**SINCE, "type": "Degraded", "status": "True", "reason": "StoreUnavailable", "message": "no answer"}
+REMOVED = [{"number": 3, "tier": "spot-a", "since": SINCE["lastTransitionTime"], "nodes": 2}]
 WAITING = {"reason": "WaitingForCapacity", "message": "pods wait for nodes", "since": SINCE["lastTransitionTime"]}
 
 
@@ -86,6 +87,9 @@ WAITING = {"reason": "WaitingForCapacity", "message": "pods wait for nodes", "si
         ({"phase": "Pending", "conditions": [AWAY], "waiting": WAITING}, "pods wait for nodes (for 1m 30s)"),
         ({"phase": "Running", "conditions": [{**AWAY, "status": "False"}]}, ""),
         ({"phase": "Failed", "conditions": [AWAY]}, ""),
+        ({"phase": "Succeeded", "removing": REMOVED}, "attempt 3 on spot-a is being removed (1m 30s)"),
+        ({"phase": "Running", "removing": REMOVED}, "attempt 3 on spot-a is being removed (1m 30s)"),
+        ({"phase": "Pending", "waiting": WAITING, "removing": REMOVED}, "pods wait for nodes (for 1m 30s)"),
         ({}, ""),
     ],
 )

@@ -106,7 +106,7 @@ class StandbyStatus(StatusRecord):
 
 
 class RemovedAttemptStatus(StatusRecord):
-    """An ended attempt whose objects still exist although the job has moved on."""
+    """An attempt that has ended, or was given up, and whose objects still exist."""
 
     number: int = Field(description="Number of the attempt.")
     tier: str = Field(max_length=LONGEST_LABEL, description="Tier of the attempt.")
@@ -166,7 +166,7 @@ class TieredJobStatus(StatusRecord):
         default=None, description="The attempt that starts beside the current one and takes over from it."
     )
     removing: list[RemovedAttemptStatus] = Field(
-        default_factory=list, description="Ended attempts that are being removed while the job goes on."
+        default_factory=list, description="Attempts that have ended, or were given up, and are being removed."
     )
     waiting: WaitingStatus | None = Field(default=None, description="Why the job waits, and until when.")
     state: str = Field(default="", description="Stored state of the controller. Do not read or edit it.")

@@ -62,12 +62,13 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 def message(status: Mapping[str, Any], now: float) -> str:
     """Why the job does not train, or what is wrong with it: `status.waiting`, else the condition `Degraded`, else that
-    a standby attempt starts; "" if none applies or the job has ended."""
+    a standby attempt starts or attempts are being removed; "" if none applies. A job that has ended only removes."""
     if status.get("phase") in ("Succeeded", "Failed"):
-        return ""
+        return _removing(status.get("removing"), now)
     degraded = condition({"status": status}, "Degraded")
     if status.get("waiting") or degraded.get("status") != "True":
-        return waits(status.get("waiting"), now) or _standby(status.get("standby"), now)
+        beside = _standby(status.get("standby"), now) or _removing(status.get("removing"), now)
+        return waits(status.get("waiting"), now) or beside
     return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
 
 
@@ -78,6 +79,12 @@ def _standby(standby: Mapping[str, Any] | None, now: float) -> str:
     return (
         f"attempt {standby.get('number')} on {standby.get('tier')} starts as standby ({standby.get('reason')}, {since})"
     )
+
+
+def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:
+    """The attempts that are being removed, each with the time since it ended."""
+    found = [(one.get("number"), one.get("tier"), age(one.get("since"), now)) for one in attempts or ()]
+    return "; ".join(f"attempt {number} on {tier} is being removed ({since})" for number, tier, since in found)
 
 
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:

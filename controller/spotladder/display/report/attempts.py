@@ -148,12 +148,13 @@ class _Ledger:
 
     def _charge(self, bill: Billed) -> None:
         """Attribute the amount since the last bill to the attempt that was live then, except the parts of earlier ones.
+        It keeps those of a standby attempt that was given up, which is no attempt of the report.
 
         A bill below the last one is the first of a new state: the old state was lost.
         """
         before = self._bill if bill.spent >= self._bill[0] else (0.0, 0.0)
         cost, on_demand = bill.spent - before[0], bill.on_demand - before[1]
-        for part in bill.left:
+        for part in (one for one in bill.left if one.attempt in self._found):
             self._pay(part.attempt, part.spent, part.on_demand)
             cost, on_demand = cost - part.spent, on_demand - part.on_demand
         self._pay(self._payer, cost, on_demand)
