@@ -235,7 +235,9 @@ def test_the_nodes_of_both_attempts_are_paid() -> None:
 
 
 def test_a_standby_that_is_given_up_is_paid_for_until_its_pods_are_gone() -> None:
-    job = standing_by(replace(tiers(), tiers=(priced("spot", 3.6, 7.2), priced("on-demand", 7.2, 7.2, max_failures=-1))))
+    job = standing_by(
+        replace(tiers(), tiers=(priced("spot", 3.6, 7.2), priced("on-demand", 7.2, 7.2, max_failures=-1)))
+    )
     job.see(all_ready(1), attempt(2, head(), worker("s1"), pending("s2"), held=False), after=1)
     job.policy.name = "on-demand"
     spent = job.state.record("spot").cost

@@ -17,7 +17,7 @@ from spotladder.core.cost import estimate
 from spotladder.core.model import JobSpec, JobState, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import savings
-from spotladder.display.records import Beat, Began, Committed, Ended, Lost, Moved, Noted, Recorded
+from spotladder.display.records import Beat, Began, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Recorded
 from spotladder.display.report import gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
@@ -75,6 +75,17 @@ def test_the_costs_of_attempts_add_up_to_those_of_tiers_and_the_total() -> None:
     for tier, record in facts.tiers:
         on_tier = [each.cost for each in facts.attempts if each.tier == tier.name]
         assert math.isclose(sum(on_tier), record.cost, abs_tol=1e-12)
+
+
+def test_the_cost_of_a_standby_attempt_that_was_given_up_is_part_of_the_attempt_beside_it() -> None:
+    run = PlayedRun().play()
+    bills = [at for at, record in enumerate(run.records) if isinstance(record, Billed)]
+    at = bills[len(bills) // 2]
+    bill = cast("Billed", run.records[at])
+    run.records[at] = replace(bill, left=(LeftBill(99, run.tier, 0.01, 0.02),))
+    facts = facts_of(run)
+    assert math.isclose(sum(each.cost for each in facts.attempts), facts.spent)
+    assert 99 not in [each.number for each in facts.attempts]
 
 
 def test_only_work_since_the_last_commit_counts_as_recomputed() -> None:

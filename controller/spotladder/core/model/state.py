@@ -136,8 +136,8 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class LeftAttempt:
-    """An attempt that has ended, or a standby attempt that was given up, whose objects are being removed. `since` is when
-    it ended, and `nodes` the number of nodes of its tier that it holds since `JobState.clock`."""
+    """An attempt that has ended, or a standby attempt that was given up, whose objects are being removed. `since` is
+    when it ended, and `nodes` the number of nodes of its tier that it holds since `JobState.clock`."""
 
     number: int
     tier: str
