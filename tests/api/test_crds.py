@@ -118,6 +118,12 @@ def test_schema_defaults_equal_model_defaults(plural: str, model: type[TieredJob
     assert checked(Document("", completed, {}, {}), model) == checked(document, model)
 
 
+def test_an_owner_is_recorded_for_the_status_as_a_whole() -> None:
+    for definition in crds():
+        (version,) = definition["spec"]["versions"]
+        assert version["schema"]["openAPIV3Schema"]["properties"]["status"]["x-kubernetes-map-type"] == "atomic"
+
+
 def test_the_printer_columns_refer_to_existing_fields() -> None:
     columns = BY_NAME["tieredjobs"]["spec"]["versions"][0]["additionalPrinterColumns"]
     headings = [column["name"].upper() for column in columns if not column.get("priority")]

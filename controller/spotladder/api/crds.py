@@ -199,7 +199,8 @@ def _object_schema(model: type[Record], status: type[Record], rules: tuple[_Rule
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": _merged_by_key(_bounded(properties["spec"])),
-            "status": _merged_by_key(_without_defaults(_schema_of(status))),
+            # Only the controller writes it: an owner for each field would take CPU time of the API server.
+            "status": {**_merged_by_key(_without_defaults(_schema_of(status))), "x-kubernetes-map-type": "atomic"},
         },
     }
     for rule in rules:
