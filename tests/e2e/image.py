@@ -14,15 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.provider import call, tool
+from tests.e2e.provider import call, remove_image, tool
 from tests.kube.apiserver import tools
 
 ROOT = Path(__file__).parents[2]
 
 
 def build() -> str:
-    """The image's tag. Builds the image if none of this code exists yet, and removes old ones: another checkout may
-    use the newest."""
+    """The image's tag. Builds the image if none of this code exists yet, and removes old ones that no cluster uses:
+    another checkout may be about to use the newest."""
     files = [path for path in _tracked("controller", "examples", "pyproject.toml", "constraints.txt") if path.is_file()]
     digest = hashlib.sha256()
     for path in [*files, Path(__file__)]:
@@ -37,7 +37,7 @@ def build() -> str:
 def _build(tag: str, files: list[Path]) -> None:
     built = tar_of(tag).parent.glob("localhost_spotladder-e2e_*.tar")
     for old in sorted(built, key=lambda path: path.stat().st_mtime)[:-1]:
-        old.unlink()
+        remove_image(old)
     with tempfile.TemporaryDirectory() as folder:
         for path in [*files, ROOT / "README.md", ROOT / "LICENSE", *_tracked("infra", "charts")]:
             target = Path(folder, "spotladder", path.relative_to(ROOT))

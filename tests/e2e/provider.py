@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,22 @@ _INOTIFY_INSTANCES = 1024
 def tool() -> Path:
     """The command that creates clusters; it may not exist."""
     return Path(os.environ.get(VARIABLE) or _DEFAULT)
+
+
+def clusters() -> Path:
+    """The folder with the state of the clusters that exist."""
+    return Path(os.environ.get("SPOTLADDER_CLUSTERS", "/tmp/spotladder-clusters"))  # noqa: S108 – the tool's own
+
+
+def remove_image(tar: Path) -> None:
+    """Remove an image, and what nodes were given of it, unless a cluster uses it: each new node needs it again."""
+    if any(str(tar) in record.read_text() for record in clusters().glob("*/cluster.json")):
+        return
+    tar.unlink()
+    for unpacked in (tar.parent / "stores").glob("*.json"):
+        if str(tar) in unpacked.read_text():
+            shutil.rmtree(unpacked.with_suffix(""), ignore_errors=True)
+            unpacked.unlink()
 
 
 def missing() -> str:
@@ -57,8 +74,7 @@ class ProvidedCluster:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        folder = Path(os.environ.get("SPOTLADDER_CLUSTERS", "/tmp/spotladder-clusters"))  # noqa: S108 – the tool's own
-        self.kubeconfig = folder / name / "kubeconfig"
+        self.kubeconfig = clusters() / name / "kubeconfig"
 
     def up(self, image: str, nodes: Mapping[str, str], *options: str) -> None:
         """Start it with these nodes, each with its labels (`pool=spot,zone=a`)."""
