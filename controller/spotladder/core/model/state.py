@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from spotladder.core.copying import replace
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.units import Instant, Seconds

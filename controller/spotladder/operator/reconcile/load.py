@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from math import inf
 
 from spotladder.api.capacitytier import HOME, CapacityTier
 from spotladder.api.tieredjob import TieredJob
+from spotladder.core.copying import replace
 from spotladder.core.model import (
     TERMINAL,
     Attempt,
@@ -231,10 +231,11 @@ def reclaimed(seen: AttemptSeen) -> AttemptSeen:
     """An attempt on a spot tier, whose nodes may lack spot labels: a cordon of a worker's node means that it is
     reclaimed. The head is on other nodes."""
 
-    def cause(pod: PodSeen) -> Cause:
-        return Cause.INTERRUPTION if (pod.role, pod.cause) == (PodRole.WORKER, Cause.MAINTENANCE) else pod.cause
+    def interrupted(pod: PodSeen) -> PodSeen:
+        cordoned = (pod.role, pod.cause) == (PodRole.WORKER, Cause.MAINTENANCE)
+        return replace(pod, cause=Cause.INTERRUPTION) if cordoned else pod
 
-    return replace(seen, pods=tuple(replace(pod, cause=cause(pod)) for pod in seen.pods))
+    return replace(seen, pods=tuple(map(interrupted, seen.pods)))
 
 
 def _terminating(seen: AttemptSeen, objects: AttemptObjects, nodes: Mapping[str, NodeRecord]) -> AttemptSeen:
