@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.queue import LONGEST_PAUSE, WINDOW, Queue
+from spotladder.clusters.queue import CROWDED_WINDOW, LONGEST_PAUSE, WINDOW, Queue
 from spotladder.clusters.throttle import Throttle
 
 
@@ -222,6 +222,41 @@ async def test_a_change_during_a_reconcile_is_processed_at_most_one_window_after
         await clock.advance(2 * WINDOW)
         queue.done("a")
         assert queue.depth == 1, "its window has passed"
+
+
+async def test_a_key_that_was_processed_just_now_waits_longer_while_others_wait_for_a_worker() -> None:
+    async with running() as (queue, clock):
+        for key in ("a", "b"):
+            queue.add(key)
+            await queue.get()
+        queue.done("a")
+        for key in ("other", "another"):
+            queue.add(key)
+        for key in ("a", "b", "new"):
+            queue.add_changed(key)
+        queue.done("b")
+        await clock.advance(1.5 * WINDOW)
+        assert [await queue.get() for _ in range(3)] == ["other", "another", "new"], "a new key waits for WINDOW only"
+        assert queue.depth == 0
+        await clock.advance(CROWDED_WINDOW)
+        assert [await queue.get(), await queue.get()] == ["a", "b"]
+        for key in ("a", "b"):
+            queue.done(key)
+        queue.add_changed("a")
+        await clock.advance(1.5 * WINDOW)
+        assert queue.depth == 1, "no key waits for a worker"
+
+
+async def test_a_key_that_was_processed_long_ago_does_not_wait_longer() -> None:
+    async with running() as (queue, clock):
+        for key in ("a", "b"):
+            queue.add(key)
+            queue.done(await queue.get())
+            await clock.advance(2 * CROWDED_WINDOW)
+        queue.add("other")
+        queue.add_changed("a")
+        await clock.advance(1.5 * WINDOW)
+        assert [await queue.get(), await queue.get()] == ["other", "a"]
 
 
 async def test_a_key_that_is_added_or_due_does_not_wait_for_further_changes() -> None:

@@ -3,7 +3,8 @@
 1. A key that is added while it waits is queued once; a key that is added while it is reconciled is queued again
    afterwards. So no change is missed and no two workers reconcile the same key.
 2. `add_changed` waits for the changes of the same key within `WINDOW` of the first, and delays none of them longer.
-   `add` and an earlier time of `add_at` do not wait.
+   `add` and an earlier time of `add_at` do not wait. While other keys wait for a worker, a key that was processed just
+   now waits for `CROWDED_WINDOW` after that: most of its changes are the effects of what was done for it.
 3. `add_at` requeues a key with a delay; the earliest requested time applies.
 4. A key whose reconcile failed is requeued after a backoff that doubles, with jitter, up to a limit; a success resets
    it. Events do not shorten the backoff: an object that fails and changes all the time must not occupy the workers.
@@ -35,6 +36,9 @@ WINDOW: Seconds = 0.05
 """How long after its first change a key is queued, so that the changes until then are processed together: the pods of
 an attempt start and end at the same time."""
 
+CROWDED_WINDOW: Seconds = 0.5
+"""How long after its last processing a key waits for further changes while other keys wait for a worker."""
+
 
 class Queue(Generic[K]):
     """Use `get` … `done` in each worker, and run `run` beside them, which queues keys that are due. The event `idle`
@@ -56,6 +60,7 @@ class Queue(Generic[K]):
         self._due: dict[K, Seconds] = {}
         self._failures: dict[K, int] = {}
         self._paused: dict[K, Seconds] = {}
+        self._done_at: dict[K, Seconds] = {}
         self.idle = asyncio.Event()
         self.idle.set()
         self._something = asyncio.Event()
@@ -80,8 +85,12 @@ class Queue(Generic[K]):
             self._something.set()
 
     def add_changed(self, key: K) -> None:
-        """Queue this key, of which something has changed, `WINDOW` after the first change since it was processed."""
-        at = self._clock.ticks() + WINDOW
+        """Queue this key, of which something has changed, `WINDOW` after the first change since it was processed, or
+        later while other keys wait for a worker."""
+        now = self._clock.ticks()
+        at = now + WINDOW
+        if self._ready:
+            at = max(at, (now if key in self._working else self._done_at.get(key, -math.inf)) + CROWDED_WINDOW)
         if key in self._working:
             self._again.setdefault(key, at)
         elif key in self._paused:
@@ -116,6 +125,7 @@ class Queue(Generic[K]):
     def done(self, key: K, *, failed: bool = False) -> None:
         """The reconcile of this key has ended."""
         self._working.discard(key)
+        self._note_done(key)
         again = self._again.pop(key, None)
         if failed:
             count = self._failures[key] = self._failures.get(key, 0) + 1
@@ -164,6 +174,13 @@ class Queue(Generic[K]):
     def failures(self, key: K) -> int:
         """The number of failed reconciles of the key since its last success."""
         return self._failures.get(key, 0)
+
+    def _note_done(self, key: K) -> None:
+        now = self._clock.ticks()
+        self._done_at.pop(key, None)
+        self._done_at[key] = now  # The last entry, so that the oldest is the first.
+        while self._done_at[oldest := next(iter(self._done_at))] + CROWDED_WINDOW < now:
+            del self._done_at[oldest]
 
     def _wait_for_changes(self, key: K, until: Seconds) -> None:
         """Queue the key at that time, unless it is queued earlier."""
