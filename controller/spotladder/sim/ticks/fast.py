@@ -1,25 +1,23 @@
 """The fast path of the tick world: the same policies and the same views, without the lifecycle around them.
 
 In the tick world an attempt starts, stops and is lost within a tick, nothing fails to start and no tier is exhausted.
-`decide` then only asks the policy until the policy keeps its choice. `run` does the same, and skips in one step all
+`decide` then only asks the policy until the policy keeps its choice. `ask` does the same, and skips in one step all
 ticks in which the availability of no tier changes and which `TierChoice.holds_until` covers, and those of a wait and of
 the capacity that ends it which `TierChoice.until_lost` covers. A property test shows that its result is that of
-`drive.run`, and that both show the policy the same views at the ticks that `run` does not skip.
+`drive.run`, and that both show the policy the same views at the ticks that it does not skip. For some jobs and policies
+`by_slack` finds the same result without calls of the policy.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import fields
-from functools import lru_cache
 from itertools import repeat
 from operator import call
 from typing import ClassVar
 
 from spotladder.core.accounting import charged
-from spotladder.core.availability import SPELLS
 from spotladder.core.model import (
     FOR_EVER,
     NO_OUTCOMES,
@@ -40,11 +38,10 @@ from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
 from spotladder.core.work import work_after
 from spotladder.sim.oscillation import PolicyOscillates
+from spotladder.sim.ticks import by_slack
+from spotladder.sim.ticks.capacity import ALWAYS, capacity_of
 from spotladder.sim.ticks.drive import DECISIONS_PER_TICK
 from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier, cost_of
-
-NO_TICK = sys.maxsize
-"""Later than every tick."""
 
 
 def supports(job: TickJob) -> bool:
@@ -59,43 +56,13 @@ def supports(job: TickJob) -> bool:
 
 def run(job: TickJob, policy: Policy) -> TickResult:
     """The same as `drive.run` for a job that `supports` accepts."""
+    found = by_slack.run(job, policy)
+    return ask(job, policy) if found is None else found
+
+
+def ask(job: TickJob, policy: Policy) -> TickResult:
+    """The same as `run`, by calling the policy."""
     return _Run(job, policy).run()
-
-
-class _Capacity:
-    """The capacity of one tier over time: whether it has any in the first tick, in which ticks that changes, and the
-    spells between the changes."""
-
-    __slots__ = ("_closed", "changes", "first", "spells")
-
-    def __init__(self, available: tuple[bool, ...], length: int) -> None:
-        flags = bytes(map(bool, available))
-        self.first = flags[0] == 1
-        has, since = self.first, START
-        changes: list[int] = []
-        spells: list[Spell] = []
-        while (change := flags.find(not has, changes[-1] if changes else 0)) >= 0:
-            at = START + change * length
-            spells.append(Spell(has, since, at))
-            changes.append(change)
-            has, since = not has, at
-        self.changes, self.spells = (*changes, NO_TICK), tuple(spells)
-        self._closed: dict[int, tuple[Spell, ...]] = {}
-
-    def closed(self, count: int) -> tuple[Spell, ...]:
-        """The newest of the spells before this number of changes, without the one that has not ended. One object for
-        all runs, which a policy compares by identity."""
-        found = self._closed.get(count)
-        if found is None:
-            found = self._closed[count] = self.spells[max(0, count + 1 - SPELLS) : count]
-        return found
-
-
-_capacity = lru_cache(maxsize=64)(_Capacity)
-"""Several runs in succession use the same traces."""
-
-ALWAYS = _Capacity((True,), 1)
-"""The capacity of a tier without a trace."""
 
 
 class _TierState:
@@ -121,7 +88,7 @@ class _TierState:
 
     def __init__(self, entry: TickTier, overhead: Seconds, length: int) -> None:
         self.entry, self.name = entry, entry.tier.name
-        self.capacity = ALWAYS if entry.available is None else _capacity(tuple(entry.available), length)
+        self.capacity = ALWAYS if entry.available is None else capacity_of(tuple(entry.available), length)
         self.has, self.seen, self.since = self.capacity.first, 0, START
         self.change = self.capacity.changes[0]
         self.failures = self.attempts = 0
