@@ -73,8 +73,8 @@ if __name__ == "__main__":
     from ray.train import ScalingConfig
 
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in {"steps": 500, "batch": 64, "width": 1024, "workers": 2, "pace": 0.0}.items():
+    for name, default in {"steps": 500, "batch": 64, "width": 1024, "workers": 2, "pace": 0.0, "gpu": 0}.items():
         parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
-    scaling, run = ScalingConfig(num_workers=options.workers), train.ray_run_config()
+    scaling, run = ScalingConfig(num_workers=options.workers, use_gpu=bool(options.gpu)), train.ray_run_config()
     train.jax.trainer(loop, train_loop_config=vars(options), scaling_config=scaling, run_config=run).fit()

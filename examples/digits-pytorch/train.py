@@ -27,16 +27,18 @@ def build():
 
 def loop(config):
     import torch
+    from ray.train.torch import get_device
     from torch.nn.functional import cross_entropy
     from torch.utils.data import DataLoader, TensorDataset
 
     job, total = train.current(), config["steps"]
+    device = get_device() if config["gpu"] else "cpu"
     torch.manual_seed(7)
     torch.use_deterministic_algorithms(mode=True)
     images, test_images, labels, test_labels = read_digits()
     sampler = train.torch.Sampler(len(images), config["batch"], seed=7)
     batches = iter(DataLoader(TensorDataset(images, labels), batch_sampler=sampler))
-    model = torch.nn.parallel.DistributedDataParallel(build())  # all-reduces in backward()
+    model = torch.nn.parallel.DistributedDataParallel(build().to(device))  # all-reduces in backward()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total)
 
@@ -47,7 +49,7 @@ def loop(config):
             start = found.step
     for step in job.steps(start, total):
         begun = time.monotonic()
-        images, labels = next(batches)
+        images, labels = (part.to(device) for part in next(batches))
         loss = cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
@@ -58,7 +60,7 @@ def loop(config):
             with job.commit(step, {"loss": loss.item()}) as folder:
                 state.save(folder)
     if job.rank == 0:
-        guesses = model.module.eval()(test_images).argmax(1)
+        guesses = model.module.eval()(test_images.to(device)).argmax(1).cpu()
         print(f"test accuracy {(guesses == test_labels).double().mean():.4f} after {total} steps")
 
 
@@ -67,8 +69,8 @@ if __name__ == "__main__":
     from ray.train.torch import TorchTrainer
 
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in {"steps": 500, "batch": 64, "workers": 2, "pace": 0.0}.items():
+    for name, default in {"steps": 500, "batch": 64, "workers": 2, "pace": 0.0, "gpu": 0}.items():
         parser.add_argument(f"--{name}", type=type(default), default=default)
     options = parser.parse_args()
-    scaling, run = ScalingConfig(num_workers=options.workers), train.ray_run_config()
+    scaling, run = ScalingConfig(num_workers=options.workers, use_gpu=bool(options.gpu)), train.ray_run_config()
     TorchTrainer(loop, train_loop_config=vars(options), scaling_config=scaling, run_config=run).fit()
