@@ -225,6 +225,7 @@ async def test_a_tier_at_its_node_limit_is_skipped(api_server: ApiServer) -> Non
         await tier_condition(kube, "spot-a", "Available", "False", "LimitReached")
         await kube.report(1, "first", jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await eventually(lambda: kube.has_phase("Succeeded", "first"))
+        await kube.collect(1, "first")
         freed = kube.clock.ticks()
         await eventually(lambda: kube.rayjob(1, "third"))
         assert kube.clock.ticks() - freed < ACTION_RETRY_INTERVAL / 2, "it does not wait for its next poll"
