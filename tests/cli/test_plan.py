@@ -135,7 +135,8 @@ def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path)
     start = lines.index("What if: spot-a.maxFailures=0..2")
     assert [line.split()[0] for line in lines[start + 1 : start + 5]] == ["MAXFAILURES", "0", "1", "2"]
     assert "advice: commit every " in answer.out
-    assert "assumed: requests for nodes on spot-a always succeed: their capacity is unknown" in answer.out
+    assert "assumed: requests for nodes on spot-a succeed at all other times: their capacity is unknown" in answer.out
+    assert "assumed: spot-a provides no new nodes from 1m to 2m, after the start of the job" in answer.out
 
 
 def test_a_what_if_of_the_idle_budget(capsys: Capture, tmp_path: Path) -> None:

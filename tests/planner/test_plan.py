@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,17 @@ def test_a_higher_max_failures_means_more_spot_time_and_more_failures() -> None:
     assert fractions == sorted(fractions)
     assert failures == sorted(failures)
     assert fractions[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    "unused", [{"closed": ((60.0, math.inf), (0.0, 60.0))}, {"room": 1}], ids=["closed", "too few"]
+)
+def test_a_tier_that_never_provides_all_nodes_is_left_out(unused: dict[str, Any]) -> None:
+    tiers = TierFacts(SPOT, "a", evictions=0.0, **unused), TierFacts(ON_DEMAND, "b", evictions=0.0)
+    found = expect(question(*tiers))
+    assert found is not None
+    assert found.hours == {"on-demand": 5.0}
+    assert [risk for risk in risks(question(*tiers), None) if "the tier is never used" in risk]
 
 
 def test_equal_choices_are_omitted() -> None:

@@ -12,7 +12,7 @@ from spotladder.core.accounting import GIB
 from spotladder.core.model import BucketPrice, CapacityType, CommitSize, ExtraCosts, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner import simulated
-from spotladder.planner.advice import best_order, interval
+from spotladder.planner.advice import cheapest_orders, interval
 from spotladder.planner.assumptions import assumed
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import FOR_DEADLINES, Assumptions, forecast, outcomes, uninterrupted_usd, with_tier
@@ -56,6 +56,29 @@ def test_a_tier_without_availability_falls_back() -> None:
     spot = TierFacts(SPOT, "a", evictions=0.1, availability=0.0)
     found = forecast(question(spot, BACKUP), Assumptions(), 10)
     assert [(tier.name, tier.used) for tier in found.tiers] == [("spot", 0.0), ("on-demand", 1.0)]
+
+
+def test_a_tier_is_not_used_while_its_pool_is_closed() -> None:
+    never = replace(CALM, closed=((0.0, 3600.0), (3600.0, math.inf)))
+    assert [tier.used for tier in forecast(question(never, BACKUP), Assumptions(), 3).tiers] == [0.0, 1.0]
+    later = forecast(question(replace(CALM, closed=((0.0, 300.0),))), Assumptions(), 3)
+    assert later.hours is not None
+    assert later.hours.mean == pytest.approx(5 + (300 + 180 + 180 + 10) / 3600)
+
+
+@pytest.mark.parametrize("kept", [SPOT, ON_DEMAND], ids=["spot", "on-demand"])
+def test_a_tier_with_too_few_nodes_is_not_used(kept: Tier) -> None:
+    other = replace(ON_DEMAND, name="other")
+    tiers = TierFacts(kept, "a", evictions=0.0, room=1), TierFacts(other, "b", evictions=0.0)
+    assert forecast(question(*tiers), Assumptions(), 3).tiers[1].used == 1.0
+
+
+def test_the_periods_in_which_a_pool_is_closed_are_assumed() -> None:
+    facts = replace(CALM, closed=((0.0, 300.0), (3600.0, math.inf)))
+    sentences = assumed(Assumptions(), question(facts, replace(BACKUP, closed=((0.0, math.inf),))))
+    assert "spot provides no new nodes from 0s to 5m and from 1h on, after the start of the job" in sentences
+    assert "on-demand provides no new nodes from 0s on, after the start of the job" in sentences
+    assert "requests for nodes on spot succeed at all other times: their capacity is unknown" in sentences
 
 
 def test_the_same_seed_gives_the_same_estimate() -> None:
@@ -157,10 +180,15 @@ def test_jobs_that_cannot_be_simulated_are_rejected_with_the_cause(asked: Questi
 def test_the_recommended_order_starts_with_the_cheaper_tier() -> None:
     dear = TierFacts(Tier("dear", 0, price=Price(0.5, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.1)
     cheap = TierFacts(Tier("cheap", 0, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "b", evictions=0.1)
-    order = best_order(question(dear, cheap, BACKUP))
-    assert order is not None
-    assert order.tiers == ("cheap", "dear", "on-demand")
-    assert best_order(question(cheap, dear, BACKUP)) is None
+    for job in question(dear, cheap, BACKUP), question(cheap, dear, BACKUP):
+        (order,) = cheapest_orders(job, 1)
+        assert [facts.tier.name for facts in order] == ["cheap", "dear", "on-demand"]
+
+
+def test_tiers_that_the_job_can_never_use_are_the_last_ones() -> None:
+    closed = replace(CALM, tier=replace(SPOT, name="closed", price=Price(0.01, 1.0)), closed=((0.0, math.inf),))
+    (order,) = cheapest_orders(question(closed, CALM, BACKUP), 3)
+    assert [facts.tier.name for facts in order] == ["spot", "on-demand", "closed"]
 
 
 def test_the_recommended_commit_interval_is_youngs_and_grows_with_the_age_of_nodes() -> None:

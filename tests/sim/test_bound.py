@@ -91,6 +91,16 @@ def test_it_trains_while_the_price_is_low() -> None:
     assert found.cost == pytest.approx(0.5 * (START + HOUR + 10) / HOUR, rel=0.01)
 
 
+def test_it_requests_nodes_of_a_zone_that_closes_before_that() -> None:
+    """On-demand capacity costs three times as much."""
+    waits = simulate(scenario(spot(closed=((0, 1800),)), ON_DEMAND), "oracle", 0)
+    assert waits.finished == pytest.approx(1800 + 120 + START + HOUR + 10)
+    keeps = simulate(scenario(spot(closed=((600, math.inf),)), ON_DEMAND), "oracle", 0)
+    assert keeps.node_hours["on-demand"] == 0
+    never = simulate(scenario(spot(closed=((0, math.inf),)), ON_DEMAND), "oracle", 0)
+    assert never.node_hours["spot"] == 0
+
+
 def test_a_quota_that_is_too_small_is_no_capacity() -> None:
     zone = spot(quota=trace((0, 1), (7200, 2)))
     found = simulate(scenario(zone, workers=2), "oracle", 0)
@@ -142,6 +152,7 @@ def random_zone(name: str, dice: Random) -> ZonePlan:
         provision_delay=dice.choice([0.0, 45.0, 120.0]),
         boot=dice.choice([0.0, 60.0, 200.5]),
         notice=dice.choice([0.0, 30.0, 120.0, 900.0]),
+        closed=dice.choice([(), ((700.0, 2000.0), (5000.0, math.inf))]),
         region=dice.choice(["east", "west"]),
     )
 

@@ -43,6 +43,28 @@ def test_a_trace_with_prices_replaces_the_price_of_the_pool(capsys: Capture, tmp
     assert asked(capsys, tmp_path, "simulate", world=UNPRICED, trace=trace).code == 0
 
 
+def test_a_pool_provides_no_node_while_it_is_unavailable(capsys: Capture, tmp_path: Path) -> None:
+    closed = changed(WORLD, ("unavailable: [{from: 60s, to: 120s}]", "unavailable: [{from: 0s}]"))
+    answer = asked(capsys, tmp_path, "plan", world=closed)
+    assert "used by: spot-a 0 %, on-demand 100 % of the runs" in answer.out
+    assert "assumed: spot-a provides no new nodes from 0s on, after the start of the job" in answer.out
+    assert "risk: spec.tiers[0] (spot-a): its pool never provides a node: the tier is never used" in answer.out
+
+
+def test_a_pool_without_a_trace_is_unavailable_in_simulations_too(capsys: Capture, tmp_path: Path) -> None:
+    """There is no spot capacity after the first hour, and no on-demand capacity in the first three."""
+    world = changed(
+        WORLD,
+        ("    price: {perNodeHour: 1.41}\n", "    price: {perNodeHour: 1.41}\n    unavailable: [{from: 0s, to: 3h}]\n"),
+    )
+    trace = "time,available\n" + "".join(f"{600 * tick},{int(not 6 <= tick < 120)}\n" for tick in range(400))
+    job = changed(JOB, ("    provisionTimeout: 30m\n", "    provisionTimeout: 4h\n"))
+    answer = asked(capsys, tmp_path, "simulate", job=job, world=world, trace=trace)
+    assert (answer.code, answer.err) == (0, "")
+    (row,) = [line.split() for line in answer.out.splitlines() if line.startswith("ordered")]
+    assert float(row[row.index("h") - 1]) > 3 + 5 - 1
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_duration_below_the_work_names_its_field(capsys: Capture, tmp_path: Path, command: str) -> None:
     job = changed(JOB, ("  suspend: false", "  suspend: false\n  maxDuration: 2h"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -84,6 +85,26 @@ def test_the_job_falls_back_after_max_failures() -> None:
     )
     assert (found.succeeded, found.attempts, found.recomputed) == (True, 2, 340)
     assert [(part.tier, part.trains) for part in found.segments if part.trains] == [("spot", True), ("on-demand", True)]
+
+
+def test_a_closed_zone_gives_no_node_until_it_opens() -> None:
+    found = outcome(runner(market(zone("spot", closed=((0, 600),)))))
+    assert (found.succeeded, found.attempts) == (True, 1)
+    assert found.finished == 600 + 60 + HOUR + 10
+
+
+def test_a_closed_zone_keeps_its_nodes_and_replaces_none() -> None:
+    """The node is lost at 1000 s, while the zone is closed."""
+    kept = outcome(runner(market(zone("spot", closed=((900, 1800),)))))
+    assert (kept.attempts, kept.evictions, kept.finished) == (1, 0, 60 + HOUR + 10)
+    lost = outcome(runner(market(zone("spot", (0, 1), (1000, 0), (1001, 1), closed=((900, 1800),)))))
+    assert (lost.attempts, lost.finished) == (1, 1800 + 60 + (HOUR - 600) + 10)
+
+
+def test_the_job_leaves_a_zone_that_is_closed_for_longer_than_provision_timeout() -> None:
+    found = outcome(runner(market(zone("spot", closed=((0, math.inf),)), zone("on-demand", price=3.0))))
+    assert (found.succeeded, found.attempts) == (True, 2)
+    assert found.finished == 900 + 60 + HOUR + 10
 
 
 @pytest.mark.parametrize(("atomic", "hours"), [(False, 0.25), (True, 0.0)])

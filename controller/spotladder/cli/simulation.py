@@ -176,7 +176,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     """The job of a file, on the traces of its capacityTiers. Raises InvalidSpec."""
     from spotladder.api.read import errors_located, read_job
     from spotladder.api.resolve import Capacity, capacity_of, job_spec, sizes
-    from spotladder.cli.tier_facts import priced_world
+    from spotladder.cli.tier_facts import closed_periods, priced_world
 
     job = read_job(file)
     names = list(dict.fromkeys(entry.capacity_tier for entry in job.spec.tiers))
@@ -186,7 +186,9 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
             path="--trace",
         )
     unpriced = [name for name in names if name not in traces or not traces[name].priced]
-    capacity: dict[str, Capacity] = {} if world is None else capacity_of(priced_world(world, unpriced))
+    given = None if world is None else priced_world(world, unpriced)
+    capacity: dict[str, Capacity] = {} if given is None else capacity_of(given)
+    closed = {} if given is None else {name: closed_periods(pool) for name, pool in given.pools.items()}
     for name in names:
         if name in traces and name not in capacity:
             price, notice = Price(options.spot_price, options.on_demand_price), seconds("--notice", options.notice)
@@ -199,7 +201,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     zones = [
         traces[name].source(_plan(name, capacity[name].price, capacity[name].notice, options), spec.workers)
         if name in traces
-        else ZoneSource(_plan(name, capacity[name].price, 0.0, options))
+        else ZoneSource(replace(_plan(name, capacity[name].price, 0.0, options), closed=closed.get(name, ())))
         for name in names
     ]
     interval = options.commit_interval or job.spec.checkpoints.interval

@@ -18,8 +18,8 @@ from spotladder.errors import InvalidSpec
 if TYPE_CHECKING:
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.tieredjob import TieredJob
-    from spotladder.api.world import World
-    from spotladder.core.model import JobSpec, JobState
+    from spotladder.api.world import World, WorldPool
+    from spotladder.core.model import JobSpec, JobState, Seconds
     from spotladder.planner.plan import TierFacts
 
 
@@ -72,6 +72,11 @@ def priced_world(file: Path, names: Iterable[str]) -> World:
     return world
 
 
+def closed_periods(pool: WorldPool) -> tuple[tuple[Seconds, Seconds], ...]:
+    """The periods, from a time to a time after the start of the run, in which the pool provides no new nodes."""
+    return tuple((one.from_, math.inf if one.to is None else one.to) for one in pool.unavailable)
+
+
 def _of_world(job: TieredJob, file: Path) -> KnownFacts:
     from spotladder.api.resolve import capacity_of, job_spec
     from spotladder.planner.plan import TierFacts
@@ -83,7 +88,15 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
         pool = world.pools[entry.capacity_tier]
         rate = pool.interruptions.hazard_per_hour if pool.interruptions else 0.0
         facts.append(
-            TierFacts(tier, entry.capacity_tier, rate, math.inf, room=pool.nodes, ready_after=pool.provision_delay)
+            TierFacts(
+                tier,
+                entry.capacity_tier,
+                rate,
+                math.inf,
+                room=pool.nodes,
+                ready_after=pool.provision_delay,
+                closed=closed_periods(pool),
+            )
         )
     return KnownFacts(tuple(facts), spec, run_here(job))
 

@@ -17,36 +17,21 @@ MOST_SPOT_TIERS = 5
 """Maximum number of spot tiers whose order is advised: every permutation of them is estimated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Names of the tiers in the order of the lowest cost by the closed formulas, and that cost in USD."""
-
-    tiers: tuple[str, ...]
-    usd: float
-
-
-def best_order(question: Question) -> Order | None:
-    """The cheapest order of the spot tiers, before the other tiers in the job's order. None if the cost is unknown, or
-    if the job's own order is the cheapest one."""
-    own, found = _usd(question), _orders(question)
-    if own is None or not found or found[0][0] >= own - 0.005:
-        return None
-    usd, order = found[0]
-    return Order(tuple(facts.tier.name for facts in order), usd)
-
-
 def cheapest_orders(question: Question, number: int) -> list[tuple[TierFacts, ...]]:
-    """A limited number of orders of the tiers, cheapest first by the closed formulas; the spot tiers come first."""
+    """A limited number of orders of the tiers, cheapest first by the closed formulas; the spot tiers come first, and
+    the tiers that the job can never use last."""
     return [order for _usd, order in _orders(question)[:number]]
 
 
 def _orders(question: Question) -> list[tuple[float, tuple[TierFacts, ...]]]:
     """The cost in USD of each order of the spot tiers whose cost is known, cheapest first."""
-    spot = [facts for facts in question.tiers if facts.spot]
-    others = [facts for facts in question.tiers if not facts.spot]
+    used = [facts for facts in question.tiers if question.uses(facts)]
+    unused = [facts for facts in question.tiers if not question.uses(facts)]
+    spot = [facts for facts in used if facts.spot]
+    others = [facts for facts in used if not facts.spot]
     if not 0 < len(spot) <= MOST_SPOT_TIERS:
         return []
-    orders = [(*order, *others) for order in permutations(spot)]
+    orders = [(*order, *others, *unused) for order in permutations(spot)]
     found = [(usd, order) for order in orders if (usd := _usd(with_tiers(question, order))) is not None]
     return sorted(found, key=lambda entry: entry[0])
 

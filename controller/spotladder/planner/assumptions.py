@@ -57,6 +57,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     takes = f"a commit takes {commit}" + (", the longest that a run of the job measured" if question.measured else "")
     sentences = [f"the program restarts in {restart}; it commits every {interval}, and {takes}"]
     sentences += _capacity([facts for facts in question.tiers if facts.spot])
+    sentences += [_closed(facts) for facts in question.tiers if facts.closed]
     sentences.append(_chosen_by(question.policy))
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
         sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
@@ -86,9 +87,24 @@ def _capacity(spot: list[TierFacts]) -> list[str]:
             )
     if traced := [facts.tier.name for facts in spot if facts.traces]:
         sentences.append(f"each run begins at a random moment of the traces of {', '.join(traced)}")
-    if unknown := [facts.tier.name for facts in drawn if facts.availability is None]:
-        sentences.append(f"requests for nodes on {', '.join(unknown)} always succeed: their capacity is unknown")
+    for closed, when in ((False, "always succeed"), (True, "succeed at all other times")):
+        unknown = [
+            facts.tier.name
+            for facts in drawn
+            if facts.availability is None and bool(facts.closed) is closed and not facts.never_open
+        ]
+        if unknown:
+            sentences.append(f"requests for nodes on {', '.join(unknown)} {when}: their capacity is unknown")
     return sentences
+
+
+def _closed(facts: TierFacts) -> str:
+    """When the pool of the tier provides no new nodes."""
+    periods = " and ".join(
+        f"from {format_duration(begins)} " + ("on" if ends == math.inf else f"to {format_duration(ends)}")
+        for begins, ends in facts.closed
+    )
+    return f"{facts.tier.name} provides no new nodes {periods}, after the start of the job"
 
 
 def _priced_commits(question: Question) -> bool:

@@ -33,7 +33,8 @@ class TierFacts:
     """One tier of the job and its capacity. `evictions` is the rate per node and hour, None if unknown. `observed` is
     the number of node-hours behind that rate, `unavailable` the reason why the tier is unavailable now, and `room` the
     maximum number of nodes. `availability` is the share of attempts that got nodes in time, `ready_after`
-    the time in seconds from the request for a node until it is ready; both are None if unknown. `in_time` is the
+    the time in seconds from the request for a node until it is ready; both are None if unknown. In `closed` periods,
+    each from a time to a time in seconds after the start of the job, the pool provides no new nodes. `in_time` is the
     provisionTimeout in seconds of these attempts, None if it is that of the tier. With `traces` the simulated runs use
     the capacity of these records instead of the other statistics."""
 
@@ -47,6 +48,7 @@ class TierFacts:
     ready_after: Seconds | None = None
     in_time: Seconds | None = None
     traces: tuple[Trace, ...] = ()
+    closed: tuple[tuple[Seconds, Seconds], ...] = ()
 
     @property
     def spot(self) -> bool:
@@ -56,6 +58,14 @@ class TierFacts:
     def observed_timeout(self) -> Seconds:
         """The provisionTimeout for which `availability` holds."""
         return self.tier.provision_timeout if self.in_time is None else self.in_time
+
+    @property
+    def never_open(self) -> bool:
+        """Whether the pool is closed at all times."""
+        until = 0.0
+        for begins, ends in sorted(self.closed):
+            until = max(until, ends) if begins <= until else until
+        return until == math.inf
 
     def changed(self, **changes: Any) -> TierFacts:
         """The same capacity with other fields of the tier."""
@@ -80,6 +90,11 @@ class Question:
     policy: str = "ordered"
     sizes: tuple[int, ...] = ()
     grow_after: Seconds = 600.0
+
+    def uses(self, facts: TierFacts) -> bool:
+        """Whether the job can ever train on this tier."""
+        least = min(self.sizes, default=self.spec.workers)
+        return not facts.never_open and (facts.room is None or facts.room >= least)
 
     @property
     def on_demand_price(self) -> float | None:
@@ -115,6 +130,8 @@ def expect(question: Question) -> Expected | None:
     for facts in question.tiers:
         if left <= 0:
             break
+        if not question.uses(facts):
+            continue
         stays = left
         if facts.spot:
             if facts.evictions is None:

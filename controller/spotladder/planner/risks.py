@@ -27,11 +27,11 @@ def _tiers(question: Question) -> Iterator[str]:
         at, tier = f"spec.tiers[{index}] ({facts.tier.name})", facts.tier
         if facts.unavailable:
             yield f"{at}: is unavailable now: {facts.unavailable}"
-        if facts.room is not None and facts.room < question.spec.workers:
-            yield (
-                f"{at}: has at most {facts.room} nodes, but the job needs {question.spec.workers}: the tier is never "
-                "used"
-            )
+        if facts.never_open:
+            yield f"{at}: its pool never provides a node: the tier is never used"
+        elif not question.uses(facts):
+            least = min(question.sizes, default=question.spec.workers)
+            yield f"{at}: has at most {facts.room} nodes, but the job needs {least}: the tier is never used"
         if not tier.price.known:
             yield f"{at}: its price is unknown, so the estimate does not include its cost"
             if tier.idle_budget is not None:

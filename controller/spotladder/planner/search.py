@@ -213,12 +213,17 @@ def _startable(facts: TierFacts, assumptions: Assumptions) -> TierFacts:
 
 def _tiers_to_change(question: Question, field: str) -> list[str]:
     """The names of the spot tiers for which other values of this field may make a difference."""
-    spot = [facts for facts in question.tiers if facts.spot]
+    spot = [facts for facts in question.tiers if facts.spot and question.uses(facts)]
     if field == "provision_timeout":
-        spot = [facts for facts in spot if facts.traces or facts.unavailable or facts.availability not in (None, 1.0)]
+        spot = [facts for facts in spot if _may_wait(facts)]
     elif len(spot) == 1:
         spot = []  # its values were tried with the orders
     return [facts.tier.name for facts in spot]
+
+
+def _may_wait(facts: TierFacts) -> bool:
+    """Whether a request for nodes of the tier may fail."""
+    return bool(facts.traces or facts.unavailable or facts.closed) or facts.availability not in (None, 1.0)
 
 
 def _changes(question: Question, name: str, field: str, values: Sequence[float]) -> Iterator[Question]:

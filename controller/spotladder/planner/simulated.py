@@ -1,7 +1,7 @@
 """Estimates a job by Monte Carlo: runs of the simulator, through the decisions of the controller.
 
 Each run draws the capacity of every spot tier from its statistics or its recorded traces (`tier_capacity`). On-demand
-and reserved nodes are always there and are never lost.
+and reserved nodes are never lost. A pool that is closed provides no new nodes.
 
 A run is repeatable from its seed. Runs of two variants of a job with the same seed use the same random numbers, so that
 few runs show the difference between the variants.
@@ -173,8 +173,10 @@ def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Sec
     """The capacity of the tier in the run with this seed."""
     ready_after = assumptions.ready_after if facts.ready_after is None else facts.ready_after
     notice = facts.tier.notice if facts.spot else 0.0
-    plan = ZonePlan(facts.tier.name, None, facts.tier.price, ready_after, 0.0, notice, region="here")
-    return ZoneSource(plan, (drawn(facts, workers, horizon, seed),) if facts.spot else ())
+    plan = ZonePlan(
+        facts.tier.name, None, facts.tier.price, ready_after, 0.0, notice, region="here", closed=facts.closed
+    )
+    return ZoneSource(plan, (drawn(facts, workers, horizon, seed),))
 
 
 def with_tier(question: Question, name: str, **changes: object) -> Question:

@@ -10,6 +10,8 @@ together in the run. Without a trace, the statistics of the tier are drawn:
     for longer than the provisionTimeout with which that was observed: as long as the observed outages that did, or
     without these for OUTAGE more on average.
 
+A tier whose nodes are never lost has as many as its pool.
+
 The same seed gives the same capacity, whatever the other settings of the job are.
 """
 
@@ -28,7 +30,7 @@ from spotladder.core.ages import AGES, TICK
 from spotladder.core.model import AgeCounts, Price, Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.sim.synthetic import SyntheticMarket
-from spotladder.sim.trace import Floats, Trace
+from spotladder.sim.trace import UNLIMITED, Floats, Trace
 
 if TYPE_CHECKING:
     from spotladder.planner.plan import TierFacts
@@ -51,6 +53,9 @@ STEPS = 1000
 
 def drawn(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
     """The capacity of the tier in the run with this seed, for `horizon` seconds."""
+    if not facts.spot:
+        room = UNLIMITED if facts.room is None else facts.room
+        return Trace(facts.tier.name, np.zeros(1), np.array([room], dtype=np.int64), end=horizon)
     if facts.traces:
         return _recorded(facts, facts.traces[seed % len(facts.traces)], horizon, seed)
     return _invented(facts, workers, horizon, seed)
@@ -79,6 +84,7 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> Ti
         observed=hours * workers,
         unavailable="",
         traces=traces,
+        closed=(),
     )
 
 

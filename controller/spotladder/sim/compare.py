@@ -259,15 +259,19 @@ def simulate_jobs(scenario: Scenario, policy: str, seed: int) -> Outcomes:
 
 
 def availability(scenario: Scenario, seeds: int, bins: int) -> dict[str, Floats]:
-    """By zone with a trace, shape (bins,): the share of the seeds for which the zone has capacity for all workers, at
-    equal steps over the duration."""
+    """By zone with a trace or closed periods, shape (bins,): the share of the seeds for which the zone has capacity for
+    all workers and is open, at equal steps over the duration."""
     moments = np.arange(bins) * scenario.duration / bins
     found: dict[str, Floats] = {}
     for seed in range(seeds):
         plans, start = _plans(scenario, seed)
         for plan in plans:
-            if plan.trace is not None:
-                has = plan.trace.at(moments + start) >= scenario.spec.workers
+            if plan.trace is not None or plan.closed:
+                has = np.ones(bins, dtype=np.bool_)
+                if plan.trace is not None:
+                    has = plan.trace.at(moments + start) >= scenario.spec.workers
+                for begins, ends in plan.closed:
+                    has &= (moments < begins) | (moments >= ends)
                 found[plan.name] = found.get(plan.name, np.zeros(bins)) + has / seeds
     return found
 

@@ -1,7 +1,7 @@
 """The cheapest run of a job in a world whose future is known: the lower bound for the cost of every policy.
 
 Rules
- 1. A gang of W nodes is requested in a zone while the zone has capacity for it. Training begins after
+ 1. A gang of W nodes is requested in a zone while the zone is open and has capacity for it. Training begins after
     `provision_delay`, `boot` and `restart`. It stops at any time before the capacity, and the notice after it, ends;
     the commit then takes `commit_time`. All W nodes are billed from `boot` until the commit is complete.
  2. No work is lost. One attempt follows the other; nodes of a gang that is not complete only add to its cost.
@@ -150,6 +150,8 @@ class _ZoneCells:
         self.starts = job.workers * _least_paid(zone, grid, -start, 0.0)
         self.commits = job.workers * _least_paid(zone, grid, 0.0, program.commit_time)
         self.may_start = _all_of_next(self.has, self.delay)
+        for begins, ends in plan.closed:
+            self.may_start[grid.above(begins) : grid.below(min(ends, job.limit)) + (ends >= job.limit)] = False
         self.may_commit = _all_of_next(self.has, commit)
 
 

@@ -57,6 +57,8 @@ class Market:
     def free(self, name: str) -> int:
         """How many more nodes the zone can give now. Nodes with a notice no longer count as capacity of the zone."""
         zone = self.zones[name]
+        if zone.closed(self.now):
+            return 0
         staying = sum(1 for node in self._held if node.zone is zone and node.gone_at is None)
         return max(0, zone.nodes(self.now) - staying)
 

@@ -22,8 +22,9 @@ class ZonePlan:
     for it, `boot` how long a pod on it then takes to be ready, `notice` how long before its end the loss of a node is
     announced. All are in seconds. `price` holds where the trace has no prices. `region` names the egress prices that
     apply. `quota` is the number of nodes over time that the zone's admission queue allows a job; None: there is no
-    queue. `reports_shortage`: an attempt learns at once that the zone has no capacity for it, as from Karpenter;
-    otherwise its pods only wait, as in a cluster without a provisioner, until provisionTimeout expires.
+    queue. In `closed` periods, each from a time to a time after the start of the run, the zone provides no new nodes;
+    nodes that are held stay. `reports_shortage`: an attempt learns at once that the zone has no capacity for it, as
+    from Karpenter; otherwise its pods only wait, as in a cluster without a provisioner, until provisionTimeout expires.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ZonePlan:
     notice: Seconds = 0.0
     region: str = ""
     quota: Trace | None = None
+    closed: tuple[tuple[Seconds, Seconds], ...] = ()
     reports_shortage: bool = True
 
 
@@ -46,18 +48,23 @@ class Zone:
         self.times, self.counts, self.prices = _changes(plan, start, duration)
         self.varying = bool((self.prices != self.prices[0]).any())
         self._quota_times = [] if plan.quota is None else (plan.quota.times - start).tolist()
+        self._turns = sorted({moment for period in plan.closed for moment in period if moment < math.inf})
         # Cumulative USD per node at each change, so that the cost of an interval is one difference.
         spans = np.diff(self.times)
         self._paid = np.concatenate(([0.0], np.cumsum(spans * self.prices[:-1] / HOUR)))
 
     @property
     def changes(self) -> list[Seconds]:
-        """The times at which the capacity, the price or the quota changes, ascending."""
-        return sorted({*self.times, *self._quota_times})
+        """The times at which the capacity, the price or the quota changes, or the zone opens or closes, ascending."""
+        return sorted({*self.times, *self._quota_times, *self._turns})
 
     def nodes(self, now: Seconds) -> int:
         """The total number of nodes that the zone can provide or hold."""
         return int(self.counts[self._index(now)])
+
+    def closed(self, now: Seconds) -> bool:
+        """Whether the zone provides no new nodes."""
+        return any(begins <= now < ends for begins, ends in self.plan.closed)
 
     def price(self, now: Seconds) -> float:
         """USD per node-hour."""
@@ -74,8 +81,8 @@ class Zone:
         return int(self.plan.quota.nodes[max(0, bisect_right(self._quota_times, now) - 1)])
 
     def next_change(self, now: Seconds) -> Seconds:
-        """When the capacity, the price or the quota changes next; infinity: never."""
-        return min(_after(self.times, now), _after(self._quota_times, now))
+        """When the capacity, the price or the quota changes next, or the zone opens or closes; infinity: never."""
+        return min(_after(self.times, now), _after(self._quota_times, now), _after(self._turns, now))
 
     def _index(self, now: Seconds) -> int:
         return bisect_right(self.times, now) - 1
