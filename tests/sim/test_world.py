@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spotladder.core.model import Overlap, Stage
-from spotladder.core.reasons import Reason
+from spotladder.core.reasons import Cause, Reason
 from spotladder.policies import registry
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
@@ -40,6 +40,17 @@ def test_without_a_notice_work_since_the_last_commit_is_lost() -> None:
     assert found.recomputed == 1000 - 60 - 600
     assert found.finished == 1100 + 60 + (HOUR - 600) + 10
     assert found.cost == pytest.approx((found.finished - 100) / HOUR)
+
+
+def test_the_path_has_the_committed_work_and_the_losses_have_their_causes() -> None:
+    """Two nodes get a notice of two minutes at 1000 s, in which the program commits."""
+    spot = zone("spot", (0, 2), (1000, 0), (3000, 2), notice=120.0)
+    found = outcome(runner(market(spot, zone("on-demand", price=3.0)), workers=2))
+    losses = [(one.at, one.loss.cause, one.loss.tier, one.loss.noticed) for one in found.losses]
+    assert losses == [(1000.0, Cause.INTERRUPTION, "spot", True)] * 2
+    starts = [(one.at, one.committed) for one in found.path if one.move.target is Stage.STARTING]
+    assert starts[:2] == [(0.0, 0.0), (1010.0, 940.0)]
+    assert found.path[-1].committed == HOUR
 
 
 @pytest.mark.parametrize("commit_time", [0.0, 10.0, 900.0])

@@ -18,6 +18,7 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     Launch,
+    Loss,
     Move,
     Replace,
     Resize,
@@ -64,10 +65,19 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class DecidedMove:
-    """A decided transition, in seconds after the start."""
+    """A decided transition, in seconds after the start. `committed` is the work that was committed by then."""
 
     at: Seconds
     move: Move
+    committed: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedLoss:
+    """A counted failure, in seconds after the start."""
+
+    at: Seconds
+    loss: Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,8 @@ class SimulationOutcome:
     that was lost before it was committed, `overhead` the time from ready workers to the first step. `waiting` is the
     part of the cost for nodes of gangs that were not complete, `overlap` that for standby attempts, and `extra` that
     for heads, storage, requests and their egress. `node_hours`, `tier_usd`, `tier_failures`,
-    `tier_evictions` and `tier_recomputed` are by tier. `path` has every transition."""
+    `tier_evictions` and `tier_recomputed` are by tier. `path` has every transition, and `losses` every counted
+    failure."""
 
     succeeded: bool
     reason: Reason
@@ -101,6 +112,7 @@ class SimulationOutcome:
     tier_evictions: dict[str, int] = field(default_factory=dict)
     tier_recomputed: dict[str, Seconds] = field(default_factory=dict)
     began: Seconds = 0.0
+    losses: tuple[DecidedLoss, ...] = ()
 
 
 @dataclass
@@ -118,6 +130,7 @@ class SimulationRun:
     _segments: list[Segment] = field(default_factory=list)
     _samples: list[Sample] = field(default_factory=list)
     _path: list[DecidedMove] = field(default_factory=list)
+    _losses: list[DecidedLoss] = field(default_factory=list)
 
     @property
     def ended(self) -> bool:
@@ -132,7 +145,8 @@ class SimulationRun:
             decision = decide(spec, self.state, backend.observe(), START + now, self.policy)
             self.decisions += 1
             self.state, before = decision.state, backend.changes
-            self._path += [DecidedMove(now, move) for move in decision.moves]
+            self._path += [DecidedMove(now, move, float(self.state.progress.step)) for move in decision.moves]
+            self._losses += [DecidedLoss(now, loss) for loss in decision.losses]
             for action in decision.actions:
                 self._apply(action)
             if not decision.moves and (backend.changes == before or self.ended):
@@ -166,6 +180,7 @@ class SimulationRun:
             ),
             samples=tuple(self._samples),
             path=tuple(self._path),
+            losses=tuple(self._losses),
             decisions=self.decisions,
             overlap=state.overlap_usd,
             began=self.begins_at,
