@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import CheckpointCorrupt
-from spotladder.train.jax import restore, save
+from spotladder.train.jax import _as_numpy, _pinned, restore, save
 from tests.train import builders
 
 jax = pytest.importorskip("jax")
@@ -57,6 +57,28 @@ def test_everything_is_restored(tmp_path: Path) -> None:
     assert random.random() == drawn
     assert same(again, made)
     assert not same(again, tree(0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "int8", "bool"])
+def test_a_copy_in_pinned_memory_is_the_array(dtype: str) -> None:
+    array = jax.numpy.arange(12).reshape(3, 4).astype(dtype)
+    copy = _pinned(array)
+    assert copy.sharding.memory_kind == "pinned_host"
+    assert (copy.dtype, copy.shape) == (array.dtype, array.shape)
+    expected = _as_numpy([array, 3])
+    array.delete()
+    assert _as_numpy([copy, 3])[0].tobytes() == expected[0].tobytes()
+
+
+def test_without_pinned_memory_the_copy_is_an_ordinary_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("RESOURCE_EXHAUSTED: out of host memory")
+
+    monkeypatch.setattr(jax, "device_put", full)
+    array = jax.numpy.ones(3)
+    copy = _pinned(array)
+    assert type(copy).__module__ == "numpy"
+    assert (copy == array).all()
 
 
 def test_a_commit_has_the_state_of_its_block(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ In a commit `save` copies the arrays to the host's memory, and Orbax writes them
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,22 +33,21 @@ Tree = TypeVar("Tree")
 
 _SHARED = "state"
 
+CONVERTED_AT_ONCE = 8
+"""Maximum number of arrays that are converted for Orbax at the same time."""
+
 
 def save(folder: Path, tree: Any) -> None:
     """Write this rank's part of a commit, with the random state of Python and NumPy. Every rank must call it."""
     import jax
 
-    rank = ranks.discover().rank
-    for leaf in jax.tree_util.tree_leaves(tree):
-        if isinstance(leaf, jax.Array) and leaf.is_fully_addressable and not _is_key(leaf):
-            leaf.copy_to_host_async()  # all of them at once, instead of one after the other below
-    local = jax.tree_util.tree_map_with_path(_local, tree)
-    if writing.is_deferred(folder):
-        local = jax.tree_util.tree_map(_kept, tree, local)
+    rank, wait = ranks.discover().rank, not writing.is_deferred(folder)
+    local = jax.tree_util.tree_map_with_path(lambda path, leaf: _local(path, leaf, wait=wait), tree)
+    jax.block_until_ready(local)
     own = {name: leaf for name, leaf in _named(local).items() if _is_own(_named(tree)[name])}
     part, content = (_SHARED, local) if rank == 0 else (f"rank-{rank}", own)
     if rank == 0 or own:
-        writing.write(folder, lambda: _checkpointer().save((folder / part).absolute(), content))
+        writing.write(folder, lambda: _checkpointer().save((folder / part).absolute(), _as_numpy(content)))
     randomness.save(folder / f"rank-{rank}.random.json")
 
 
@@ -90,11 +90,17 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
     return DataParallelTrainer(loop, backend_config=CPUConfig(), **arguments)
 
 
-def _local(path: Any, leaf: Any) -> Any:
-    """The value of a leaf that Orbax saves: this process's copy on the host; for a random key, its raw data."""
+def _local(path: Any, leaf: Any, *, wait: bool = True) -> Any:
+    """The value of a leaf that Orbax saves: this process's copy on the host; for a random key, its raw data.
+
+    With `wait=False` it is a copy that stays as it is: the program may change a NumPy array, and donate the memory of a
+    JAX array.
+    """
     import jax
     import numpy as np
 
+    if isinstance(leaf, np.ndarray):
+        return leaf if wait else leaf.copy()
     if not isinstance(leaf, jax.Array):
         return leaf
     if _is_key(leaf):
@@ -105,17 +111,32 @@ def _local(path: Any, leaf: Any) -> Any:
             "it with Orbax itself to a folder that all processes share",
             path=jax.tree_util.keystr(path),
         )
-    return np.asarray(leaf.addressable_data(0) if leaf.is_fully_replicated else leaf)
+    here = leaf.addressable_data(0) if leaf.is_fully_replicated else leaf
+    return here if wait else _pinned(here)
 
 
-def _kept(leaf: Any, value: Any) -> Any:
-    """The value of a leaf, independent of what the program does next: it may change a NumPy array, or donate the memory
-    of a JAX array on a CPU, of which the value is a view."""
+def _pinned(array: Any) -> Any:
+    """A copy of the array in pinned memory of the host, which JAX uses again for later copies; an ordinary copy if JAX
+    has no such memory, or not enough of it. It may not be complete yet."""
     import jax
     import numpy as np
 
-    on_host = not isinstance(leaf, jax.Array) or any(device.platform == "cpu" for device in leaf.devices())
-    return np.array(value) if on_host and isinstance(value, np.ndarray) else value
+    try:
+        return jax.device_put(array, array.sharding.with_memory_kind("pinned_host"), may_alias=False)
+    except (ValueError, NotImplementedError, RuntimeError):
+        return np.array(array)
+
+
+def _as_numpy(tree: Any) -> Any:
+    """The tree with NumPy arrays for JAX's, converted in parallel: most of the time goes to the pages of new memory."""
+    import jax
+    import numpy as np
+
+    leaves, structure = jax.tree_util.tree_flatten(tree)
+    with ThreadPoolExecutor(CONVERTED_AT_ONCE) as pool:
+        return structure.unflatten(
+            pool.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, leaves)
+        )
 
 
 def _is_key(leaf: Any) -> bool:
