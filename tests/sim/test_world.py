@@ -328,7 +328,7 @@ def test_invariants_hold_in_any_world(seed: int) -> None:
         prices = {name: found.price(0.0) for name, found in here.zones.items()}
         held = sum(hours * prices[name] for name, hours in result.node_hours.items())
         assert result.cost == pytest.approx(held)
-        assert result.succeeded == (job.backend.committed == HOUR)
+        assert result.succeeded == (job.backend.log.committed == HOUR)
         assert result.succeeded or result.reason is Reason.TIERS_EXHAUSTED
         assert result.recomputed == 0 or result.evictions
     assert not here._held

@@ -108,19 +108,25 @@ def _course(model: Model, capacity: Capacity, length: int, ticks: int) -> _Cours
     most = 1 << int(max(ages.max(), ended.max(initial=1))).bit_length()
     reached = _survivals(model, most)[kind, ages]
     logs = UNIT * _sums(_ending_units(model, most)[kinds[:-1], ended], oldest)
-    memoryless = np.zeros(ticks)
-    for one in (0, 1):
-        closed = kinds[:-1] == one
-        ends, lasted = _sums(np.stack([closed, np.where(closed, ended, 0)], axis=1), oldest)[spell].T
-        lasted = lasted + np.where(kind == one, ages, 0)
-        hazard = (ends + 0.5) / (lasted + 1.0)
-        memoryless += ends * np.log(hazard) + np.maximum(0, lasted - ends) * np.log(1.0 - np.minimum(hazard, 0.99))
-    if np.any((logs[spell] + reached).max(axis=1) <= memoryless - DISTRUST):
+    if np.any((logs[spell] + reached).max(axis=1) <= _memoryless(kinds, ended, oldest, spell, ages) - DISTRUST):
         return None
     shares = np.log([[1.0 - share for share in model.shares], model.shares])
     likelihood = (logs + shares[kinds[oldest]])[spell] + reached
     weights = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
     return _Course(kind, _place(ages), weights / weights.sum(axis=1, keepdims=True))
+
+
+def _memoryless(kinds: Ints, ended: Ints, oldest: Ints, spell: Ints, ages: Ints) -> Floats:
+    """For each tick, the log-likelihood of the observed spells under one constant hazard rate for each availability,
+    fitted to these spells. `spell` is the index of the newest one in each tick, and `ages` its age."""
+    total = np.zeros(len(spell))
+    for kind in (0, 1):
+        closed = kinds[:-1] == kind
+        ends, lasted = _sums(np.stack([closed, np.where(closed, ended, 0)], axis=1), oldest)[spell].T
+        lasted = lasted + np.where(kinds[spell] == kind, ages, 0)
+        hazard = (ends + 0.5) / (lasted + 1.0)
+        total += ends * np.log(hazard) + np.maximum(0, lasted - ends) * np.log(1.0 - np.minimum(hazard, 0.99))
+    return total
 
 
 def _sums(rows: NDArray[Any], oldest: Ints) -> NDArray[Any]:

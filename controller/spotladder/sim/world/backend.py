@@ -16,12 +16,10 @@ from spotladder.core.model import (
     Drain,
     Exit,
     Finish,
-    Instant,
     Launch,
     Observation,
     PodPhase,
     PodSeen,
-    Progress,
     Replace,
     Resize,
     Seconds,
@@ -30,9 +28,10 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause
 from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally
+from spotladder.sim.world.log import SimulatedLog
 from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.observed_attempt import attempt_seen
-from spotladder.sim.world.program import NO_COMMIT, ProgramPlan, SimulatedProgram
+from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
 
 NO_CAPACITY = "the zone has no capacity for the whole gang now"
 
@@ -51,15 +50,11 @@ class SimBackend:
     atomic: bool = False
     probed: bool = False
     bill: Tally = field(default_factory=Tally)
+    log: SimulatedLog = field(default_factory=SimulatedLog)
     changes: int = 0
     _attempts: dict[int, SimAttempt] = field(default_factory=dict)
-    _committed: float = 0.0
-    _committed_at: Instant | None = None
-    _committed_in: str = ""
-    _newest_start: int = 0
     _advanced_at: Seconds = 0.0
     _starts: int = 0
-    _logged_starts: int = 0
     _uids: itertools.count[int] = field(default_factory=itertools.count)
 
     # --- AttemptBackend ---
@@ -153,16 +148,7 @@ class SimBackend:
 
     def observe(self) -> Observation:
         """The current objects."""
-        progress = Progress(
-            int(self._committed),
-            self.program.work,
-            self._committed_at,
-            self._newest_start,
-            hands_over=self.program.hands_over,
-            stands_by=self.program.stands_by,
-            size=NO_COMMIT if self._committed_at is None else self.program.commit_size,
-            start=self._logged_starts - 1,
-        )
+        progress = self.log.progress(self.program)
         attempts = tuple(attempt_seen(one, self.market, self.program, self.workers) for one in self._attempts.values())
         if not self.probed:
             return Observation(self.changes, attempts, progress)
@@ -173,11 +159,6 @@ class SimBackend:
     # --- the world ---
 
     @property
-    def committed(self) -> float:
-        """The work that is committed, in seconds."""
-        return self._committed
-
-    @property
     def training(self) -> str:
         """The zone in which a program trains or starts; "" if none does."""
         return next((one.zone for one in self._attempts.values() if one.program and one.exit is None), "")
@@ -186,7 +167,7 @@ class SimBackend:
     def worked(self) -> float:
         """The finished work in seconds, including work that is not committed yet."""
         running = (one.program.step(self.market.now) for one in self._attempts.values() if one.program)
-        return max((self._committed, *running))
+        return max((self.log.committed, *running))
 
     @property
     def spent(self) -> float:
@@ -329,27 +310,24 @@ class SimBackend:
             if attempt.held_at is None:
                 attempt.held_at, attempt.size = now + max(0.0, restart - self.program.resume), size
             return
-        self._newest_start = max(self._newest_start, attempt.number)
-        self._logged_starts += 1
+        self.log.start(attempt.number)
         rate = size / self.workers
-        attempt.program = SimulatedProgram(self.program, now, self._committed, restart, rate, zone=attempt.zone)
+        attempt.program = SimulatedProgram(self.program, now, self.log.committed, restart, rate, zone=attempt.zone)
         attempt.size = size
         attempt.handing_over, attempt.held_at = False, None
         plan = self.market.zones[attempt.zone].plan
-        if self._committed_in and self._committed_in != plan.region:
-            price = self.egress.get((self._committed_in, plan.region), 0.0)
+        if self.log.region and self.log.region != plan.region:
+            price = self.egress.get((self.log.region, plan.region), 0.0)
             self.bill.egress_usd += price * self.program.checkpoint_gib
 
     def _commit(self, attempt: SimAttempt, program: SimulatedProgram) -> None:
         step = program.advance(self.market.now)
         if step is None:
             return
-        if attempt.number < self._newest_start:
+        if self.log.fences(attempt.number):
             attempt.exit = Exit.FENCED
             return
-        if step > self._committed:
-            self._committed, self._committed_at = step, START + self.market.now
-            self._committed_in = self.market.zones[attempt.zone].plan.region
+        self.log.commit(step, START + self.market.now, self.market.zones[attempt.zone].plan.region)
         if step == self.program.work:
             attempt.exit = Exit.SUCCEEDED
         elif program.stopping and (attempt.draining or not attempt.handing_over):
@@ -361,7 +339,7 @@ class SimBackend:
         """End the program: work that it has not committed is lost."""
         program, now = attempt.program, self.market.now
         if program is not None:
-            self.bill.lose_work(attempt.zone, max(0.0, program.step(now) - self._committed))
+            self.bill.lose_work(attempt.zone, max(0.0, program.step(now) - self.log.committed))
             self.bill.overhead += program.overhead(now)
             attempt.program = None
 

@@ -1,0 +1,47 @@
+"""The commit log of a simulated job: its newest commit, and the attempt that may still commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spotladder.core.model import Instant, Progress
+from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
+
+
+@dataclass
+class SimulatedLog:
+    """`committed` is the work of the newest commit in seconds, `committed_at` its time and `region` that of its zone;
+    "" before the first commit. `newest` is the attempt whose program started last, `starts` how many have."""
+
+    committed: float = 0.0
+    committed_at: Instant | None = None
+    region: str = ""
+    newest: int = 0
+    starts: int = 0
+
+    def start(self, attempt: int) -> None:
+        """Record that the program of this attempt starts: older attempts can no longer commit."""
+        self.newest = max(self.newest, attempt)
+        self.starts += 1
+
+    def fences(self, attempt: int) -> bool:
+        """Whether this attempt can no longer commit."""
+        return attempt < self.newest
+
+    def commit(self, step: float, at: Instant, region: str) -> None:
+        """Record a commit; one without new work changes nothing."""
+        if step > self.committed:
+            self.committed, self.committed_at, self.region = step, at, region
+
+    def progress(self, program: ProgramPlan) -> Progress:
+        """What a backend observes of the log of this program."""
+        return Progress(
+            int(self.committed),
+            program.work,
+            self.committed_at,
+            self.newest,
+            hands_over=program.hands_over,
+            stands_by=program.stands_by,
+            size=NO_COMMIT if self.committed_at is None else program.commit_size,
+            start=self.starts - 1,
+        )
