@@ -40,6 +40,11 @@ def test_another_decision_is_a_difference(tmp_path: Path) -> None:
     assert " is " in now
 
 
+def test_a_file_without_the_field_has_a_job_that_knows_its_work(tmp_path: Path) -> None:
+    assert read(changed(tmp_path, lambda document: document.update(measured=True))).scenario.measured
+    assert not read(changed(tmp_path, lambda document: document.pop("measured", None))).scenario.measured
+
+
 def test_a_longer_path_is_a_difference(tmp_path: Path) -> None:
     (said,) = differences(read(changed(tmp_path, lambda document: document["path"].pop())))
     assert " is new: " in said

@@ -17,6 +17,7 @@ from spotladder.display.timeline import read
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
 from spotladder.planner.replay.history import history
+from spotladder.policies import registry
 from spotladder.sim.compare import simulate
 from spotladder.sim.world import run as simulation
 from spotladder.sim.world.market import START
@@ -79,6 +80,22 @@ def test_a_replay_with_the_recorded_settings_repeats_the_run(
     assert again.finished == pytest.approx(was.finished, rel=0.05)
     assert again.cost == pytest.approx(was.cost, rel=0.05)
     assert found.result.cost == pytest.approx(was.cost, rel=0.01)
+
+
+def test_a_replayed_job_learns_its_work_as_the_recorded_one_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its work known from the start, the job would not have begun on spot: the deadline is too near."""
+    here = market(
+        zone("spot", (0, 2), (1500, 0), notice=60.0, provision_delay=40.0),
+        zone("on-demand", price=3.0, provision_delay=40.0),
+    )
+    job = runner(here, workers=2, policy=registry.by_name("uniform-progress"), spec={"max_duration": HOUR + 300.0})
+    records, state, was = recorded(job, monkeypatch)
+    found = history(records, state).low
+    again, known = (
+        simulate(replace(found, measured=measured), "uniform-progress", 0) for measured in (found.measured, False)
+    )
+    assert tiers_of(again) == tiers_of(was) == ["spot", "on-demand"]
+    assert tiers_of(known) == ["on-demand"]
 
 
 ELASTIC_STEPS: dict[str, tuple[tuple[float, int], ...]] = {

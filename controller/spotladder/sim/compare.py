@@ -42,8 +42,9 @@ class ZoneSource:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A job and its world. `spec` has no deadline in absolute time; `tiers` maps its tiers to zones. `egress` is in USD
-    per GiB by region; `atomic` and `probed` are those of `SimBackend`. `jobs` equal jobs share the capacity of the
-    zones; they are submitted `interval` seconds apart."""
+    per GiB by region; `atomic` and `probed` are those of `SimBackend`. `measured`: a job learns its work and the
+    overhead of a start while it runs, as every real job does; otherwise it knows both from its start. `jobs` equal jobs
+    share the capacity of the zones; they are submitted `interval` seconds apart."""
 
     spec: JobSpec
     program: ProgramPlan
@@ -52,6 +53,7 @@ class Scenario:
     egress: Mapping[tuple[str, str], float] = field(default_factory=dict)
     atomic: bool = False
     probed: bool = False
+    measured: bool = False
     jobs: int = 1
     interval: Seconds = 0.0
 
@@ -233,12 +235,9 @@ def simulate_jobs(scenario: Scenario, policy: str, seed: int) -> Outcomes:
         within = scenario.spec.max_duration if scenario.spec.max_duration is not None else limit
         job = BoundedJob(zones, scenario.spec.workers, scenario.program, within, scenario.egress)
         return [oracle.run(job, scenario.tiers)]
-    spec = replace(
-        scenario.spec,
-        work=float(scenario.program.work),
-        overhead=scenario.start,
-        min_workers=min(scenario.program.sizes, default=None),
-    )
+    spec = replace(scenario.spec, min_workers=min(scenario.program.sizes, default=None))
+    if not scenario.measured:
+        spec = replace(spec, work=float(scenario.program.work), overhead=scenario.start)
     backends = [
         SimBackend(
             market,

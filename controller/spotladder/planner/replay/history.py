@@ -102,6 +102,7 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
             program,
             tuple(_zone(one, spec, complete=complete) for one in tiers),
             {tier.name: tier.name for tier in spec.tiers},
+            measured=True,
         )
         for complete in (False, True)
     )

@@ -69,6 +69,7 @@ def written(scenario: Scenario, policy: str, outcome: SimulationOutcome) -> str:
         "policy": policy,
         "spec": to_plain(scenario.spec, full=True),
         "program": to_plain(scenario.program, full=True),
+        "measured": scenario.measured,
         "zones": zones,
         "path": list(lines_of(outcome.path)),
     }
@@ -110,7 +111,9 @@ def _incident(document: dict[str, Any]) -> Incident:
     spec: JobSpec = from_plain(JobSpec, document["spec"], lenient=True)
     zones = tuple(map(_zone, document["zones"]))
     tiers = {tier.name: tier.name for tier in spec.tiers}
-    scenario = Scenario(spec, from_plain(ProgramPlan, document["program"], lenient=True), zones, tiers)
+    program = from_plain(ProgramPlan, document["program"], lenient=True)
+    # A file without the field has the path of a job that knew its work from the start.
+    scenario = Scenario(spec, program, zones, tiers, measured=bool(document.get("measured", False)))
     return Incident(scenario, str(document["policy"]), tuple(map(str, document["path"])))
 
 
