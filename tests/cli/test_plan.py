@@ -85,6 +85,7 @@ def test_bad_input(capsys: Capture, tmp_path: Path) -> None:
         (("-f", job, "--world", job, "--hours", "5"), "world"),
         (("--hours", "5", "--world", world), "expected exactly one job file"),
         ((job, "-f", job, "--hours", "5", "--world", world), "exactly one"),
+        ((job, "--hours", "5", "--world", world, "--polarity", "available"), "--polarity: goes with --trace"),
     ):
         answer = call(capsys, "plan", *arguments)
         assert (answer.code, answer.out) == (2, ""), arguments

@@ -260,6 +260,9 @@ def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
         (("--polarity", "up"), "--polarity: expected available or preempted, got 'up'"),
         (("--plot", "costs.txt"), "--plot: must be a file name that ends with .png or .svg"),
         (("--world", "world.yaml"), "--world: goes with --job"),
+        (("--job", "job.yaml", "--workers", "3"), "--workers: cannot be used with --job, which has workers"),
+        (("--checkpoint-gib", "5"), "--checkpoint-gib: goes with --egress"),
+        (("--egress", "egress.csv"), "--egress: goes with --checkpoint-gib"),
         (("--seeds", "0"), "--seeds"),
         (("--trace", "nowhere.json"), "nowhere.json: cannot be read"),
         (("--trace", ""), "--trace: expected [ZONE=]FILE, [ZONE=]synthetic or [ZONE=]synthetic:FILE, got ''"),
@@ -311,11 +314,18 @@ def test_a_budget_that_the_lowest_price_exceeds(capsys: Capture, tmp_path: Path)
     assert answer.err == f"error: {job}:22:11: {said}\n"
 
 
+def test_runs_that_do_not_end_are_stopped(capsys: Capture) -> None:
+    answer = call(capsys, "simulate", "--trace", "synthetic", "--hours", "1", "--restart", "100h")
+    assert answer.code == 0
+    assert "ordered: runs without an end were stopped after 11 h\n" in answer.out
+    assert "Whole" not in answer.out
+
+
 def test_egress_prices_of_all_regions_are_needed(capsys: Capture, tmp_path: Path) -> None:
     header = "from_region,to_region,price_usd_per_gb\n"
     file = written(tmp_path, "egress.csv", f"{header}us-east-1,us-west-2,0.02\n")
     zones = ("--trace", "us-east-1a=synthetic", "--trace", "us-west-2b=synthetic", "--hours", "1", "--egress", file)
-    answer = call(capsys, "simulate", *zones)
+    answer = call(capsys, "simulate", *zones, "--checkpoint-gib", "1")
     assert (answer.code, answer.out) == (2, "")
     assert "egress.csv: has no price from us-west-2 to us-east-1: add a line for it" in answer.err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -39,6 +40,31 @@ def test_all_processes_have_ended() -> None:
     for pid in forked:
         with pytest.raises(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
+
+
+def interrupted(item: int) -> int:
+    """As by Ctrl-C in a terminal, which sends SIGINT to all processes of the command."""
+    os.kill(os.getpid(), signal.SIGINT)
+    if os.getpid() != PARENT:
+        signal.pause()
+    return item
+
+
+def test_an_interrupt_ends_all_processes(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    pids, fork = [], os.fork
+
+    def forked() -> int:
+        pids.append(fork())
+        return pids[-1]
+
+    monkeypatch.setattr(os, "fork", forked)
+    with pytest.raises(KeyboardInterrupt):
+        spread(interrupted, ITEMS)
+    assert len(pids) == 2
+    for pid in pids:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    assert capfd.readouterr().err == ""
 
 
 def fails(item: int) -> int:

@@ -48,6 +48,8 @@ class Simulated:
 def with_traces(known: KnownFacts, given: Sequence[str], polarity: str | None) -> KnownFacts:
     """The facts with the recorded traces of --trace, as TIER=FILE. Raises InvalidSpec."""
     if not given:
+        if polarity is not None:
+            raise InvalidSpec("goes with --trace", path="--polarity")
         return known
     if find_spec("numpy") is None:
         raise InvalidSpec("install 'spotladder[sim]'", path="--trace")

@@ -59,7 +59,7 @@ def simulate(
     start: StartOption = None,
     job: JobOption = None,
     world: WorldOption = None,
-    workers: WorkersOption = 1,
+    workers: WorkersOption = None,
     jobs: JobsOption = 1,
     job_interval: JobIntervalOption = "0s",
     seeds: SeedsOption = 1,
@@ -105,6 +105,14 @@ def simulate(
             raise
         raise EnvironmentFailure("simulate needs numpy: pip install 'spotladder[sim]'") from None
 
+    _check_together(
+        ("--world", world, "--job", job),
+        ("--start", start, "--job", job),
+        ("--checkpoint-gib", checkpoint_gib, "--egress", egress),
+        ("--egress", egress, "--checkpoint-gib", checkpoint_gib),
+    )
+    if workers is not None and job is not None:
+        raise InvalidSpec("cannot be used with --job, which has workers: remove one of the two", path="--workers")
     check_picture("--plot", plot)
     check_picture("--survival", survival)
     check_file("--report", report)
@@ -112,7 +120,7 @@ def simulate(
         hours=hours,
         deadline=deadline,
         start=simulation.instant(start, time.time()),
-        workers=workers,
+        workers=workers or 1,
         spot_price=spot_price,
         on_demand_price=on_demand_price,
         restart=restart,
@@ -129,9 +137,6 @@ def simulate(
     )
     traces = simulation.read(trace, polarity, sort=sort)
     compared = None if survival is None else simulation.recorded(traces)
-    for path, given in (("--world", world), ("--start", start)):
-        if given is not None and job is None:
-            raise InvalidSpec("goes with --job", path=path)
     scenario = simulation.of_job(job, world, traces, options) if job else simulation.of_traces(traces, options)
     scenario = simulation.with_jobs(simulation.with_quotas(scenario, quota or []), jobs, job_interval)
     policies = simulation.policies(policy or ["ordered"])
@@ -154,6 +159,14 @@ def simulate(
     for name, file in (("Plot", plot), ("Survival curves", survival), ("Report", report)):
         if file is not None:
             typer.echo(f"\n{name}: {file}")
+
+
+def _check_together(*options: tuple[str, object, str, object]) -> None:
+    """Raises InvalidSpec for an option that is given without the other one, which it needs: each is a name and a
+    value."""
+    for option, given, other, needed in options:
+        if given and not needed:
+            raise InvalidSpec(f"goes with {other}", path=option)
 
 
 def _write(plot: Path | None, report: Path | None, summaries: list[Summary], scenario: Scenario) -> None:

@@ -51,10 +51,15 @@ JobOption = Annotated[
 ]
 
 WorldOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --job: a world file with the prices of its capacityTiers.")
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="With --job: a world file with its capacityTiers: prices and unavailable periods."
+    ),
 ]
 
-WorkersOption = Annotated[int, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job.")]
+WorkersOption = Annotated[
+    int | None, typer.Option(min=1, max=10_000, help="Nodes of the gang, without --job. Default: 1.")
+]
 
 JobsOption = Annotated[
     int,

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import BinaryIO, TypeVar
+
+from spotladder.sim.child_processes import held_interrupts
 
 LEAST_ITEMS = 12
 """Minimum number of items of a process."""
@@ -20,22 +25,38 @@ MOST_PROCESSES = 8
 T = TypeVar("T")
 
 
-class _Child(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A process and the pipe to which it writes the results for its items."""
+
     pid: int
-    pipe: int
+    pipe: BinaryIO
     items: Sequence[int]
+
+    def end(self) -> None:
+        """End the process, whether it has finished or not."""
+        self.pipe.close()
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
 
 
 def spread(run: Callable[[int], T], items: Sequence[int]) -> list[T]:
-    """The results of `run` for these different items, in their order."""
+    """The results of `run` for these different items, in their order. The other processes have ended when it returns
+    or raises."""
     parts = min(processors(), MOST_PROCESSES, len(items) // LEAST_ITEMS)
     if parts < 2:
         return [run(item) for item in items]
     own, *others = [items[index::parts] for index in range(parts)]
-    children = [_forked(run, part) for part in others]
-    found: dict[int, T] = {item: run(item) for item in own}
-    for child in children:
-        found.update(zip(child.items, _results(run, child), strict=True))
+    with ExitStack() as stack:
+        children: list[_Child] = []
+        for part in others:
+            with held_interrupts():
+                children.append(_forked(run, part))
+                stack.callback(children[-1].end)
+        found: dict[int, T] = {item: run(item) for item in own}
+        written = [(child.items, child.pipe.read()) for child in children]
+    for part, data in written:
+        found.update(zip(part, _results(run, part, data), strict=True))
     return [found[item] for item in items]
 
 
@@ -50,7 +71,7 @@ def _forked(run: Callable[[int], T], items: Sequence[int]) -> _Child:
     pid = os.fork()
     if pid:
         os.close(writing)
-        return _Child(pid, reading, items)
+        return _Child(pid, os.fdopen(reading, "rb"), items)
     try:
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
@@ -59,13 +80,11 @@ def _forked(run: Callable[[int], T], items: Sequence[int]) -> _Child:
         os._exit(0)  # without the exit handlers and the buffers of the parent
 
 
-def _results(run: Callable[[int], T], child: _Child) -> list[T]:
-    """The results of the process. This process makes its runs if it failed, and so raises the same error."""
-    with os.fdopen(child.pipe, "rb") as pipe:
-        data = pipe.read()
-    os.waitpid(child.pid, 0)
+def _results(run: Callable[[int], T], items: Sequence[int], data: bytes) -> list[T]:
+    """The results that a process has written. This process makes its runs if it failed, and so raises the same
+    error."""
     try:
         found: list[T] = pickle.loads(data)  # noqa: S301 – written by a process of this command
     except (EOFError, pickle.UnpicklingError):
-        return [run(item) for item in child.items]
+        return [run(item) for item in items]
     return found

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from multiprocessing import get_context
 from random import Random
 from statistics import fmean, quantiles
 
@@ -19,6 +18,7 @@ from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
 from spotladder.sim import oracle, ray_sweep
+from spotladder.sim.child_processes import pooled
 from spotladder.sim.synthetic import SyntheticMarket, generate
 from spotladder.sim.trace import Floats, Trace
 from spotladder.sim.world.backend import SimBackend
@@ -155,9 +155,10 @@ def compare(
         check_policy(name, scenario)
     runs = [(name, seed) for name in policies for seed in range(seeds)]
     outcomes: list[SimulationOutcome] = []
-    for found in _outcomes(scenario, runs, processes, ray):
-        outcomes += found
-        done()
+    with closing(_outcomes(scenario, runs, processes, ray)) as results:
+        for found in results:
+            outcomes += found
+            done()
     size = seeds * scenario.jobs
     return [Summary(name, tuple(outcomes[index * size : (index + 1) * size])) for index, name in enumerate(policies)]
 
@@ -189,20 +190,16 @@ def _simulated(scenario: Scenario, run: Run) -> Outcomes:
     return simulate_jobs(scenario, *run)
 
 
-def _outcomes(scenario: Scenario, runs: Sequence[Run], processes: int, ray: str | None) -> Iterable[Outcomes]:
+def _outcomes(
+    scenario: Scenario, runs: Sequence[Run], processes: int, ray: str | None
+) -> Generator[Outcomes, None, None]:
     """The outcomes in the order of the runs."""
     if ray is not None:
-        return ray_sweep.spread(_simulated, scenario, runs, ray)
-    if processes == 1:
-        return (_simulated(scenario, run) for run in runs)
-    return _spread(scenario, runs, processes)
-
-
-def _spread(scenario: Scenario, runs: Sequence[Run], processes: int) -> Iterator[Outcomes]:
-    """The outcomes in the order of the runs, each from one of the processes."""
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        size = max(1, len(runs) // (8 * processes))
-        yield from pool.map(partial(_simulated, scenario), runs, chunksize=size)
+        yield from ray_sweep.spread(_simulated, scenario, runs, ray)
+    elif processes == 1:
+        yield from (_simulated(scenario, run) for run in runs)
+    else:
+        yield from pooled(partial(_simulated, scenario), runs, processes)
 
 
 MOST_DRAWN = 20

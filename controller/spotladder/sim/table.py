@@ -75,10 +75,12 @@ def job_rows(summaries: Sequence[Summary], scenario: Scenario) -> list[tuple[str
 
 
 def failures(summaries: Sequence[Summary]) -> list[str]:
-    """For each policy with failed runs, a sentence with the reasons."""
+    """For each policy with failed runs, a sentence with the reasons, and one for runs that reached their limit."""
     found = []
     for summary in summaries:
-        reasons = sorted({str(one.reason) for one in summary.outcomes if not one.succeeded})
+        reasons = sorted({str(one.reason) for one in summary.outcomes if not one.succeeded and one.ended})
         if reasons:
             found.append(f"{summary.policy}: runs without success ended with {', '.join(reasons)}")
+        if longest := max((one.finished for one in summary.outcomes if not one.ended), default=0.0):
+            found.append(f"{summary.policy}: runs without an end were stopped after {longest / HOUR:.4g} h")
     return found

@@ -114,6 +114,11 @@ class SimulationOutcome:
     began: Seconds = 0.0
     losses: tuple[DecidedLoss, ...] = ()
 
+    @property
+    def ended(self) -> bool:
+        """Whether the job ended before the limit of the run."""
+        return not self.path or self.path[-1].move.target in TERMINAL
+
 
 @dataclass
 class SimulationRun:
