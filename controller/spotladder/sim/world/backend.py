@@ -150,11 +150,15 @@ class SimBackend:
         """The current objects."""
         progress = self.log.progress(self.program)
         attempts = tuple(attempt_seen(one, self.market, self.program, self.workers) for one in self._attempts.values())
+        grants = ((tier, self.market.grants.newest(zone)) for tier, zone in self.tiers.items())
+        granted = {tier: START + at for tier, at in grants if at is not None}
         if not self.probed:
-            return Observation(self.changes, attempts, progress)
+            return Observation(self.changes, attempts, progress, granted=granted)
         offered = frozenset(tier for tier, zone in self.tiers.items() if self._offers(zone))
         dry = {tier: NO_CAPACITY for tier in self.tiers if tier not in offered}
-        return Observation(self.changes, attempts, progress, dry, limited=frozenset(dry), offered=offered)
+        return Observation(
+            self.changes, attempts, progress, dry, limited=frozenset(dry), offered=offered, granted=granted
+        )
 
     # --- the world ---
 

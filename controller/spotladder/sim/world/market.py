@@ -13,6 +13,7 @@ from random import Random
 
 from spotladder.core.model import Instant, Seconds
 from spotladder.errors import InvalidSpec
+from spotladder.sim.world.grants import Grants
 from spotladder.sim.world.zone import Zone, ZonePlan
 
 START: Instant = 1_600_000_000.0
@@ -33,11 +34,13 @@ class MarketNode:
 
 @dataclass
 class Market:
-    """Provides nodes, announces their end and reclaims them. `now` is in seconds since the start of the run."""
+    """Provides nodes, announces their end and reclaims them. `now` is in seconds since the start of the run. `grants`
+    are those of all jobs."""
 
     zones: dict[str, Zone]
     random: Random
     now: Seconds = 0.0
+    grants: Grants = field(default_factory=Grants)
     _held: list[MarketNode] = field(default_factory=list)
 
     @classmethod

@@ -149,6 +149,7 @@ class SimulationRun:
         for _ in range(DECISIONS_AT_ONCE):
             decision = decide(spec, self.state, backend.observe(), START + now, self.policy)
             self.decisions += 1
+            backend.market.grants.record(self.state, decision, backend.tiers, now)
             self.state, before = decision.state, backend.changes
             self._path += [DecidedMove(now, move, float(self.state.progress.step)) for move in decision.moves]
             self._losses += [DecidedLoss(now, loss) for loss in decision.losses]
