@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.builders import written
+from tests.api.builders import JOB, WORLD, written
 from tests.cli.terminal import call
 from tests.cli.test_simulate import window
 
@@ -116,6 +116,26 @@ def test_bad_input(
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
     assert len(answer.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["trace", "simulate --hours 1 --trace", "plan --trace"])
+def test_windows_of_a_folder_have_ticks_of_one_length(capsys: Capture, tmp_path: Path, command: str) -> None:
+    folder = tmp_path / "zone"
+    folder.mkdir()
+    for name in "abcd":
+        written(folder, f"{name}.json", SPELLS)
+    written(folder, "events.csv", "0,add,n1\n3600000,remove,n1\n")
+    assert call(capsys, "trace", folder, "--fit").code == 0
+    written(folder, "e.json", json.dumps({"metadata": {"gap_seconds": 300}, "data": [0, 0, 1, 0]}))
+    files = written(tmp_path, "job.yaml", JOB), written(tmp_path, "world.yaml", WORLD)
+    more = ("-f", files[0], "--world", files[1], "--hours", "1") if command.startswith("plan") else ()
+    answer = call(capsys, *command.split(), f"spot-a={folder}", *more)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == (
+        f"error: expected ticks of one length, got 300 s in {folder}/e.json; 600 s in {folder}/a.json, "
+        f"{folder}/b.json, {folder}/c.json and 1 more: resample them, or put the files of each length into a "
+        "folder of their own\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["trace", "simulate"])

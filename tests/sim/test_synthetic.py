@@ -84,5 +84,5 @@ def test_traces_with_ticks_of_different_lengths_cannot_be_fitted() -> None:
     with pytest.raises(InvalidSpec, match="ticks: expected 1 or more"):
         generate(SyntheticMarket(), 0, ["a"], 1)
     of = of_ticks("a", np.array([True, False]), 600), of_ticks("b", np.array([True, False]), 300)
-    with pytest.raises(InvalidSpec, match="expected ticks of one length, got 300 s and 600 s: resample them"):
+    with pytest.raises(InvalidSpec, match="expected ticks of one length, got 300 s in b; 600 s in a: resample them"):
         fit(of)

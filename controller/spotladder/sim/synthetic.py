@@ -17,7 +17,7 @@ import numpy as np
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.sim.spells import spells
-from spotladder.sim.trace import Flags, Floats, Trace, of_ticks
+from spotladder.sim.trace import Flags, Floats, Trace, of_ticks, tick_length
 
 AGES = (1, 2, 4, 8, 16, 36)
 """Upper bounds in ticks of the ages that share one probability; the last one holds for all greater ages."""
@@ -114,13 +114,9 @@ def fit(traces: Sequence[Trace], workers: int = 1) -> SyntheticMarket:
 
 
 def tick_of(traces: Sequence[Trace]) -> Seconds:
-    """The length in seconds of the ticks to which a market is fitted. Raises InvalidSpec for traces whose ticks differ
-    in length."""
-    gaps = sorted({trace.gap or SyntheticMarket().gap for trace in traces})
-    if len(gaps) > 1:
-        lengths, names = " and ".join(f"{gap:g} s" for gap in gaps), ", ".join(one.source or one.zone for one in traces)
-        raise InvalidSpec(f"expected ticks of one length, got {lengths}: resample them", where=names)
-    return gaps[0]
+    """The length in seconds of the ticks to which a market is fitted; that of SyntheticMarket for traces of events.
+    Raises InvalidSpec for traces whose ticks differ in length."""
+    return tick_length(traces) or SyntheticMarket().gap
 
 
 def like(zone: str, traces: Sequence[Trace], workers: int = 1) -> Trace:

@@ -21,7 +21,7 @@ from spotladder.sim.readers import (
 )
 from spotladder.sim.readers.polarity import Doubt, Polarity, doubt
 from spotladder.sim.readers.text import lines, rows
-from spotladder.sim.trace import Trace
+from spotladder.sim.trace import Trace, tick_length
 
 _EVENT = re.compile(r"[0-9.]+,\s*(add|remove)\b")
 _COUNT = re.compile(r"\d{4}-\d\d-\d\d\s*,")
@@ -53,8 +53,8 @@ def read_traces(paths: Sequence[Path], polarity: Polarity | None = None, *, sort
 
 
 def read_all(paths: Sequence[Path], polarity: Polarity | None = None, *, sort: bool = False) -> list[Reading]:
-    """The traces of all files; for a folder, of the traces in it. Raises InvalidSpec, also for traces whose polarity is
-    certainly wrong, unless `polarity` confirms it."""
+    """The traces of one zone: of all files; for a folder, of the traces in it. Raises InvalidSpec, also for ticks of
+    several lengths, and for traces whose polarity is certainly wrong, unless `polarity` confirms it."""
     files: list[Path] = []
     for path in paths:
         inside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES) if path.is_dir() else [path]
@@ -62,6 +62,7 @@ def read_all(paths: Sequence[Path], polarity: Polarity | None = None, *, sort: b
             raise InvalidSpec(f"has no traces (expected files that end in {', '.join(SUFFIXES)})", where=str(path))
         files += inside
     readings = [read(file, polarity, sort=sort) for file in files]
+    tick_length([reading.trace for reading in readings])
     found = None if polarity is not None else doubted(readings)
     if found is not None and found.certain:
         raise InvalidSpec(found.sentence, where=str(paths[0]))
