@@ -34,6 +34,13 @@ def test_few_items_are_not_spread() -> None:
     assert set(spread(lambda _item: os.getpid(), range(2 * LEAST_ITEMS - 1))) == {PARENT}
 
 
+@pytest.mark.parametrize("items", [ITEMS, range(4 * LEAST_ITEMS + 1), range(5), range(0)])
+def test_the_runs_of_all_processes_are_counted(items: range) -> None:
+    counts: list[int] = []
+    spread(abs, items, counts.append)
+    assert sum(counts) == len(items)
+
+
 def test_all_processes_have_ended() -> None:
     forked = {pid for pid in spread(lambda _item: os.getpid(), ITEMS) if pid != PARENT}
     assert len(forked) == 2

@@ -61,6 +61,14 @@ def test_a_range_of_limits_needs_few_runs() -> None:
     assert runs.simulated < 11 * 10 / 2
 
 
+def test_every_run_of_a_variant_is_counted_once() -> None:
+    counts: list[int] = []
+    runs, job = Runs(counts.append), asked(-1, -1)
+    for limit in (-1, 0, 10, -1):
+        runs.of(with_tier(job, "spot", max_failures=limit), Assumptions(), range(10))
+    assert sum(counts) == 3 * 10 > runs.simulated
+
+
 @pytest.mark.parametrize("change", [{"commit_interval": 60.0}, {"restart": 60.0}])
 def test_other_assumptions_need_runs_of_their_own(change: dict[str, float]) -> None:
     runs, job = Runs(), asked(3, 3)

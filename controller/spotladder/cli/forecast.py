@@ -77,22 +77,25 @@ def with_traces(known: KnownFacts, given: Sequence[str], polarity: str | None) -
 
 def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int, asked: list[WhatIf]) -> Simulated:
     """Simulate the job and its variants, each with the same seeds. Raises InvalidSpec."""
+    from spotladder.cli.simulation import bar
     from spotladder.planner.advice import interval
     from spotladder.planner.runs import Runs
-    from spotladder.planner.search import proposal
+    from spotladder.planner.search import most_runs, proposal
     from spotladder.planner.simulated import summed, uninterrupted_usd, with_tier
 
-    known, seeds = Runs(), range(seed, seed + runs)
-
-    def variant(one: WhatIf, value: float) -> Forecast:
-        changed = with_tier(question, one.tier, **{FIELDS[one.field]: value})
-        return summed(changed, known.of(changed, assumptions, seeds))
-
-    own = known.of(question, assumptions, seeds)
-    variants = tuple((one, tuple((text, variant(one, value)) for text, value in one.values)) for one in asked)
-    best = interval(question, assumptions.commit_time)
+    seeds, best = range(seed, seed + runs), interval(question, assumptions.commit_time)
     wanted = None if best is None or question.interval is None else rounded(best.interval)
-    found = proposal(question, assumptions, known, seeds, wanted)
+    total = runs * (1 + sum(len(one.values) for one in asked)) + most_runs(question, runs)
+    with bar(total) as done:
+        known = Runs(done)
+
+        def variant(one: WhatIf, value: float) -> Forecast:
+            changed = with_tier(question, one.tier, **{FIELDS[one.field]: value})
+            return summed(changed, known.of(changed, assumptions, seeds))
+
+        own = known.of(question, assumptions, seeds)
+        variants = tuple((one, tuple((text, variant(one, value)) for text, value in one.values)) for one in asked)
+        found = proposal(question, assumptions, known, seeds, wanted)
     usd = uninterrupted_usd(question, assumptions)
     return Simulated(assumptions, seed, summed(question, own), variants, found, best, usd)
 

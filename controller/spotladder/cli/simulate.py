@@ -141,7 +141,7 @@ def simulate(
     scenario = simulation.with_jobs(simulation.with_quotas(scenario, quota or []), jobs, job_interval)
     policies = simulation.policies(policy or ["ordered"])
     with simulation.bar(len(policies) * seeds) as done:
-        summaries = compare(scenario, policies, seeds, done, processes, ray=ray)
+        summaries = compare(scenario, policies, seeds, lambda: done(1), processes, ray=ray)
     if survival is not None and compared is not None:
         from spotladder.sim.plots import draw_survival
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +14,6 @@ from typing import Any, TypeVar
 import typer
 
 from spotladder.cli.option_errors import option_errors, seconds
-from spotladder.cli.output import on_terminal
 from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import check_budget
@@ -32,6 +33,12 @@ T = TypeVar("T")
 SYNTHETIC = "synthetic"
 HOUR = 3600
 ON_DEMAND = "on-demand"
+
+BAR_AFTER: Seconds = 1.0
+"""Time after which a progress bar appears."""
+
+BAR_EVERY: Seconds = 0.1
+"""Minimum time between two updates of a progress bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,15 +355,28 @@ def recorded(traces: Traces) -> list[tuple[str, tuple[Trace, ...]]]:
 
 
 @contextmanager
-def bar(total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on the terminal; what it yields is called after each run."""
-    if not on_terminal():
-        yield lambda: None
+def bar(total: int, now: Callable[[], float] = time.monotonic) -> Iterator[Callable[[int], None]]:
+    """A progress bar on the terminal, for work that takes longer than BAR_AFTER. What it yields is called with the
+    number of runs that have ended. The bar has no thread of its own, so that processes can be forked."""
+    if not sys.stderr.isatty():
+        yield lambda _runs: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns: tuple[Any, ...] = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda: progress.advance(task)
+    progress = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False, get_time=now)
+    task, due = progress.add_task("", total=total), now() + BAR_AFTER
+    with ExitStack() as shown:
+
+        def done(runs: int) -> None:
+            nonlocal due
+            progress.advance(task, runs)
+            if now() < due:
+                return
+            if not progress.live.is_started:
+                shown.enter_context(progress)
+            progress.refresh()
+            due = now() + BAR_EVERY
+
+        yield done

@@ -40,12 +40,11 @@ class _Child:
         os.waitpid(self.pid, 0)
 
 
-def spread(run: Callable[[int], T], items: Sequence[int]) -> list[T]:
-    """The results of `run` for these different items, in their order. The other processes have ended when it returns
-    or raises."""
-    parts = min(processors(), MOST_PROCESSES, len(items) // LEAST_ITEMS)
-    if parts < 2:
-        return [run(item) for item in items]
+def spread(run: Callable[[int], T], items: Sequence[int], done: Callable[[int], None] = lambda _items: None) -> list[T]:
+    """The results of `run` for these different items, in their order. `done` is called with the number of items of
+    each step: one of this process and, as their shares are equal, one of each other process. The other processes have
+    ended when it returns or raises."""
+    parts = max(1, min(processors(), MOST_PROCESSES, len(items) // LEAST_ITEMS))
     own, *others = [items[index::parts] for index in range(parts)]
     with ExitStack() as stack:
         children: list[_Child] = []
@@ -53,7 +52,10 @@ def spread(run: Callable[[int], T], items: Sequence[int]) -> list[T]:
             with held_interrupts():
                 children.append(_forked(run, part))
                 stack.callback(children[-1].end)
-        found: dict[int, T] = {item: run(item) for item in own}
+        found: dict[int, T] = {}
+        for index, item in enumerate(own):
+            found[item] = run(item)
+            done(len(items[index * parts : (index + 1) * parts]))
         written = [(child.items, child.pipe.read()) for child in children]
     for part, data in written:
         found.update(zip(part, _results(run, part, data), strict=True))

@@ -7,7 +7,7 @@ are shared: with one spot tier and three losses there are four different ones, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -36,26 +36,30 @@ def _exceeded(limit: int, failures: int) -> bool:
 
 @dataclass
 class Runs:
-    """The runs that are known. `simulated` counts those that were simulated."""
+    """The runs that are known. `done` is called with the number of runs that a variant has got, whether they were
+    simulated or are shared with another one. `simulated` counts those that were simulated."""
 
+    done: Callable[[int], None] = lambda _runs: None
     simulated: int = 0
     _known: dict[tuple[Question, Assumptions], dict[int, list[_Known]]] = field(default_factory=dict)
 
     def of(self, question: Question, assumptions: Assumptions, seeds: Iterable[int]) -> list[SimulationOutcome]:
         """One run for each seed. Raises InvalidSpec like `outcomes`."""
         limits = tuple(facts.tier.max_failures for facts in question.tiers)
-        shared = question.spec.exhausted is Exhausted.FAIL  # otherwise the failures of a tier are counted anew
-        family = _without_limits(question) if shared else question
+        shares = question.spec.exhausted is Exhausted.FAIL  # otherwise the failures of a tier are counted anew
+        family = _without_limits(question) if shares else question
         runs = self._known.setdefault((family, assumptions), {})
-        wanted, missing = list(seeds), []
+        wanted, missing, shared = list(seeds), [], 0
         found: dict[int, SimulationOutcome] = {}
         for seed in wanted:
-            outcome = next((one.outcome for one in runs.get(seed, ()) if one.serves(limits)), None)
-            if outcome is None:
+            one = next((one for one in runs.get(seed, ()) if one.serves(limits)), None)
+            if one is None:
                 missing.append(seed)
             else:
-                found[seed] = outcome
-        for seed, outcome in zip(missing, outcomes(question, assumptions, missing), strict=True):
+                found[seed] = one.outcome
+                shared += one.limits != limits
+        self.done(shared)
+        for seed, outcome in zip(missing, outcomes(question, assumptions, missing, self.done), strict=True):
             failures = tuple(outcome.tier_failures[facts.tier.name] for facts in question.tiers)
             runs.setdefault(seed, []).append(_Known(limits, failures, outcome))
             self.simulated += 1

@@ -126,6 +126,20 @@ def _spread(seeds: Sequence[int], number: int) -> list[int]:
     return [seeds[int((index + 0.5) * step)] for index in range(min(number, len(seeds)))]
 
 
+def most_runs(question: Question, runs: int) -> int:
+    """Upper limit of the runs that `proposal` needs with so many seeds, beside those of the job as written."""
+    few, more = min(runs, SCREENING_RUNS), min(runs, SEARCH_RUNS)
+    values = [
+        len(values)
+        for field, values in (("max_failures", MAX_FAILURES), ("provision_timeout", PROVISION_TIMEOUTS))
+        for _name in _tiers_to_change(question, field)
+    ]
+    steps = 3 + len(values)
+    candidates = 2 * (1 + ORDERS) + len(MAX_FAILURES) + sum(values) + 1
+    curve = len(MAX_FAILURES)
+    return (candidates + curve) * few + 2 * steps * (few + more) + runs
+
+
 def proposal(
     question: Question, assumptions: Assumptions, runs: Runs, seeds: range, commit_interval: Seconds | None = None
 ) -> Proposal | None:

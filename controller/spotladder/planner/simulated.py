@@ -10,7 +10,7 @@ few runs show the difference between the variants.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from statistics import fmean, quantiles, stdev
 
@@ -122,8 +122,14 @@ def forecast(question: Question, assumptions: Assumptions, runs: int, seed: int 
     return summed(question, outcomes(question, assumptions, range(seed, seed + runs)))
 
 
-def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int]) -> list[SimulationOutcome]:
-    """One run for each seed. Raises InvalidSpec like `forecast`."""
+def outcomes(
+    question: Question,
+    assumptions: Assumptions,
+    seeds: Iterable[int],
+    done: Callable[[int], None] = lambda _runs: None,
+) -> list[SimulationOutcome]:
+    """One run for each seed. `done` is called with the numbers of runs that have ended. Raises InvalidSpec like
+    `forecast`."""
     spec, horizon = _relative(question)
     if assumptions.commit_size is None:
         spec = replace(spec, bucket=BucketPrice())
@@ -148,7 +154,7 @@ def outcomes(question: Question, assumptions: Assumptions, seeds: Iterable[int])
         zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
         return simulate(Scenario(spec, program, zones, tiers), question.policy, seed)
 
-    return spread(run, list(seeds))
+    return spread(run, list(seeds), done)
 
 
 def _pays_for_commits(spec: JobSpec) -> bool:
