@@ -65,6 +65,16 @@ def test_a_policy_that_may_not_end_is_not_called_cheaper(capsys: Capture, states
     assert "compared: uniform-progress instead of on-demand: uniform-progress may not end\n" in out
 
 
+def test_the_oracle_ends(capsys: Capture, states: Path, tmp_path: Path) -> None:
+    lines = replayed(capsys, states, "--policy", "oracle").out.splitlines()
+    assert lines[3].startswith("oracle       Completed")
+    refused = replayed(capsys, states, "--policy", "oracle", "--to", tmp_path / "oracle.json")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        "error: --to: oracle makes no transitions that a test can compare: name another policy first\n"
+    )
+
+
 def test_json_with_what_ifs(capsys: Capture, states: Path) -> None:
     found = json.loads(replayed(capsys, states, "--what-if", "spot-a.maxFailures=0,3", "-o", "json").out)
     assert found["recorded"]["costUsd"] == pytest.approx(0.0413, abs=1e-4)
@@ -82,15 +92,19 @@ def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) 
     again = call(capsys, "replay", file)
     assert (again.code, again.err) == (0, "")
     assert "transitions with policy ordered" in again.out
+    data = json.loads(call(capsys, "replay", file, "-o", "json").out)
+    assert (data["file"], data["policy"], data["differences"]) == (str(file), "ordered", [])
     document = json.loads(file.read_text())
     document["spec"]["tiers"][0]["max_failures"] = 9
     file.write_text(json.dumps(document))
     other = call(capsys, "replay", file)
     assert other.code == 1
     assert " was " in other.out
-    refused = call(capsys, "replay", file, "--policy", "adaptive", "--hours", "2")
+    data = json.loads(call(capsys, "replay", file, "-o", "json").out)
+    assert data["differences"] == [line.removeprefix(f"{file}: ") for line in other.out.splitlines()]
+    refused = call(capsys, "replay", file, "--policy", "adaptive", "--state-dir", states)
     assert (refused.code, refused.out) == (2, "")
-    assert "a file of --to is replayed as it was recorded: remove --policy and --hours" in refused.err
+    assert "a file of --to is replayed as it was recorded: remove --policy and --state-dir" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -99,6 +113,7 @@ def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) 
         (("--policy", "orderd"), "error: --policy: no policy is called 'orderd'"),
         (("--what-if", "spot-z.maxFailures=1"), "the job has no tier 'spot-z'"),
         (("--hours", "0"), "--hours"),
+        (("--to", "incident"), "--to: must be a file name that ends with .json, not 'incident'"),
     ],
 )
 def test_bad_options(options: tuple[str, ...], said: str, capsys: Capture, states: Path) -> None:

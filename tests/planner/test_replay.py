@@ -82,6 +82,15 @@ def test_a_replay_with_the_recorded_settings_repeats_the_run(
     assert found.result.cost == pytest.approx(was.cost, rel=0.01)
 
 
+def test_the_work_contains_no_starts_of_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller's own figure may contain the time from the last commit of an attempt to the first one of the
+    next."""
+    here = market(zone("spot", (0, 2), (1000, 1), (1200, 2)), zone("on-demand", price=3.0))
+    records, state, _was = recorded(runner(here, workers=2, max_failures=3), monkeypatch)
+    found = history(records, replace(state, timed_seconds=3 * state.timed_seconds))
+    assert found.low.program.work == pytest.approx(HOUR, rel=0.02)
+
+
 def test_a_replayed_job_learns_its_work_as_the_recorded_one_did(monkeypatch: pytest.MonkeyPatch) -> None:
     """With its work known from the start, the job would not have begun on spot: the deadline is too near."""
     here = market(

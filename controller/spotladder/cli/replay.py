@@ -17,7 +17,7 @@ from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.what_if import FIELDS, parsed
 from spotladder.cli.written_files import check_file
-from spotladder.errors import EnvironmentFailure, not_written
+from spotladder.errors import EnvironmentFailure, InvalidSpec, not_written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,20 +104,30 @@ def replay(
     try:
         from spotladder.cli.simulation import policies
         from spotladder.planner.replay.history import history
+        from spotladder.sim.oracle import ORACLE
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
         raise EnvironmentFailure("replay needs numpy: pip install 'spotladder[sim]'") from None
 
     if job.endswith(".json"):
-        options = {"--policy": policy, "--what-if": change, "--hours": hours, "--to": to}
+        recording = {"--policy": policy, "--what-if": change, "--hours": hours, "--to": to}
+        place = {"--state-dir": state_dir, "-n": namespace, "--context": context, "--kubeconfig": kubeconfig}
+        options = recording | place
         if given := [name for name, value in options.items() if value is not None]:
             raise Refused(f"{given[0]}: a file of --to is replayed as it was recorded: remove {' and '.join(given)}")
-        return _check(Path(job))
+        return _check(Path(job), output)
+    if to is not None and to.suffix != ".json":
+        raise InvalidSpec(f"must be a file name that ends with .json, not {to.name!r}", path="--to")
     check_file("--to", to)
     recorded, state = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
     found = history(recorded.records, state, hours)
-    replays = _replays(found, policies(policy or found.policies), change or [])
+    names = policies(policy or found.policies)
+    if to is not None and names[0] == ORACLE:
+        raise InvalidSpec(
+            f"{ORACLE} makes no transitions that a test can compare: name another policy first", path="--to"
+        )
+    replays = _replays(found, names, change or [])
     if to is not None:
         _write(to, found, replays[0])
     if output is not Format.TABLE:
@@ -177,16 +187,20 @@ def _write(file: Path, found: RecordedRun, first: Replayed) -> None:
         raise not_written("--to", file, error) from None
 
 
-def _check(file: Path) -> None:
+def _check(file: Path, output: Format) -> None:
     """Run the replay of a file again. Exits with DIFFERENT if its path has changed."""
     from spotladder.planner.replay.incident import differences, read
 
     incident = read(file)
-    if found := differences(incident):
-        for sentence in found:
+    found, count = differences(incident), len(incident.path)
+    if output is not Format.TABLE:
+        data = {"file": str(file), "policy": incident.policy, "transitions": count, "differences": found}
+        print_data(data, output)
+    else:
+        for sentence in found or [f"the same {count} transitions with policy {incident.policy}"]:
             typer.echo(f"{file}: {sentence}")
+    if found:
         raise typer.Exit(DIFFERENT)
-    typer.echo(f"{file}: the same {len(incident.path)} transitions with policy {incident.policy}")
 
 
 # --- output ----------------------------------------------------------------------------------------------------------
@@ -242,10 +256,11 @@ def _row(one: Replayed) -> tuple[str, ...]:
 
 
 def _ending(one: SimulationOutcome) -> str:
-    """The reason of the end; a policy that waits for capacity may not end at all."""
+    """The reason of the end; a policy that waits for capacity may not end at all. The oracle has no transitions."""
     from spotladder.core.model import TERMINAL
 
-    return str(one.reason) if one.path and one.path[-1].move.target in TERMINAL else NOT_ENDED
+    ended = one.succeeded or (one.path and one.path[-1].move.target in TERMINAL)
+    return str(one.reason) if ended else NOT_ENDED
 
 
 def _plain(found: RecordedRun, replays: Sequence[Replayed]) -> dict[str, Any]:

@@ -157,15 +157,13 @@ def _work(state: JobState, pace: Seconds | None, hours: float | None) -> Seconds
 
 
 def _pace(records: Sequence[Record], state: JobState, spec: JobSpec) -> Seconds | None:
-    """Seconds for each step with all workers, as the controller measured it, or else between commits of one attempt;
-    None if unknown. The controller measures an elastic job with the workers that it has."""
-    if state.timed_steps and spec.min_workers is None:
-        return state.timed_seconds / state.timed_steps
-    pairs = _pairs(records)
+    """Seconds for each step with all workers, between commits of one attempt, or else as the controller measured it,
+    whose figure may contain starts of attempts; None if unknown."""
+    pairs, sizes = _pairs(records), _sizes(records)
     steps = sum(after.step - before.step for before, after in pairs)
-    if steps:
-        sizes = _sizes(records)
-        return sum((after.at - before.at) * _rate(sizes, after, spec) for before, after in pairs) / steps
+    took = sum((after.at - before.at) * _rate(sizes, after, spec) for before, after in pairs)
+    if steps and took > 0:
+        return took / steps
     return state.timed_seconds / state.timed_steps if state.timed_steps else None
 
 
