@@ -8,7 +8,7 @@ from multiprocessing import active_children
 
 import pytest
 
-from spotladder.sim.child_processes import held_interrupts, pooled
+from spotladder.sim.child_processes import MOST_ITEMS, batches, held_interrupts, pooled
 
 PARENT = os.getpid()
 
@@ -31,6 +31,13 @@ def test_an_interrupt_waits_until_the_end_of_the_block() -> None:
         signal.raise_signal(signal.SIGINT)
         inside = True
     assert inside
+
+
+@pytest.mark.parametrize(("items", "processes", "most"), [(100_000, 2, MOST_ITEMS), (160, 2, 10), (3, 8, 1)])
+def test_batches_are_small_so_that_progress_shows(items: int, processes: int, most: int) -> None:
+    found = batches(range(items), processes)
+    assert [item for batch in found for item in batch] == list(range(items))
+    assert max(map(len, found)) == most
 
 
 def test_the_processes_ignore_interrupts() -> None:

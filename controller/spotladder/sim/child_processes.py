@@ -18,7 +18,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 BATCHES = 8
-"""Number of batches for each process, so that no process waits long for the last one."""
+"""Minimum number of batches for each process, so that no process waits long for the last one."""
+
+MOST_ITEMS = 32
+"""Maximum number of items of a batch, so that the results, and the progress, come early."""
 
 
 @contextmanager
@@ -35,20 +38,23 @@ def pooled(work: Callable[[Item], Result], items: Sequence[Item], processes: int
     """The results of `work` for each item, in their order, each from one of the processes. They end when the iterator
     ends or is closed."""
     others = set(active_children())
-    size = max(1, len(items) // (BATCHES * processes))
     # Not `pool.map`: it cancels what is left, and the pool of Python 3.11 fails if a process ends after that.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         try:
             with held_interrupts():
-                batches = deque(
-                    pool.submit(_batch, work, items[first : first + size]) for first in range(0, len(items), size)
-                )
-            while batches:
-                yield from batches.popleft().result()
+                results = deque(pool.submit(_batch, work, batch) for batch in batches(items, processes))
+            while results:
+                yield from results.popleft().result()
         except BaseException:
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise
+
+
+def batches(items: Sequence[Item], processes: int) -> list[Sequence[Item]]:
+    """The items in their order, in batches for so many processes."""
+    size = min(MOST_ITEMS, max(1, len(items) // (BATCHES * processes)))
+    return [items[first : first + size] for first in range(0, len(items), size)]
 
 
 def _batch(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

@@ -5,7 +5,6 @@ The nodes of the cluster need the same version of spotladder with the extra `sim
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import socket
@@ -13,13 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError, described, first_line
+from spotladder.sim.child_processes import batches
 
 Shared = TypeVar("Shared")
 Run = TypeVar("Run")
 Result = TypeVar("Result")
-
-BATCHES = 8
-"""Number of tasks for each processor of the cluster, so that no processor waits long for the last one."""
 
 _HOST_AND_PORT = re.compile(r"(?:ray://)?([^/]+):(\d+)")
 
@@ -46,10 +43,9 @@ def spread(
         raise _cannot_connect(address, first) from None
     try:
         processors = int(ray.cluster_resources().get("CPU", 1))
-        size = max(1, math.ceil(len(runs) / (BATCHES * max(1, processors))))
         batch: Any = ray.remote(num_cpus=1)(_batch)
         reference = ray.put(shared)
-        tasks = [batch.remote(work, reference, runs[first : first + size]) for first in range(0, len(runs), size)]
+        tasks = [batch.remote(work, reference, one) for one in batches(runs, max(1, processors))]
         for task in tasks:
             yield from ray.get(task)
     except ray.exceptions.RayTaskError as error:
