@@ -21,9 +21,7 @@ capacity, so that a hedge, and not the policy, moves the job to on-demand."""
 def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of_the_controller(
     alone: E2eCluster, tmp_path: Path
 ) -> None:
-    """One controller sees the loss, the next one decides that the standby attempt takes over and dies before it acts,
-    and the last one acts. Either of the first two plans the standby attempt: the first one if it has not observed that
-    spot has no capacity, because a pod was placed on a node that was going."""
+    """One controller sees the loss, the next one decides to return and dies before it acts, and the last one acts."""
     e2e = alone
     e2e.pool(SPOT, WORKERS)
     e2e.pool(ON_DEMAND, WORKERS)
@@ -37,17 +35,19 @@ def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of
         )
         e2e.runs(SPOT, past=5)
         e2e.cluster.remove(*e2e.nodes[SPOT])
-        e2e.runs(ON_DEMAND, past=e2e.steps() + 20)  # After several commits the remaining work is known.
+        e2e.until("the hedge runs", lambda: (e2e.status()["phase"], e2e.status().get("tier")) == ("Running", ON_DEMAND))
+    # The policy plans the return as soon as the remaining work is known, so no controller runs until then.
+    e2e.runs(ON_DEMAND, past=e2e.steps() + 20)
     attempt = e2e.status()["attempt"]
     assert e2e.path()[-1] == (SPOT, Reason.HEDGED)
     e2e.give(SPOT, WORKERS)
     e2e.kube.run("delete", "lease", "--all")
-    with controller(e2e, tmp_path, fail=f"{Point.BEFORE_DRAIN}:crash") as process:
-        e2e.until("it dies when it ends the attempt on demand", lambda: process.poll() is not None)
+    with controller(e2e, tmp_path, fail=f"{Point.BEFORE_LAUNCH}:crash") as process:
+        e2e.until("it dies when it launches the return", lambda: process.poll() is not None)
         assert process.returncode == CRASHED, (tmp_path / "controller.log").read_text()[-3000:]
     planned = e2e.status()["standby"]
     assert (planned["number"], planned["tier"], planned["reason"]) == (attempt + 1, SPOT, Reason.POLICY)
-    assert len(e2e.kube.list("jobsets")) == 2
+    assert len(e2e.kube.list("jobsets")) == 1
     e2e.kube.run("delete", "lease", "--all")
     with controller(e2e, tmp_path):
         takes_over(e2e, attempt=attempt + 1, failures=e2e.status()["failures"], meanwhile=0)
