@@ -35,7 +35,7 @@ from spotladder.resources import (
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.rayjob.authentication import TOKEN as RAY_TOKEN
-from spotladder.workloads.rayjob.records import RAYCLUSTERS
+from spotladder.workloads.rayjob.records import RAYCLUSTERS, RAYJOBS
 from tests.charts.helm import objects, rendered
 from tests.kube.apiserver import TOKEN, ApiServer
 from tests.kube.jobset import jobset_installed
@@ -72,8 +72,9 @@ KINDS = {
 
 NEVER_CALLED = {
     ("spotladder.io", "tieredjobs/finalizers", "update"): "asked by an admission plugin, not by a call",
+    (RAYJOBS.group, RAYJOBS.plural, "patch"): "a launch applies a RayJob whose creation got no response",
     (JOBSETS.group, JOBSETS.plural, "create"): "as for rayjobs, which this walk creates",
-    (JOBSETS.group, JOBSETS.plural, "patch"): "as for rayjobs, which this walk creates",
+    (JOBSETS.group, JOBSETS.plural, "patch"): "a launch applies a JobSet whose creation got no response",
     (JOBSETS.group, JOBSETS.plural, "delete"): "as for rayjobs, which this walk creates",
     ("", "pods/status", "patch"): "pods of a JobSet only",
     ("", "pods/log", "get"): "pods of a JobSet, and KubeRay's submitter",

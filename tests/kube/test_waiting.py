@@ -52,7 +52,9 @@ async def test_the_messages_of_the_scheduler_and_karpenter_are_shown(api_server:
         await kube.report(1, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
         await eventually(lambda: kube.has_phase("Succeeded"))
         assert "waiting" not in await kube.status()
-        assert "MESSAGE" not in (await cli("get", "-n", kube.namespace)).out
+        after = (await cli("get", "-n", kube.namespace)).out
+        assert SCHEDULER not in after
+        assert KARPENTER not in after
 
 
 async def test_an_attempt_that_kueue_holds_waits_without_a_limit(api_server: ApiServer, cli: Cli) -> None:
