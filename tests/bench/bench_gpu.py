@@ -240,7 +240,7 @@ def remove(folder: Path) -> None:
 
 
 def gpu() -> str:
-    """The name of the GPU; "" if there is none."""
+    """Returns the name of the GPU, or an empty string on a machine without one."""
     try:
         import torch
     except ImportError:

@@ -9,6 +9,7 @@ from spotladder.core.durations import format_duration
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import Assumptions
 from spotladder.planner.tier_capacity import OUTAGE, outages
+from spotladder.sim.trace import share_of
 
 Z = 1.96
 """Standard deviations of a 95 % interval."""
@@ -30,11 +31,11 @@ def _observed(facts: TierFacts, workers: int) -> str:
     if not facts.traces:
         return f"{facts.tier.name}: {_count(losses, 'loss', 'losses')} in {facts.observed:.0f} node-hours, {rate}"
     hours = sum(trace.end for trace in facts.traces) / HOUR
-    share = sum(trace.share(workers) * trace.end for trace in facts.traces) / HOUR / hours
+    share = 100 * share_of(facts.traces, workers)
     files = ", ".join(dict.fromkeys(trace.source or trace.zone for trace in facts.traces[:3]))
     more = f" and {len(facts.traces) - 3} more" if len(facts.traces) > 3 else ""
     return (
-        f"{facts.tier.name}: {hours:.4g} h of {files}{more}, {100 * share:.0f} % of them with nodes for all workers, "
+        f"{facts.tier.name}: {hours:.4g} h of {files}{more}, {share:.0f} % of them with nodes for all workers, "
         f"which were lost {_count(losses, 'time', 'times')}: {rate}"
     )
 
