@@ -100,6 +100,20 @@ def test_the_time_from_a_restart_inside_the_attempt_to_its_first_commit_is_not_t
     assert view(job).work == pytest.approx(300.0)
 
 
+def test_the_time_between_the_commits_of_two_attempts_is_not_timed() -> None:
+    """The log has the start of the second attempt, before its first commit."""
+    job = SteppedJob().running()
+    job.commit(10).see(all_ready(1), after=30)
+    job.commit(20).see(all_ready(1), after=30)
+    job.lose_attempt().running(2)
+    job.progress = replace(job.progress, attempt=2, start=7)
+    job.see(all_ready(2), after=5)
+    job.commit(30).see(all_ready(2), after=500)
+    assert (job.state.progress.attempt, view(job).work) == (2, 300.0)
+    job.commit(40).see(all_ready(2), after=50)
+    assert view(job).work == 400.0
+
+
 def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:
     job = SteppedJob(spec(work=1000.0)).running()
     assert (view(job).work, view(job).remaining) == (1000.0, 1000.0)

@@ -33,6 +33,8 @@ def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
         return state
     if state.recovering_since is not None or _recovered_since(state, state.progress_at):
         return state  # that time contains repeated steps and a wait
+    if state.attempt is not None and before.step <= state.attempt.start_step:
+        return state  # an earlier attempt made that commit, and the log already had the start of this one
     took = _between(before, progress, max(0.0, now - state.progress_at))
     return replace(state, timed_steps=state.timed_steps + steps, timed_seconds=state.timed_seconds + took)
 
