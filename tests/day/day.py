@@ -18,12 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from spotladder.cli.cluster.snapshot import JobSnapshot
-from spotladder.core.model import TERMINAL, Instant, Move, Seconds, Stage
-from spotladder.display.records import Moved, Record
+from spotladder.core.model import Instant, Seconds
+from spotladder.display.records import Record
 from spotladder.planner.replay.history import history
-from spotladder.sim.compare import ZoneSource, simulate
+from spotladder.sim.compare import Scenario, ZoneSource, simulate
 from spotladder.sim.readers.windows import parse
 from spotladder.sim.trace import Trace
+from spotladder.sim.world.run import SimulationOutcome
 from tests.bench.published import zone_windows
 from tests.e2e.world import E2eCluster
 
@@ -34,9 +35,6 @@ FIRST_TICK = 660
 """The start of the day, in ticks of the traces."""
 
 HOURS = 24
-
-ENDS = {Stage.DRAINING, Stage.ENDING, Stage.IDLE, *TERMINAL}
-"""The stages of an attempt that ends, and the stage after it."""
 
 WORKERS = 2
 
@@ -105,44 +103,10 @@ class Day:
         self.given.setdefault(pool.name, []).append((time.time(), number))
 
 
-@dataclass(frozen=True)
-class EndedAttempt:
-    """One attempt. Times are in seconds after the job's start."""
-
-    tier: str
-    reason: str
-    began: Seconds
-    ended: Seconds
-
-
-@dataclass(frozen=True)
-class DayResult:
-    """The attempts of the job, the seconds that it took, and its cost in USD."""
-
-    attempts: tuple[EndedAttempt, ...]
-    seconds: Seconds
-    usd: float
-
-    @property
-    def path(self) -> list[tuple[str, str]]:
-        """Tier and reason of each attempt."""
-        return [(attempt.tier, attempt.reason) for attempt in self.attempts]
-
-    def __str__(self) -> str:
-        lines = [f"{one.began:6.1f}–{one.ended:.1f} s  {one.tier}: {one.reason}" for one in self.attempts]
-        return "\n".join([*lines, f"{self.seconds:.1f} s, ${self.usd:.4f}"])
-
-
-def recorded(snapshot: JobSnapshot, records: Sequence[Record]) -> DayResult:
-    """The result on the cluster."""
-    began, ended = records[0].at, snapshot.state.ended_at
-    assert ended is not None
-    moves = [(record.at - began, record.move) for record in records if isinstance(record, Moved)]
-    return DayResult(_attempts(moves), ended - began, snapshot.state.spent_usd)
-
-
-def predicted(snapshot: JobSnapshot, records: Sequence[Record], day: Day, commit_time: Seconds) -> DayResult:
-    """The simulator's result for the recorded job on the capacity of the day. `commit_time` is that of a typical
+def predicted(
+    snapshot: JobSnapshot, records: Sequence[Record], day: Day, commit_time: Seconds
+) -> tuple[Scenario, SimulationOutcome]:
+    """The recorded job on the capacity of the day, and the simulator's outcome. `commit_time` is that of a typical
     commit: the record has only the longest one."""
     scenario, notices = history(records, snapshot.state).low, {pool.name: pool.notice for pool in day.pools}
 
@@ -157,15 +121,4 @@ def predicted(snapshot: JobSnapshot, records: Sequence[Record], day: Day, commit
     world = replace(scenario, program=program, zones=tuple(map(zone, scenario.zones)))
     outcome = simulate(world, snapshot.policies[0], 0)
     assert outcome.succeeded, outcome.reason
-    return DayResult(_attempts([(step.at, step.move) for step in outcome.path]), outcome.finished, outcome.cost)
-
-
-def _attempts(moves: Sequence[tuple[Seconds, Move]]) -> tuple[EndedAttempt, ...]:
-    """The attempts of these transitions."""
-    found: list[EndedAttempt] = []
-    for at, move in moves:
-        if move.target is Stage.STARTING:
-            found.append(EndedAttempt(move.tier, "", at, at))
-        elif move.target in ENDS:
-            found[-1] = replace(found[-1], ended=at, reason=found[-1].reason or str(move.reason))
-    return tuple(found)
+    return world, outcome

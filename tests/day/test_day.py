@@ -1,4 +1,4 @@
-"""A day of recorded spot capacity on real nodes: the controller takes the path that the simulator predicts."""
+"""A day of recorded spot capacity on real nodes: the controller makes the decisions that the simulator predicts."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.target import ClusterTarget
 from tests.absent import absent
 from tests.bench import published
-from tests.day.day import WORKERS, Day, DayPool, predicted, recorded, spot_pool
+from tests.day.day import WORKERS, Day, DayPool, predicted, spot_pool
+from tests.day.decisions import agree, decided, logged
 from tests.e2e.test_jobset import workload
 from tests.e2e.world import E2eCluster
 
-STEPS = 600
+STEPS = 800
 """More work than the spot capacity of the day allows."""
 
-DEADLINE = "340s"
-"""With it, the job waits for spot capacity once, and must finish on on-demand nodes."""
+DEADLINE = "630s"
+"""With it, the job waits for spot capacity twice, and must finish on on-demand nodes. The policies keep minutes in
+reserve, which the test does not compress: so the deadline is long after the day."""
 
-PROVISION_TIMEOUT = "12s"
+PROVISION_TIMEOUT = "20s"
 
 TOLERANCE = 15.0
-"""Seconds by which an attempt may begin or end later on a busy machine than in the simulation."""
+"""Seconds by which a decision may come earlier or later on a busy machine than in the simulation, and for which a new
+attempt may have trained more or less."""
 
 SHARE = 0.25
 """Share by which the cost and the duration may differ there."""
@@ -40,7 +43,7 @@ def traces() -> Path:
 
 
 @pytest.mark.timeout(1800)
-def test_a_job_takes_the_path_that_the_simulator_predicts(
+def test_the_controller_makes_the_decisions_that_the_simulator_predicts(
     traces: Path, e2e: E2eCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pools = (
@@ -52,7 +55,7 @@ def test_a_job_takes_the_path_that_the_simulator_predicts(
     day.begin()
     e2e.submit(
         *({"name": pool.name, "maxFailures": -1, "provisionTimeout": PROVISION_TIMEOUT} for pool in pools),
-        policy={"name": "uniform-progress"},
+        policy={"name": "adaptive"},
         maxDuration=DEADLINE,
         workload=workload(e2e, WORKERS, STEPS),
     )
@@ -64,15 +67,17 @@ def test_a_job_takes_the_path_that_the_simulator_predicts(
         monkeypatch.setenv(name, value)
     snapshot = _snapshot(e2e)
     records = snapshot.timeline(time.time())[0].records
-    seen = recorded(snapshot, records)
-    expected = predicted(snapshot, records, day, median(commit.seconds for commit in e2e.commits()))
-    print("on the cluster:", seen, "predicted:", expected, sep="\n")
-    assert {attempt.tier for attempt in seen.attempts} == {pool.name for pool in pools}
-    assert seen.path == expected.path
-    for real, simulated in zip(seen.attempts, expected.attempts, strict=True):
-        assert (real.began, real.ended) == pytest.approx((simulated.began, simulated.ended), abs=TOLERANCE)
-    assert seen.seconds == pytest.approx(expected.seconds, rel=SHARE)
-    assert seen.usd == pytest.approx(expected.usd, rel=SHARE)
+    began, state = records[0].at, snapshot.state
+    resumed = {attempt.number: attempt.start_step for attempt in state.history}
+    seen = logged(e2e.namespace, began, resumed, e2e.cluster.kubeconfig)
+    world, outcome = predicted(snapshot, records, day, median(commit.seconds for commit in e2e.commits()))
+    expected = decided(outcome, STEPS, world.program.work)
+    print("on the cluster:", *seen, "predicted:", *expected, sep="\n")
+    assert {one.tier for one in seen} == {pool.name for pool in pools}
+    agree(seen, expected, TOLERANCE, world.program.work / STEPS)
+    assert state.ended_at is not None
+    assert state.ended_at - began == pytest.approx(outcome.finished, rel=SHARE)
+    assert state.spent_usd == pytest.approx(outcome.cost, rel=SHARE)
 
 
 def _snapshot(e2e: E2eCluster) -> JobSnapshot:
