@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from spotladder.api.status import AgeOutcomes, CapacityTierStatus, SeenPrice, WaitCount
 from spotladder.core.ages import AGES, TICK
 from spotladder.core.durations import format_duration
+from spotladder.core.grants import standing_grant
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, Instant, Outcomes, PricePoint, Seconds
 from spotladder.core.waits import BOUNDS, Waits, usual_wait
 
@@ -41,14 +42,16 @@ def read_status(status: bytes) -> CapacityTierStatus:
 def history_in(status: bytes) -> TierHistory:
     """The history in the status of a CapacityTier."""
     read = read_status(status)
-    granted, refused = read.last_available_at, read.last_unavailable_at
-    stands = granted is not None and (refused is None or granted > refused)
     return TierHistory(
         outcomes_of(read),
         usual_wait(waits_of(read)),
         prices_of(read),
-        granted.timestamp() if granted is not None and stands else None,
+        standing_grant(_instant(read.last_available_at), _instant(read.last_unavailable_at)),
     )
+
+
+def _instant(at: datetime | None) -> Instant | None:
+    return None if at is None else at.timestamp()
 
 
 def outcomes_of(status: CapacityTierStatus) -> Outcomes:

@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.transport import Watcher
 from spotladder.core.bad_nodes import bad_nodes
+from spotladder.core.grants import answers
 from spotladder.core.model import TERMINAL, Decision, ExtraCosts, Instant, JobSpec, JobState, Phase, Seconds
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.inventory import JobKey
@@ -173,6 +174,9 @@ class Metrics:
             self.failures.labels(loss.tier, loss.cause).inc()
         for move in decision.moves:
             self._moved(before, move.reason, move.tier)
+        for answer in answers(before, decision):
+            if answer.move is not None:
+                self.tier_available.labels(answer.tier).set(int(answer.granted))
         for change in decision.standby_changes:
             self.standby_attempts.labels(change.tier, change.reason).inc()
         if leaving := _leaving(before, decision.state):
@@ -186,12 +190,8 @@ class Metrics:
         self._paid(namespace, spec, before, decision.state)
 
     def _moved(self, before: JobState, reason: Reason, tier: str) -> None:
-        if reason is Reason.ALL_READY:
-            self.tier_available.labels(tier).set(1)
-            if before.waiting_since is not None:
-                self.fallback_seconds.observe(max(0.0, self._clock.now() - before.waiting_since))
-        elif reason in (Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED):
-            self.tier_available.labels(tier).set(0)
+        if reason is Reason.ALL_READY and before.waiting_since is not None:
+            self.fallback_seconds.observe(max(0.0, self._clock.now() - before.waiting_since))
         elif reason is Reason.FELL_BACK:
             why = before.record(before.tier).exhausted_by or before.reason
             self.fallbacks.labels(before.tier, tier, why).inc()

@@ -24,7 +24,8 @@ from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, NotFound
 from spotladder.core import waits
 from spotladder.core.accounting import HOUR
-from spotladder.core.model import NO_OUTCOMES, Decision, Instant, JobState, Outcomes, Seconds, TierRecord
+from spotladder.core.grants import Answer, answers
+from spotladder.core.model import NO_OUTCOMES, Decision, Instant, JobState, Outcomes, Seconds
 from spotladder.core.outcomes import added, observed_between
 from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
@@ -66,6 +67,16 @@ class _Tally:
     granted_at: Instant | None = None
     waits: Waits = ()
 
+    def count(self, answer: Answer, now: Instant) -> None:
+        """Count a grant or a refusal. Only the end of an attempt counts among `refusals`."""
+        if answer.granted:
+            self.granted_at = now
+        else:
+            self.refused_at = now
+        if answer.move is not None:
+            self.had, self.why = answer.granted, answer.move.message
+            self.refusals += not answer.granted
+
 
 class TierStatusWriter:
     """`decided` gets every persisted decision; `run` writes."""
@@ -101,19 +112,15 @@ class TierStatusWriter:
                 tally.evictions += max(0, record.failures - known.failures)
                 tally.node_seconds += max(0.0, record.node_seconds - known.node_seconds)
                 tally.outcomes = added(tally.outcomes, observed_between(known.spells, record.spells))
-                if _outage_began(known, record):
-                    tally.refused_at = self._clock.now()
         for move in decision.moves:
-            if name := names.get(move.tier):
+            if move.reason in _ASKED and (name := names.get(move.tier)):
+                self._tallies.setdefault(name, _Tally()).attempts += 1
+        for answer in answers(before, decision):
+            if name := names.get(answer.tier):
                 tally = self._tallies.setdefault(name, _Tally())
-                if move.reason in _ASKED:
-                    tally.attempts += 1
-                elif move.reason is Reason.ALL_READY:
-                    tally.had, tally.why, tally.granted_at = True, move.message, self._clock.now()
-                    tally.waits = waits.added(tally.waits, _wait(before, decision.state, move.attempt))
-                elif move.reason in (Reason.INSUFFICIENT_CAPACITY, Reason.IDLE_BUDGET_EXCEEDED):
-                    tally.refusals += 1
-                    tally.had, tally.why, tally.refused_at = False, move.message, self._clock.now()
+                tally.count(answer, self._clock.now())
+                if answer.granted and answer.move is not None:
+                    tally.waits = waits.added(tally.waits, _wait(before, decision.state, answer.move.attempt))
 
     async def run(self) -> None:
         """Write changes until cancelled."""
@@ -249,12 +256,6 @@ class TierStatusWriter:
 
 def _time(at: Instant) -> datetime:
     return datetime.fromtimestamp(int(at), UTC)
-
-
-def _outage_began(before: TierRecord, after: TierRecord) -> bool:
-    """Whether the job has observed since `before` that the tier has no capacity."""
-    newest, last = after.spells[-1:], before.spells[-1:]
-    return bool(newest) and not newest[0].available and not (last and last[0].since == newest[0].since)
 
 
 def _wait(before: JobState, after: JobState, number: int) -> Waits:
