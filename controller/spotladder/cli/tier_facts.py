@@ -102,10 +102,10 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
 
 
 async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
-    from spotladder.api.resolve import Capacity, job_spec
+    from spotladder.api.resolve import job_spec
     from spotladder.cli.cluster.capacity_tiers import price_in
     from spotladder.custom_resources import CapacityRecord
-    from spotladder.custom_resources.tier_outcomes import history_in
+    from spotladder.custom_resources.tier_outcomes import with_history
     from spotladder.planner.plan import TierFacts
     from spotladder.resources import CAPACITYTIERS
     from spotladder.workloads import review
@@ -126,17 +126,8 @@ async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     capacity = {}
     for found in resolved:
         record = records[found.capacity_tier]
-        past = history_in(record.status)
-        capacity[found.capacity_tier] = Capacity(
-            found.capacity_type,
-            price_in(record),
-            found.notice,
-            past.outcomes,
-            found.head_per_hour,
-            found.egress_per_gib,
-            wait=past.wait,
-            prices=past.prices,
-        )
+        with_past = with_history(replace(found, price=price_in(record)), record.status)
+        capacity[found.capacity_tier] = with_past.capacity
     spec = job_spec(job, capacity, submitted_at=time.time(), workers=workload_of(job).workers(job))
     facts = []
     for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True):

@@ -50,26 +50,13 @@ def parsed(record: JobRecord) -> TieredJob:
     return checked(Document("", record.document(), {}, {}), TieredJob)
 
 
-def _capacity(tier: ResolvedTier) -> Capacity:
-    return Capacity(
-        tier.capacity_type,
-        tier.price,
-        tier.notice,
-        tier.fleet,
-        tier.head_per_hour,
-        tier.egress_per_gib,
-        tier.wait,
-        tier.prices,
-    )
-
-
 def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, ResolvedTier]) -> JobSpec:
     """The job as the core's JobSpec. A tier that is not in `tiers` counts as on-demand capacity of unknown price.
 
     A job that is being deleted is suspended: it commits and releases its nodes.
     """
     capacity = {
-        entry.capacity_tier: _capacity(tier)
+        entry.capacity_tier: tier.capacity
         if (tier := tiers.get(entry.name))
         else Capacity(CapacityType.ON_DEMAND, Price(known=False))
         for entry in job.spec.tiers

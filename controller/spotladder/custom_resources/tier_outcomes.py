@@ -11,10 +11,12 @@ from pydantic import ValidationError
 
 from spotladder.api.status import AgeOutcomes, CapacityTierStatus, SeenPrice, WaitCount
 from spotladder.core.ages import AGES, TICK
+from spotladder.core.copying import replace
 from spotladder.core.durations import format_duration
 from spotladder.core.grants import standing_grant
 from spotladder.core.model import NO_OUTCOMES, AgeCounts, Instant, Outcomes, PricePoint, Seconds
 from spotladder.core.waits import BOUNDS, Waits, usual_wait
+from spotladder.workloads.tiers import ResolvedTier
 
 _NAMES = tuple(format_duration(TICK * age) for age in AGES)
 _WAIT_NAMES = (*(format_duration(bound) for bound in BOUNDS), "longer")
@@ -48,6 +50,12 @@ def history_in(status: bytes) -> TierHistory:
         prices_of(read),
         standing_grant(_instant(read.last_available_at), _instant(read.last_unavailable_at)),
     )
+
+
+def with_history(tier: ResolvedTier, status: bytes) -> ResolvedTier:
+    """The tier with the history in the status of its CapacityTier."""
+    past = history_in(status)
+    return replace(tier, fleet=past.outcomes, wait=past.wait, prices=past.prices, granted_at=past.granted_at)
 
 
 def _instant(at: datetime | None) -> Instant | None:

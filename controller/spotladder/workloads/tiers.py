@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier, Provider
 from spotladder.api.problems import InvalidDocument
-from spotladder.api.resolve import missing_capacity
+from spotladder.api.resolve import Capacity, missing_capacity
 from spotladder.api.tieredjob import JobTier, TieredJob, TierOverrides
 from spotladder.core.model import NO_OUTCOMES, CapacityType, Instant, Outcomes, Price, PricePoint, Seconds
 from spotladder.workloads import providers
@@ -45,6 +45,20 @@ class ResolvedTier:
     wait: Seconds = 0.0
     prices: tuple[PricePoint, ...] = ()
     granted_at: Instant | None = None
+
+    @property
+    def capacity(self) -> Capacity:
+        """The capacity of the tier for the decision core."""
+        return Capacity(
+            capacity_type=self.capacity_type,
+            price=self.price,
+            notice=self.notice,
+            fleet=self.fleet,
+            head_per_hour=self.head_per_hour,
+            egress_per_gib=self.egress_per_gib,
+            wait=self.wait,
+            prices=self.prices,
+        )
 
     def avoiding(self, nodes: tuple[str, ...]) -> ResolvedTier:
         """The same tier without these nodes, by name."""

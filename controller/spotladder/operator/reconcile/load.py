@@ -27,7 +27,7 @@ from spotladder.core.model import (
 from spotladder.core.notice_fit import misfits_of
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.tier_outcomes import history_in
+from spotladder.custom_resources.tier_outcomes import with_history
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects
@@ -66,10 +66,7 @@ def resolve(
         if known is not None and known.model is not None:
             try:
                 found = resolve_tier(index, tier, known.model, price(known.model))
-                past = history_in(known.status)
-                resolved[tier.name] = replace(
-                    found, fleet=past.outcomes, wait=past.wait, prices=past.prices, granted_at=past.granted_at
-                )
+                resolved[tier.name] = with_history(found, known.status)
             except InvalidSpec as error:
                 problem = problem or str(error)
             else:
