@@ -53,7 +53,7 @@ def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of
         takes_over(e2e, attempt=attempt + 1, failures=e2e.status()["failures"], meanwhile=0)
         assert e2e.status()["tier"] == SPOT
         assert e2e.path()[-1] == (ON_DEMAND, Reason.POLICY)
-        why = e2e.until("the reason of the return is told", lambda: reason_of_end(e2e, attempt))
+        why = e2e.until("an Event has the reason for the return", lambda: reason_of_end(e2e, attempt))
         assert why.startswith("spot is preferred (spot capacity may be available and ")
         assert "of slack are left" in why
         e2e.suspend()
@@ -61,7 +61,7 @@ def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of
 
 
 def reason_of_end(e2e: E2eCluster, attempt: int) -> str:
-    """The message of the Event with which the policy ended this attempt on demand; "" while there is none."""
-    about = f"attempt {attempt} on {ON_DEMAND}: "
-    told = (str(event.get("message")) for event in e2e.kube.list("events") if event["reason"] == Reason.POLICY)
-    return next((message.removeprefix(about) for message in told if message.startswith(about)), "")
+    """Why the policy ended this attempt on the on-demand tier, from its Event; "" if there is no such Event yet."""
+    prefix = f"attempt {attempt} on {ON_DEMAND}: "
+    messages = (str(event.get("message")) for event in e2e.kube.list("events") if event["reason"] == Reason.POLICY)
+    return next((message.removeprefix(prefix) for message in messages if message.startswith(prefix)), "")

@@ -4,8 +4,8 @@
 2. Whole storages are copied, as torch.save writes them: tensors that share memory also share it in the file.
 3. Copies from a GPU are in pinned memory: into pageable memory they are several times slower. It takes long to pin
    memory, so later copies use the buffers of finished ones.
-4. A commit has at most two copies: the one that is being uploaded, and the next. If the host has not enough free memory
-   for a copy, there is none, and the caller writes the tensors themselves.
+4. At most two copies exist: the one that is being uploaded, and the next. If there is not enough free memory for a
+   copy, `take` returns None and the caller writes the tensors directly.
 """
 
 from __future__ import annotations
