@@ -196,7 +196,8 @@ def snapshot(past: list[Record], at: Instant) -> ViewSnapshot:
                 spent, on_demand, payer = record.spent, record.on_demand, state.tier
             case Committed():
                 progress = Progress(record.step, record.total, record.at, record.attempt)
-                state = replace(with_pace(state, progress, record.at), progress=progress, progress_at=record.at)
+                timed = with_pace(state, spec, progress, record.at)
+                state = replace(timed, progress=progress, progress_at=record.at)
             case NodeChanged():
                 pods[record.node] = pod(record)
     attempts = (AttemptSeen(state.attempt.number, tuple(pods.values())),) if state.attempt else ()

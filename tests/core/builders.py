@@ -115,12 +115,12 @@ class SteppedJob:
         more = {"unavailable": seen.unavailable, "limited": seen.limited, "blocked": seen.blocked}
         return self.see(*seen.attempts, after=after, **more)
 
-    def running(self, number: int | None = None) -> SteppedJob:
-        """Bring an idle job to an attempt with all workers ready."""
+    def running(self, number: int | None = None, workers: int = 2) -> SteppedJob:
+        """Bring an idle job to an attempt with all workers ready, or as many as an elastic one begins with."""
         self.see()
         number = number or self.state.last_number
         self.see(attempt(number))
-        self.see(all_ready(number), after=10)
+        self.see(all_ready(number, workers), after=10)
         assert self.state.stage is Stage.RUNNING, self.state
         return self
 
@@ -132,9 +132,9 @@ class SteppedJob:
             self.see(after=1)
         return self
 
-    def commit(self, step: int, total: int = 100) -> SteppedJob:
+    def commit(self, step: int, total: int = 100, **more: Any) -> SteppedJob:
         number = self.state.attempt.number if self.state.attempt else self.state.last_number
-        self.progress = Progress(step, total, self.now, number)
+        self.progress = Progress(step, total, self.now, number, **more)
         return self
 
     def edit(self, **changes: Any) -> SteppedJob:

@@ -27,6 +27,19 @@ def test_an_uninterrupted_job_on_spot_saves_the_discount() -> None:
     assert savings(job.spec, job.state) == pytest.approx(0.75, abs=0.01)
 
 
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_the_uninterrupted_run_of_an_elastic_job_has_all_workers(workers: int) -> None:
+    """100 steps of 36 s on four nodes, whatever the number of workers with which the job made them."""
+    spot = priced("spot-a", 1.0, 4.0, max_failures=9)
+    job = SteppedJob(spec(spot, workers=4, min_workers=2)).running(workers=workers)
+    for step in (50, 100):
+        job.commit(step, workers=workers)
+        job.see(all_ready(1, workers), after=50 * 36.0 * 4 / workers)
+    assert job.state.spent_usd == pytest.approx(4.0)
+    assert uninterrupted_usd(job.spec, job.state) == pytest.approx(16.0)
+    assert savings(job.spec, job.state) == pytest.approx(0.75)
+
+
 def test_repeated_steps_and_waits_reduce_the_savings() -> None:
     job = trained(50, 100)
     job.see(all_ready(1), after=HOUR)  # an hour of training that is lost

@@ -35,21 +35,24 @@ def test_a_heartbeat_shows_the_first_step() -> None:
     assert job.state.attempt.stepped_at == START + 40
 
 
-def test_the_steps_before_the_first_heartbeat_are_no_part_of_the_start_once_the_pace_is_known() -> None:
-    job = started()
+@pytest.mark.parametrize(("more", "size"), [({}, None), ({"workers": 4, "min_workers": 2}, 2)], ids=["gang", "elastic"])
+def test_the_steps_before_the_first_heartbeat_are_no_part_of_the_start_once_the_pace_is_known(
+    more: dict[str, Any], size: int | None
+) -> None:
+    job = started(**more)
     job.see(all_ready(1), after=70)
-    job.commit(10).see(all_ready(1))
+    job.commit(10, workers=size or 0).see(all_ready(1))
     assert starts(job) == [], "how long the steps before the first commit took is unknown"
     job.see(all_ready(1), after=30)
-    job.commit(20).see(all_ready(1))
+    job.commit(20, workers=size or 0).see(all_ready(1))
     assert starts(job) == [(10.0, 40.0)], "20 steps of 3 s until 100 s after all workers were ready"
     job.see(after=1)  # The attempt is gone.
     job.see()
     number = job.number
     job.see(all_ready(number), after=40)
-    job.see(all_ready(number, step=20), after=15)
+    job.see(all_ready(number, step=20, size=size), after=15)
     assert len(starts(job)) == 1, "the program has loaded step 20"
-    job.see(all_ready(number, step=25), after=30)
+    job.see(all_ready(number, step=25, size=size), after=30)
     assert starts(job)[1:] == [(40.0, pytest.approx(30.0))]
 
 

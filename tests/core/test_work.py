@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from spotladder.core import codec
 from spotladder.core.model import Progress, TierView
 from spotladder.core.situation import Situation
 from spotladder.core.tier_view import view_of
+from spotladder.core.work import pace
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, spec, worker
 
 
@@ -112,6 +115,56 @@ def test_the_time_between_the_commits_of_two_attempts_is_not_timed() -> None:
     assert (job.state.progress.attempt, view(job).work) == (2, 300.0)
     job.commit(40).see(all_ready(2), after=50)
     assert view(job).work == 400.0
+
+
+def elastic(workers: int) -> SteppedJob:
+    """A job of four workers that trains with this number of them."""
+    return SteppedJob(spec(workers=4, min_workers=2)).running(workers=workers)
+
+
+def commits(job: SteppedJob, *steps: int, workers: int, after: float, total: int = 100, **more: Any) -> None:
+    """The job trains with this number of workers, and commits each of these steps after as many seconds."""
+    for step in steps:
+        job.see(all_ready(1, workers), after=after)
+        job.commit(step, total, workers=workers, **more).see(all_ready(1, workers))
+
+
+@pytest.mark.parametrize(("workers", "after"), [(2, 60.0), (3, 40.0), (4, 30.0)])
+def test_the_work_of_an_elastic_job_is_that_with_all_workers(workers: int, after: float) -> None:
+    job = elastic(workers)
+    commits(job, 10, 20, workers=workers, after=after)
+    assert (view(job).work, view(job).remaining) == (300.0, 240.0)
+
+
+def test_a_change_of_the_size_leaves_the_work() -> None:
+    job = elastic(3)
+    commits(job, 10, 20, workers=3, after=40)
+    commits(job, 30, 40, workers=4, after=30)
+    assert (view(job).work, view(job).remaining) == (300.0, 180.0)
+
+
+def test_the_heartbeats_of_an_elastic_job_show_the_work_with_all_workers() -> None:
+    job = elastic(3)
+    for step in (5, 15):
+        job.see(all_ready(1, 3, step=step, total=50, size=3), after=40)
+    assert view(job).work == 150.0
+    for step in (16, 26):
+        job.see(all_ready(1, 4, step=step, total=50, size=4), after=30)
+    assert view(job).work == 150.0, "the step between the sizes is not timed"
+
+
+def test_an_elastic_program_without_a_total_has_trained_in_proportion_to_its_workers() -> None:
+    job = elastic(3)
+    commits(job, 10, 20, workers=3, after=40, total=0)
+    assert view(job).trained == 30.0
+
+
+def test_a_state_from_before_the_sizes_of_groups_of_ranks_means_the_same() -> None:
+    """A job that is not elastic, or one of an earlier version: the steps were made with all workers."""
+    steps = '{"first":5,"first_at":30.0,"last":15,"last_at":60.0}'
+    attempt = f'{{"number":1,"tier":"spot-a","created_at":0.0,"steps":[{steps}]}}'
+    state = codec.load_state(f'{{"version":1,"stage":"Running","attempt":{attempt}}}')
+    assert pace(spec(workers=4, min_workers=2), state) == 3.0
 
 
 def test_work_in_the_spec_makes_the_remaining_work_known_before_the_first_commit() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.reasons import Reason
+from spotladder.core.work import pace
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
 from tests.sim.builders import HOUR, market, runner, zone
 
@@ -36,6 +37,13 @@ def test_a_job_begins_with_the_smallest_size_and_trains_at_its_rate() -> None:
     assert (found.succeeded, found.attempts) == (True, 1)
     assert found.finished == pytest.approx(RESTART + 2 * HOUR + COMMIT, abs=60)
     assert found.node_hours["spot"] == pytest.approx(2 * found.finished / HOUR, rel=0.01)
+
+
+@pytest.mark.parametrize("steps", [((0, 2),), ((0, 3),), ((0, 4),)])
+def test_a_job_measures_its_work_with_all_workers_whatever_its_size(steps: tuple[tuple[float, int], ...]) -> None:
+    asked = job(*steps)
+    outcome(asked)
+    assert pace(asked.spec, asked.state) == pytest.approx(1.0, rel=0.01), "one step is one second of work"
 
 
 def test_below_the_smallest_size_the_tier_is_exhausted_after_provision_timeout() -> None:

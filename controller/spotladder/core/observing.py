@@ -11,7 +11,7 @@ from spotladder.core.evidence import contact_lost
 from spotladder.core.extra_costs import with_heads, with_progress
 from spotladder.core.leaving_behind import take_in_left
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
-from spotladder.core.model import Attempt, Exit, Instant, Seconds, Stage, Steps
+from spotladder.core.model import Attempt, AttemptSeen, Exit, Instant, Seconds, Stage, Steps
 from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
 from spotladder.core.replacing import forget_finished, replace_suspects
@@ -56,7 +56,7 @@ def _take_in_attempt(draft: Draft) -> None:
         draft.count(lost_pods(attempt, seen))
         attempt = draft.situation.attempt
     if seen.reachable:
-        attempt = replace(attempt, seen=True, steps=_steps(attempt, seen.step, draft.now))
+        attempt = replace(attempt, seen=True, steps=_steps(attempt, seen, draft.now))
         if counts:
             attempt = remember_alive(attempt, seen)
     if seen.exit is Exit.FAILED and attempt.exited_at is None:
@@ -64,15 +64,17 @@ def _take_in_attempt(draft: Draft) -> None:
     if (since := enough_since(draft.situation, attempt)) != attempt.enough_since:
         attempt = replace(attempt, enough_since=since)
     draft.state = replace(with_total(draft.state, seen.total), attempt=attempt)
-    draft.state = with_first_step(draft.state, seen)
+    draft.state = with_first_step(draft.state, draft.spec, seen)
 
 
-def _steps(attempt: Attempt, step: int, now: Instant) -> tuple[Steps, ...]:
-    """The attempt's steps with the newest one. A smaller step than before belongs to a new group of ranks."""
+def _steps(attempt: Attempt, seen: AttemptSeen, now: Instant) -> tuple[Steps, ...]:
+    """The attempt's steps with the newest one. A smaller step than before, or one of another number of workers, belongs
+    to a new group of ranks."""
+    step, workers = seen.step, seen.size or 0
     if not step or (attempt.steps and attempt.steps[-1].last == step):
         return attempt.steps
-    if not attempt.steps or step < attempt.steps[-1].last:
-        return (*attempt.steps, Steps(step, now, step, now))[-GROUPS:]
+    if not attempt.steps or step < attempt.steps[-1].last or workers != attempt.steps[-1].workers:
+        return (*attempt.steps, Steps(step, now, step, now, workers))[-GROUPS:]
     return (*attempt.steps[:-1], replace(attempt.steps[-1], last=step, last_at=now))
 
 
@@ -82,7 +84,7 @@ def _take_in_progress(draft: Draft) -> None:
         return
     if now.committed_at != before.committed_at:
         draft.state = replace(draft.state, denials=0, denied="", commit_seconds=_commit_seconds(draft))
-    draft.state = with_first_commit(with_pace(draft.state, now, draft.now), now)
+    draft.state = with_first_commit(with_pace(draft.state, draft.spec, now, draft.now), now)
     draft.state = with_progress(draft.state, draft.spec, now)
     only_started = replace(now, start=before.start) == before
     at = draft.state.progress_at if only_started else draft.now

@@ -13,10 +13,10 @@ def uninterrupted_usd(spec: JobSpec, state: JobState) -> float | None:
     """Estimated USD of the committed steps on on-demand nodes without an interruption.
 
     Such a run also starts once: its node-seconds until the first commit are those of the attempt that made the first
-    commit, if it lost no pod before. The time of a later step is the mean between commits of one attempt. Without a
-    measured start the estimate has none, so it is low rather than high. It holds a head for the same time, stores the
-    same commits, and reads nothing from another region. None until two commits of one attempt, and the price of every
-    node, are known.
+    commit, if it lost no pod before. The time of a later step is the mean between commits of one attempt, with all
+    workers. Without a measured start the estimate has none, so it is low rather than high. It holds a head for the same
+    time, stores the same commits, and reads nothing from another region. None until two commits of one attempt, and the
+    price of every node, are known.
     """
     node_seconds = state.node_seconds
     if not state.timed_steps or node_seconds <= 0 or state.on_demand_usd <= 0 or any(t.unpriced for t in state.tiers):

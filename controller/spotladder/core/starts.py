@@ -29,7 +29,7 @@ from spotladder.core.model import (
     Start,
     Tier,
 )
-from spotladder.core.work import pace
+from spotladder.core.work import pace, speed
 
 KEPT = 8
 """Maximum number of starts that are kept for each tier; the oldest are dropped."""
@@ -41,14 +41,14 @@ RESERVE_SHARE = 0.1
 """The share of the time from the submission to the deadline that LEAST_RESERVE is limited to."""
 
 
-def with_first_step(state: JobState, seen: AttemptSeen) -> JobState:
+def with_first_step(state: JobState, spec: JobSpec, seen: AttemptSeen) -> JobState:
     """The state with the start of the live attempt, once its program has made a step."""
     attempt = state.attempt
     if attempt is None or attempt.standby or attempt.stepped_at is not None or attempt.running_at is None:
         return state
     if state.waiting_since is not None or attempt.all_ready_at != attempt.running_at:
         return state  # It has lost pods since.
-    if (found := _first_step_at(state, attempt, seen)) is None:
+    if (found := _first_step_at(state, spec, attempt, seen)) is None:
         return state
     at = max(attempt.running_at, found)
     record = state.record(attempt.tier)
@@ -57,22 +57,23 @@ def with_first_step(state: JobState, seen: AttemptSeen) -> JobState:
     return replace(state, attempt=replace(attempt, stepped_at=at))
 
 
-def _first_step_at(state: JobState, attempt: Attempt, seen: AttemptSeen) -> Instant | None:
+def _first_step_at(state: JobState, spec: JobSpec, attempt: Attempt, seen: AttemptSeen) -> Instant | None:
     """When the program began its first step; None while that is unknown. The first heartbeat and the first commit are
     observed after some steps, whose duration the pace gives."""
-    each, progress = pace(state), state.progress
+    each, progress = pace(spec, state), state.progress
     if attempt.steps:
         group = attempt.steps[0]
         early = group.first > attempt.start_step  # Else it is from before the first step.
         step, at = (group.first, group.first_at) if early else (group.last, group.last_at)
         if step > attempt.start_step:
-            return at - (step - attempt.start_step) * (each or 0.0)
+            return at - (step - attempt.start_step) * (each or 0.0) / speed(group.workers, spec.workers)
     elif seen.moved_at is not None:
         return seen.moved_at
     if progress.attempt != attempt.number or each is None or state.progress_at is None:
         return None
     committed = progress.step - attempt.start_step
-    return state.progress_at - committed * each if committed > 0 else None
+    took = committed * each / speed(progress.workers, spec.workers)
+    return state.progress_at - took if committed > 0 else None
 
 
 def start_overhead(spec: JobSpec, state: JobState, tier: Tier) -> Seconds:

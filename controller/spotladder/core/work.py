@@ -5,7 +5,9 @@ Rules
  2. The total is the one that the program reported last, in a heartbeat or in a commit.
  3. The pace is the mean duration of the steps between the commits of one attempt. Before the first two commits it is
     that of the steps that heartbeats reported.
- 4. Steps that are not committed are still to be done.
+ 4. The pace is that with all workers. An elastic program keeps its batch, so with fewer workers it makes steps at a
+    speed that is proportional to their number.
+ 5. Steps that are not committed are still to be done.
 
 All of it is kept in `JobState`, so that a restarted controller computes the same.
 """
@@ -25,7 +27,13 @@ def with_total(state: JobState, total: int) -> JobState:
     return replace(state, total=total) if total and total != state.total else state
 
 
-def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
+def speed(workers: int, of: int) -> float:
+    """The speed of a program that trains with this number of workers, relative to that with all of its workers. 0
+    workers: all of them, or their number is unknown."""
+    return workers / of if workers else 1.0
+
+
+def with_pace(state: JobState, spec: JobSpec, progress: Progress, now: Instant) -> JobState:
     """The state with the measured duration of the steps since the last commit, if one attempt made both commits."""
     before = state.progress
     steps = progress.step - before.step
@@ -35,7 +43,7 @@ def with_pace(state: JobState, progress: Progress, now: Instant) -> JobState:
         return state  # that time contains repeated steps and a wait
     if state.attempt is not None and before.step <= state.attempt.start_step:
         return state  # an earlier attempt made that commit, and the log already had the start of this one
-    took = _between(before, progress, max(0.0, now - state.progress_at))
+    took = _between(before, progress, max(0.0, now - state.progress_at)) * speed(progress.workers, spec.workers)
     return replace(state, timed_steps=state.timed_steps + steps, timed_seconds=state.timed_seconds + took)
 
 
@@ -54,21 +62,22 @@ def _recovered_since(state: JobState, commit: Instant) -> bool:
     return all_ready_at is not None and all_ready_at > commit
 
 
-def pace(state: JobState) -> Seconds | None:
-    """The mean duration of a step; None if unknown."""
+def pace(spec: JobSpec, state: JobState) -> Seconds | None:
+    """The mean duration of a step with all workers; None if unknown."""
     if state.timed_steps:
         return state.timed_seconds / state.timed_steps
     attempts = (state.attempt, *state.history)
     groups = [group for attempt in attempts if attempt is not None for group in attempt.steps]
     steps = sum(group.last - group.first for group in groups)
-    return sum(group.last_at - group.first_at for group in groups) / steps if steps else None
+    took = sum((group.last_at - group.first_at) * speed(group.workers, spec.workers) for group in groups)
+    return took / steps if steps else None
 
 
 def work_left(spec: JobSpec, state: JobState, progress: Progress) -> tuple[Seconds | None, Seconds | None]:
     """Training time of the whole job and of the steps that are not committed; None if unknown."""
     work, total = spec.work, progress.total
     if work is None:
-        total, step = state.total or progress.total, pace(state)
+        total, step = state.total or progress.total, pace(spec, state)
         work = total * step if total and step is not None else None
     if work is None:
         return None, None

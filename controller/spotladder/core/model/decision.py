@@ -215,8 +215,9 @@ class TierView:
     attempt has to stop. `waiting_since` is when the live attempt began to wait for workers that its tier is known to
     lack; None if it does not wait, or only since now. `capacity_lasts`: the capacity of the outlooks lasts for
     `interval`. `starting` is the rest of the overhead of the live attempt. `workers` is the number of worker nodes of
-    an attempt, and `budget` what the job may cost in USD; None: without limit. `trained` is how long the job has
-    trained between commits, while `remaining` is unknown; 0 once it is known.
+    an attempt, and `budget` what the job may cost in USD; None: without limit. `trained` is the training time of the
+    steps between commits, while `remaining` is unknown; 0 once it is known. All training times are those with all
+    workers.
 
     `explained`: whether the caller reads `why` and `review_at` of the choice. A policy may omit them otherwise.
     """

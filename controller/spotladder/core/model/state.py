@@ -77,12 +77,13 @@ TERMINAL = frozenset({Stage.SUCCEEDED, Stage.FAILED})
 @dataclass(frozen=True, slots=True)
 class Steps:
     """The steps of one group of ranks of an attempt, as its heartbeats reported them: the first one that was observed,
-    and the newest."""
+    and the newest. `workers` is the number of workers of an elastic program; 0: all, or unknown."""
 
     first: int
     first_at: Instant
     last: int
     last_at: Instant
+    workers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +255,9 @@ class JobState:
     last line of output of the newest. `denials` is the number of attempts that the checkpoint store has refused since
     the newest commit, `denied` its last error. `impeded` is why the job is not training; None while it trains.
     `timed_steps` and `timed_seconds` are the number of steps between consecutive commits of one attempt, and their
-    duration. `total` is the total number of steps that the program reported last; 0: none. `commit_seconds` is the
-    longest duration of a commit: as the log records it, or from a request to commit until the commit was observed.
+    duration with all workers. `total` is the total number of steps that the program reported last; 0: none.
+    `commit_seconds` is the longest duration of a commit: as the log records it, or from a request to commit until the
+    commit was observed.
     `first_commit_step` is the step of the job's first commit and `first_commit_node_seconds` the number of node-seconds
     that its attempt was paid for until then; 0 where the attempt had lost pods before. `node_failures` are the nodes on
     which pods failed, the newest failure last. `clock` is the `now` of the last decision and `nodes` the number of

@@ -13,6 +13,7 @@ import numpy as np
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Instant, JobSpec, JobState, Seconds, Stage
+from spotladder.core.work import speed
 from spotladder.display.records import Beat, Began, Committed, Lost, Moved, Record, Resized
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
@@ -161,7 +162,7 @@ def _pace(records: Sequence[Record], state: JobState, spec: JobSpec) -> Seconds 
     whose figure may contain starts of attempts; None if unknown."""
     pairs, sizes = _pairs(records), _sizes(records)
     steps = sum(after.step - before.step for before, after in pairs)
-    took = sum((after.at - before.at) * _rate(sizes, after, spec) for before, after in pairs)
+    took = sum((after.at - before.at) * speed(_workers(sizes, after), spec.workers) for before, after in pairs)
     if steps and took > 0:
         return took / steps
     return state.timed_seconds / state.timed_steps if state.timed_steps else None
@@ -176,11 +177,11 @@ def _sizes(records: Sequence[Record]) -> Mapping[int, Sequence[Resized]]:
     return found
 
 
-def _rate(sizes: Mapping[int, Sequence[Resized]], record: Committed | Beat, spec: JobSpec) -> float:
-    """The share of all workers with which the program trained before this record."""
+def _workers(sizes: Mapping[int, Sequence[Resized]], record: Committed | Beat) -> int:
+    """The number of workers with which the program trained before this record; 0: all."""
     own = sizes.get(record.attempt, ())
     before = bisect_left(own, record.at, key=lambda resized: resized.at)
-    return own[before - 1].workers / spec.workers if before else 1.0
+    return own[before - 1].workers if before else 0
 
 
 def _pairs(records: Sequence[Record]) -> list[tuple[Committed, Committed]]:
@@ -228,7 +229,7 @@ def _restarts(records: Sequence[Record], pace: Seconds | None, spec: JobSpec) ->
         elif isinstance(record, Committed | Beat):
             if record.attempt in waiting and record.step > waiting[record.attempt][1]:
                 since, step = waiting.pop(record.attempt)
-                trained = (record.step - step) * (pace or 0.0) / _rate(sizes, record, spec)
+                trained = (record.step - step) * (pace or 0.0) / speed(_workers(sizes, record), spec.workers)
                 found[-1] = max(0.0, record.at - since - trained)
             if isinstance(record, Committed):
                 committed = record.step

@@ -27,6 +27,7 @@ from spotladder.core.model import (
     Ungate,
 )
 from spotladder.core.reasons import Cause
+from spotladder.core.work import speed
 from spotladder.sim.world.attempt import SimAttempt, SimPod, Tally
 from spotladder.sim.world.log import SimulatedLog
 from spotladder.sim.world.market import START, Market
@@ -314,8 +315,8 @@ class SimBackend:
             if attempt.held_at is None:
                 attempt.held_at, attempt.size = now + max(0.0, restart - self.program.resume), size
             return
-        self.log.start(attempt.number)
-        rate = size / self.workers
+        self.log.start(attempt.number, size)
+        rate = speed(size, self.workers)
         attempt.program = SimulatedProgram(self.program, now, self.log.committed, restart, rate, zone=attempt.zone)
         attempt.size = size
         attempt.handing_over, attempt.held_at = False, None

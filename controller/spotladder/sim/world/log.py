@@ -11,18 +11,22 @@ from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 @dataclass
 class SimulatedLog:
     """`committed` is the work of the newest commit in seconds, `committed_at` its time and `region` that of its zone;
-    "" before the first commit. `newest` is the attempt whose program started last, `starts` how many have."""
+    "" before the first commit. `newest` is the attempt whose program started last, `starts` how many have, and
+    `workers` with how many workers the last one trains."""
 
     committed: float = 0.0
     committed_at: Instant | None = None
     region: str = ""
     newest: int = 0
     starts: int = 0
+    workers: int = 0
 
-    def start(self, attempt: int) -> None:
-        """Record that the program of this attempt starts: older attempts can no longer commit."""
+    def start(self, attempt: int, workers: int) -> None:
+        """Record that the program of this attempt starts with this number of workers: older attempts can no longer
+        commit."""
         self.newest = max(self.newest, attempt)
         self.starts += 1
+        self.workers = workers
 
     def fences(self, attempt: int) -> bool:
         """Whether this attempt can no longer commit."""
@@ -42,6 +46,7 @@ class SimulatedLog:
             self.newest,
             hands_over=program.hands_over,
             stands_by=program.stands_by,
+            workers=self.workers if program.sizes else 0,
             size=NO_COMMIT if self.committed_at is None else program.commit_size,
             start=self.starts - 1,
         )
