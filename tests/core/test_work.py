@@ -143,6 +143,38 @@ def test_a_change_of_the_size_leaves_the_work() -> None:
     assert (view(job).work, view(job).remaining) == (300.0, 180.0)
 
 
+@pytest.mark.parametrize("together", [False, True], ids=["start read first", "read with the commit before it"])
+def test_the_time_of_a_restart_with_more_workers_is_not_timed(together: bool) -> None:
+    """The program commits step 30 with three workers, starts again for a minute, and goes on with four."""
+    job = elastic(3)
+    for step in (10, 20):
+        commits(job, step, workers=3, after=40, start=0, commit=step // 10)
+    if together:
+        job.see(all_ready(1, 3), after=40)
+        job.commit(30, workers=4, start=4, commit=3).see(all_ready(1, 3))
+    else:
+        commits(job, 30, workers=3, after=40, start=0, commit=3)
+        job.progress = replace(job.progress, workers=4, start=4)
+        job.see(all_ready(1, 4))
+    assert view(job).work == 300.0
+    commits(job, 40, workers=4, after=90, start=4, commit=5)
+    assert view(job).work == 300.0
+    commits(job, 50, workers=4, after=30, start=4, commit=6)
+    assert (view(job).work, job.state.timed_steps) == (300.0, 20 if together else 30)
+
+
+def test_the_commit_of_a_state_from_before_its_sequence_number_is_timed() -> None:
+    """The first observation of a newer version adds the number, and the commit keeps the time of its observation."""
+    job = elastic(3)
+    commits(job, 10, workers=3, after=40, start=0)
+    at = job.state.progress_at
+    job.progress = replace(job.progress, commit=1)
+    job.see(all_ready(1, 3), after=20)
+    assert job.state.progress_at == at
+    commits(job, 20, workers=3, after=20, start=0, commit=2)
+    assert view(job).work == 300.0
+
+
 def test_the_heartbeats_of_an_elastic_job_show_the_work_with_all_workers() -> None:
     job = elastic(3)
     for step in (5, 15):

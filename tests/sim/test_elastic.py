@@ -39,7 +39,11 @@ def test_a_job_begins_with_the_smallest_size_and_trains_at_its_rate() -> None:
     assert found.node_hours["spot"] == pytest.approx(2 * found.finished / HOUR, rel=0.01)
 
 
-@pytest.mark.parametrize("steps", [((0, 2),), ((0, 3),), ((0, 4),)])
+@pytest.mark.parametrize(
+    "steps",
+    [((0, 2),), ((0, 3),), ((0, 4),), ((0, 2), (1500, 4)), ((0, 4), (1000, 3), (2800, 4))],
+    ids=["2 workers", "3 workers", "4 workers", "more later", "fewer for a while"],
+)
 def test_a_job_measures_its_work_with_all_workers_whatever_its_size(steps: tuple[tuple[float, int], ...]) -> None:
     asked = job(*steps)
     outcome(asked)

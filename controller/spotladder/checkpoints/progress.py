@@ -48,6 +48,7 @@ def progress_of(history: History) -> Progress:
         skipped="; ".join(skipped),
         commit_seconds=newest.seconds,
         size=size_of(newest),
+        commit=newest.seq,
     )
 
 

@@ -86,8 +86,8 @@ def _take_in_progress(draft: Draft) -> None:
         draft.state = replace(draft.state, denials=0, denied="", commit_seconds=_commit_seconds(draft))
     draft.state = with_first_commit(with_pace(draft.state, draft.spec, now, draft.now), now)
     draft.state = with_progress(draft.state, draft.spec, now)
-    only_started = replace(now, start=before.start) == before
-    at = draft.state.progress_at if only_started else draft.now
+    same_commit = replace(now, start=before.start, commit=before.commit) == before
+    at = draft.state.progress_at if same_commit else draft.now
     draft.state = replace(with_total(draft.state, now.total), progress=now, progress_at=at)
 
 

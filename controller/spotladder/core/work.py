@@ -3,8 +3,8 @@
 Rules
  1. `JobSpec.work` is the training time of the whole job. Without it, that is the total number of steps times the pace.
  2. The total is the one that the program reported last, in a heartbeat or in a commit.
- 3. The pace is the mean duration of the steps between the commits of one attempt. Before the first two commits it is
-    that of the steps that heartbeats reported.
+ 3. The pace is the mean duration of the steps between two commits without a start of the program in between. Before
+    the first two commits it is that of the steps that heartbeats reported.
  4. The pace is that with all workers. An elastic program keeps its batch, so with fewer workers it makes steps at a
     speed that is proportional to their number.
  5. Steps that are not committed are still to be done.
@@ -34,7 +34,8 @@ def speed(workers: int, of: int) -> float:
 
 
 def with_pace(state: JobState, spec: JobSpec, progress: Progress, now: Instant) -> JobState:
-    """The state with the measured duration of the steps since the last commit, if one attempt made both commits."""
+    """The state with the measured duration of the steps since the last commit, if the program made both without a
+    restart."""
     before = state.progress
     steps = progress.step - before.step
     if state.progress_at is None or before.step <= 0 or steps <= 0 or progress.attempt != before.attempt:
@@ -43,6 +44,8 @@ def with_pace(state: JobState, spec: JobSpec, progress: Progress, now: Instant) 
         return state  # that time contains repeated steps and a wait
     if state.attempt is not None and before.step <= state.attempt.start_step:
         return state  # an earlier attempt made that commit, and the log already had the start of this one
+    if 0 <= before.commit < progress.start:
+        return state  # the program has restarted since, for example with more workers
     took = _between(before, progress, max(0.0, now - state.progress_at)) * speed(progress.workers, spec.workers)
     return replace(state, timed_steps=state.timed_steps + steps, timed_seconds=state.timed_seconds + took)
 

@@ -217,8 +217,8 @@ class Progress:
     attempt can continue inside the attempt without pods that are leaving (`NoticeKind.HANDOVER`). `stands_by`: its
     library can hold the program of a standby attempt. `commit_seconds`: how long the newest commit took; 0 if
     unknown. `workers`: the number of workers with which the program of an elastic job last started; 0 if unknown.
-    `size` is that of the newest commit. `start` is the log's sequence number of the newest start of a program; -1
-    before the first."""
+    `size` is that of the newest commit. `start` is the log's sequence number of the newest start of a program, and
+    `commit` that of the newest commit; -1 before the first."""
 
     step: int = 0
     total: int = 0
@@ -231,6 +231,7 @@ class Progress:
     workers: int = 0
     size: CommitSize = CommitSize()
     start: int = -1
+    commit: int = -1
 
 
 @dataclass(frozen=True, slots=True)

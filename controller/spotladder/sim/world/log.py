@@ -11,22 +11,25 @@ from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 @dataclass
 class SimulatedLog:
     """`committed` is the work of the newest commit in seconds, `committed_at` its time and `region` that of its zone;
-    "" before the first commit. `newest` is the attempt whose program started last, `starts` how many have, and
-    `workers` with how many workers the last one trains."""
+    "" before the first commit. `newest` is the attempt whose program started last, and `workers` the number of workers
+    with which it trains. `entries` is the number of its entries, `start_entry` and `commit_entry` are the sequence
+    numbers of the newest start and the newest commit; -1 before the first."""
 
     committed: float = 0.0
     committed_at: Instant | None = None
     region: str = ""
     newest: int = 0
-    starts: int = 0
     workers: int = 0
+    entries: int = 0
+    start_entry: int = -1
+    commit_entry: int = -1
 
     def start(self, attempt: int, workers: int) -> None:
         """Record that the program of this attempt starts with this number of workers: older attempts can no longer
         commit."""
         self.newest = max(self.newest, attempt)
-        self.starts += 1
         self.workers = workers
+        self.start_entry = self._append()
 
     def fences(self, attempt: int) -> bool:
         """Whether this attempt can no longer commit."""
@@ -36,6 +39,12 @@ class SimulatedLog:
         """Record a commit; one without new work changes nothing."""
         if step > self.committed:
             self.committed, self.committed_at, self.region = step, at, region
+            self.commit_entry = self._append()
+
+    def _append(self) -> int:
+        """The sequence number of the next entry."""
+        self.entries += 1
+        return self.entries - 1
 
     def progress(self, program: ProgramPlan) -> Progress:
         """What a backend observes of the log of this program."""
@@ -48,5 +57,6 @@ class SimulatedLog:
             stands_by=program.stands_by,
             workers=self.workers if program.sizes else 0,
             size=NO_COMMIT if self.committed_at is None else program.commit_size,
-            start=self.starts - 1,
+            start=self.start_entry,
+            commit=self.commit_entry,
         )
