@@ -134,14 +134,14 @@ class KubeWorld:
             await self.clock.advance(0.05)
 
     async def idle(self) -> None:
-        """Wait until the workqueue is empty."""
+        """Wait until a controller runs and its workqueue is empty."""
 
         async def empty() -> bool:
-            assert self.runtime
-            if self.runtime.queue.busy:
+            runtime = self.runtime
+            if runtime is None or runtime.queue.busy:
                 return False
             await asyncio.sleep(0.05)
-            return not self.runtime.queue.busy
+            return self.runtime is runtime and not runtime.queue.busy
 
         await eventually(empty)
 
