@@ -3,45 +3,104 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
-from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.errors import NotFound
 from spotladder.core.acting import ACTION_RETRY_INTERVAL
+from spotladder.core.codec import load_state
+from spotladder.core.contract import NoticeKind
+from spotladder.core.elastic import BEGIN_DELAY
 from spotladder.operator import failpoints
 from spotladder.operator.failpoints import Point
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS
 from spotladder.workloads import names
+from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
 from tests.kube.second_cluster import second_cluster
-from tests.kube.world import KubeWorld, eventually, world
+from tests.kube.test_probing import bind
+from tests.kube.test_standby import (
+    log_of,
+    notices,
+    notices_are_empty,
+    other_image,
+    release_first,
+    second_takes_over,
+    stop_first,
+    training,
+)
+from tests.kube.world import WORKERS, KubeWorld, eventually, ray_spec, world
 
 
 class _Died(BaseException):
     """A crash of the controller, which no code catches."""
 
 
-@pytest.fixture
-def dying(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Makes `crash` of a fail point end the controller under test instead of the process. The event is set at the
-    crash."""
-    died = asyncio.Event()
+class Crash:
+    """Makes `crash` of a fail point end the controller under test instead of the process."""
 
-    def act(point: Point, action: str) -> None:
-        died.set()
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.happened = asyncio.Event()
+        self._monkeypatch = monkeypatch
+
+    def _act(self, point: Point, action: str) -> None:
+        self.happened.set()
         raise _Died(point)
 
-    monkeypatch.setattr(failpoints, "_act", act)
-    return died
+    async def during(
+        self,
+        play: Coroutine[Any, Any, None],
+        kube: KubeWorld,
+        point: Point,
+        turn: int = 1,
+        *,
+        restart: asyncio.Event | None = None,
+        **settings: Any,
+    ) -> None:
+        """Run the controller until it reaches the fail point for this time, then another one until the play ends. The
+        latter starts at once, or when the play sets `restart`."""
+        armed = failpoints._armed(f"{point}:crash@{turn}")
+        self._monkeypatch.setattr(failpoints, "_points", armed)
+        self._monkeypatch.setattr(failpoints, "_act", self._act)
+        playing = asyncio.create_task(play)
+        try:
+            died_first = asyncio.create_task(self.happened.wait())
+            try:
+                async with kube.operator(**settings):
+                    await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
+            except BaseExceptionGroup as group:
+                if not group.subgroup(_Died):
+                    raise
+            died_first.cancel()
+            if playing.done():
+                playing.result()
+            assert armed[point].hits == turn, f"{point} was reached {armed[point].hits} times"
+            if restart is not None:
+                await asyncio.wait({playing, asyncio.create_task(restart.wait())}, return_when=asyncio.FIRST_COMPLETED)
+            async with kube.operator(**settings):
+                await playing
+        finally:
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
 
 
-async def play(kube: KubeWorld) -> None:
-    """Everything except the controller: the user, KubeRay and the program."""
+@pytest.fixture
+def crash(monkeypatch: pytest.MonkeyPatch) -> Crash:
+    return Crash(monkeypatch)
+
+
+# --- what everything except the controller does: the user, KubeRay, the scheduler, the nodes and the program ---
+
+
+async def suspend_and_resume(kube: KubeWorld) -> None:
+    """An attempt is drained, and the next one succeeds."""
+    await kube.submit()
     await kube.run(1)
     await eventually(lambda: kube.has_phase("Running"), limit=60)
     kube.bucket.commit(kube.namespace, "digits", attempt=1, step=40)
-    await kube.patch(suspend=True)  # A drain …
+    await kube.patch(suspend=True)
     await eventually(lambda: kube.has_phase("Draining"), limit=60)
     await eventually(lambda: _notified(kube), limit=60)
     await kube.clock.advance(2 * ACTION_RETRY_INTERVAL)  # No program stops, so the controller notifies again.
@@ -49,26 +108,125 @@ async def play(kube: KubeWorld) -> None:
     await kube.patch(suspend=False)
     await eventually(lambda: _removed(kube, "digits-a001"), limit=60)
     await kube.collect(1)
-    await kube.run(2)  # … and the next attempt, which succeeds.
+    await kube.run(2)
     await eventually(lambda: kube.is_on("spot-a", 2), limit=60)
+    await succeed(kube, 2)
+
+
+async def probe(kube: KubeWorld) -> None:
+    """One of three workers asks for a node; the others ask when it has one."""
+    spec = ray_spec()
+    spec["rayClusterSpec"]["workerGroupSpecs"][0]["replicas"] = 3
+    tier = {"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "probe": 1}
+    await kube.submit(tiers=[tier], workload={"ray": {"template": {"spec": spec}}})
+    await kube.pod(1, "head", 0)
+    workers = {await kube.pod(1, "worker", index, run=False) for index in range(3)}
+    first = await eventually(lambda: _ungated(kube), limit=60)
+    await kube.pass_time(60)
+    assert await _ungated(kube) == first, "the probe has no node yet"
+    assert len(first) == 1
+    for worker in (*first, *(workers - first)):
+        await _start(kube, worker)
+        await eventually(lambda: _all_ungated(kube, workers), limit=60)
+    await kube.report(1, jobDeploymentStatus="Running", jobStatus="RUNNING")
+    log_of(kube).start(1, "spot-a")
+    await succeed(kube, 1)
+
+
+async def begin_with_fewer_workers(kube: KubeWorld) -> None:
+    """An elastic job begins without the worker that has no node, and gets it later."""
+    await kube.submit(elastic={"min": 1})
+    await kube.pod(1, "head", 0)
+    await kube.pod(1, "worker", 0)
+    left_out = await kube.pod(1, "worker", 1, run=False)
+    await kube.raycluster(1)
+    await kube.report(1, jobDeploymentStatus="Initializing")
+    await eventually(lambda: _removes(kube, left_out, requested=1, after=BEGIN_DELAY / 2), limit=60)
+    await kube.client.delete(PODS, left_out, kube.namespace, grace=0)
+    await kube.report(1, jobDeploymentStatus="Running", jobStatus="RUNNING")
+    log_of(kube).start(1, "spot-a", hands_over=True, workers=1)
+    await eventually(lambda: _requests(kube, WORKERS), limit=60)
+    await kube.pod(1, "worker", WORKERS)
+    log_of(kube).start(1, "spot-a", hands_over=True, workers=WORKERS)
+    await succeed(kube, 1)
+
+
+async def hand_over(kube: KubeWorld) -> None:
+    """A worker with a notice is replaced inside the attempt."""
+    going = await _notice(kube)
+    await eventually(lambda: _requests(kube, WORKERS + 1), limit=60)
+    await kube.pod(1, "worker", WORKERS)
+    await eventually(lambda: _hands_over(kube, going), limit=60)
+    await eventually(lambda: _removes(kube, going, requested=WORKERS, after=1), limit=60)
+    await kube.client.delete(PODS, going, kube.namespace, grace=0)
+    await eventually(lambda: _replaced(kube), limit=60)
+    log_of(kube).start(1, "spot", hands_over=True)
+    await succeed(kube, 1, failures=1)
+
+
+async def take_over(kube: KubeWorld) -> None:
+    """A standby attempt boots beside the live one and takes over from it."""
+    await training(kube)
+    await kube.patch(workload=other_image())
+    await eventually(lambda: kube.rayjob(2), limit=60)
+    await kube.run(2)
+    await release_first(kube)
+    assert notices_are_empty(await notices(kube, 2)), "attempt 1 may still write"
+    await stop_first(kube)
+    await second_takes_over(kube)
+    await eventually(lambda: _let_go(kube), limit=60)
+    log_of(kube).start(2, "spot-a", stands_by=True)
+    await eventually(lambda: _removed(kube, "digits-a001"), limit=60)
+    await kube.collect(1)
+    await succeed(kube, 2)
+
+
+async def succeed(kube: KubeWorld, last: int, *, failures: int = 0) -> None:
+    """The program of this attempt, the last one, ends. No failure is counted twice, and nothing is left of the job."""
     await eventually(lambda: kube.has_phase("Running"), limit=60)
-    await kube.report(2, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+    assert await kube.rayjobs() == [names.attempt_name("digits", last)]
+    await kube.report(last, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
     await eventually(lambda: kube.has_phase("Succeeded"), limit=60)
-    await eventually(lambda: _removed(kube, "digits-a002"), limit=60)
-    await kube.collect(2)
+    await eventually(lambda: _removed(kube, names.attempt_name("digits", last)), limit=60)
+    await kube.client.delete_all(RAYCLUSTERS, kube.namespace, labels="")  # as the garbage collector does
+    await kube.collect(last)
     await eventually(lambda: _outcome_appended(kube), limit=60)
-    end = CommitLog(kube.bucket.store, "digits").read().end
+    end = log_of(kube).read().end
     assert end is not None
     assert end.outcome == "Succeeded"
     status = await kube.status()
-    assert status["failures"] == 0
-    assert [entry["number"] for entry in status["attempts"]] == [1, 2]
+    assert status["failures"] == failures
+    assert [entry["number"] for entry in status["attempts"]] == list(range(1, last + 1))
     await kube.delete()
     await eventually(lambda: _gone(kube), limit=60)
+    assert [page.items async for page in kube.client.pages(PODS, kube.namespace)] == [[]]
+
+
+async def _notice(kube: KubeWorld) -> str:
+    """Attempt 1 trains with a program that can hand over; then a worker gets a notice. Returns the worker's name."""
+    tier = {"name": "spot", "capacityTier": await kube.capacity("spot", notice="120s"), "maxFailures": 1}
+    await kube.submit(tiers=[tier])
+    await kube.run(1)
+    await kube.raycluster(1)
+    log_of(kube).start(1, "spot", hands_over=True)
+    await eventually(lambda: kube.has_phase("Running"), limit=60)
+    await eventually(lambda: _can_hand_over(kube), limit=60)
+    return await kube.announce(1)
+
+
+async def _start(kube: KubeWorld, pod: str) -> None:
+    """A pod without a node gets one, and runs."""
+    await bind(kube, pod)
+    ready = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
+    await kube.set_pod(pod, phase="Running", conditions=ready)
 
 
 async def _notified(kube: KubeWorld) -> bool:
-    return all(names.NOTICE in (pod["metadata"].get("annotations") or {}) for pod in await kube.pods(1))
+    return all(await notices(kube, 1))
+
+
+async def _let_go(kube: KubeWorld) -> bool:
+    return all(NoticeKind.TAKE_OVER in text for text in await notices(kube, 2))
 
 
 async def _removed(kube: KubeWorld, name: str) -> bool:
@@ -79,36 +237,49 @@ async def _outcome_appended(kube: KubeWorld) -> bool:
     return (await kube.condition("Checkpointing")).get("reason") == "Ended"
 
 
-ONCE = (Point.BEFORE_FINISH, Point.AFTER_FINISH, Point.BEFORE_RELEASE)
-"""These points are reached once in the life of a job."""
+async def _ungated(kube: KubeWorld) -> set[str]:
+    """The workers that may ask for a node."""
+    return {
+        pod["metadata"]["name"]
+        for pod in await kube.pods(1)
+        if pod["metadata"]["labels"][names.ROLE] == "worker" and not pod["spec"].get("schedulingGates")
+    }
 
 
-@pytest.mark.parametrize(
-    ("point", "turn"), [(point, turn) for point in Point for turn in (1, 2) if turn == 1 or point not in ONCE]
-)
-async def test_another_controller_continues_after_a_crash(
-    api_server: ApiServer, point: Point, turn: int, dying: asyncio.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    armed = failpoints._armed(f"{point}:crash@{turn}")
-    monkeypatch.setattr(failpoints, "_points", armed)
-    async with world(api_server) as kube:
-        await kube.submit()
-        playing = asyncio.create_task(play(kube))
-        try:
-            died_first = asyncio.create_task(dying.wait())
-            try:
-                async with kube.operator():
-                    await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
-            except BaseExceptionGroup as group:
-                if not group.subgroup(_Died):
-                    raise
-            died_first.cancel()
-            assert armed[point].hits == turn, f"{point} was reached {armed[point].hits} times"
-            async with kube.operator():
-                await playing
-        finally:
-            playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
+async def _all_ungated(kube: KubeWorld, workers: set[str]) -> bool:
+    return await _ungated(kube) == workers
+
+
+async def _can_hand_over(kube: KubeWorld) -> bool:
+    """Whether the controller has read in the log that the program can continue without workers."""
+    await kube.pass_time(20)
+    return load_state((await kube.status())["state"]).progress.hands_over
+
+
+async def _requests(kube: KubeWorld, workers: int) -> bool:
+    return bool((await kube.worker_group(1))["replicas"] == workers)
+
+
+async def _removes(kube: KubeWorld, pod: str, *, requested: int, after: float) -> bool:
+    """Whether the controller lets KubeRay remove this worker after some more time, and requests that many others."""
+    await kube.pass_time(after)
+    group = await kube.worker_group(1)
+    return (group["replicas"], (group.get("scaleStrategy") or {}).get("workersToDelete")) == (requested, [pod])
+
+
+async def _hands_over(kube: KubeWorld, going: str) -> bool:
+    """Whether exactly this pod is told that the program continues without it."""
+    annotations = {pod["metadata"]["name"]: pod["metadata"].get("annotations", {}) for pod in await kube.pods(1)}
+    told = {pod: found[names.NOTICE] for pod, found in annotations.items() if names.NOTICE in found}
+    return list(told) == [going] and NoticeKind.HANDOVER in told[going]
+
+
+async def _replaced(kube: KubeWorld) -> bool:
+    """Whether the attempt trains, and the replacement is forgotten."""
+    await kube.pass_time(1)
+    state = load_state((await kube.status())["state"])
+    assert state.last_number == 1
+    return await kube.has_phase("Running") and state.attempt is not None and not state.attempt.leaving
 
 
 async def _gone(kube: KubeWorld) -> bool:
@@ -117,6 +288,76 @@ async def _gone(kube: KubeWorld) -> bool:
     except NotFound:
         return True
     return False
+
+
+# --- the crashes ---
+
+Play = Callable[[KubeWorld], Coroutine[Any, Any, None]]
+
+ONCE = (Point.BEFORE_FINISH, Point.AFTER_FINISH, Point.BEFORE_RELEASE)
+"""These points are reached once in the life of a job."""
+
+CHANGES: list[tuple[Play, Point, int]] = [
+    *((probe, point, turn) for point in (Point.BEFORE_UNGATE, Point.AFTER_UNGATE) for turn in (1, 2)),
+    *(
+        (play, point, turn)
+        for play in (begin_with_fewer_workers, hand_over)
+        for point in (Point.BEFORE_CHANGE, Point.AFTER_CHANGE)
+        for turn in (1, 2)
+    ),
+    (hand_over, Point.AFTER_HANDOVER, 1),
+    (take_over, Point.BEFORE_TAKE_OVER, 1),
+    (take_over, Point.BETWEEN_NOTICES, 3),  # Attempt 1 with three pods is drained before.
+    (take_over, Point.AFTER_TAKE_OVER, 1),
+]
+"""The crashes between the calls that change an attempt."""
+
+LIFE: list[tuple[Play, Point, int]] = [
+    (suspend_and_resume, point, turn)
+    for point in Point
+    if point is Point.BETWEEN_NOTICES or point not in {point for _, point, _ in CHANGES}
+    for turn in (1, 2)
+    if turn == 1 or point not in ONCE
+]
+
+
+@pytest.mark.parametrize(("play", "point", "turn"), [*LIFE, *CHANGES])
+async def test_another_controller_continues_after_a_crash(
+    api_server: ApiServer, play: Play, point: Point, turn: int, crash: Crash
+) -> None:
+    async with world(api_server) as kube:
+        await crash.during(play(kube), kube, point, turn)
+
+
+@pytest.mark.parametrize("point", [Point.BEFORE_CHANGE, Point.AFTER_CHANGE])
+async def test_a_node_that_is_reclaimed_while_no_controller_runs_is_one_failure_and_gets_one_replacement(
+    api_server: ApiServer, point: Point, crash: Crash
+) -> None:
+    restart = asyncio.Event()
+
+    async def play(kube: KubeWorld) -> None:
+        going = await _notice(kube)
+        await crash.happened.wait()
+        node = (await kube.client.get(PODS, going, kube.namespace))["spec"]["nodeName"]
+        await kube.client.delete(PODS, going, kube.namespace, grace=0)
+        await kube.client.delete(NODES, node)
+        requested = WORKERS + (point is Point.AFTER_CHANGE)
+        assert await _requests(kube, requested)
+        pending = [await kube.pod(1, "worker", WORKERS + index, run=False) for index in range(requested - 1)]
+        restart.set()
+        if point is Point.AFTER_CHANGE:
+            await eventually(lambda: _requests(kube, WORKERS), limit=60)
+            (left_out,) = (await kube.worker_group(1))["scaleStrategy"]["workersToDelete"]
+            pending.remove(left_out)
+            await kube.client.delete(PODS, left_out, kube.namespace, grace=0)
+        (replacement,) = pending
+        await _start(kube, replacement)
+        log_of(kube).start(1, "spot", hands_over=True)
+        await eventually(lambda: _replaced(kube), limit=60)
+        await succeed(kube, 1, failures=1)
+
+    async with world(api_server) as kube:
+        await crash.during(play(kube), kube, point, restart=restart)
 
 
 async def play_in_two_clusters(kube: KubeWorld, east: KubeWorld) -> None:
@@ -141,31 +382,10 @@ async def play_in_two_clusters(kube: KubeWorld, east: KubeWorld) -> None:
     "point", [Point.BETWEEN_OBJECTS, Point.AFTER_LAUNCH, Point.BETWEEN_DELETES, Point.AFTER_DELETE]
 )
 async def test_another_controller_continues_after_a_crash_between_two_clusters(
-    api_server: ApiServer,
-    second_server: ApiServer,
-    point: Point,
-    dying: asyncio.Event,
-    monkeypatch: pytest.MonkeyPatch,
+    api_server: ApiServer, second_server: ApiServer, point: Point, crash: Crash
 ) -> None:
-    armed = failpoints._armed(f"{point}:crash@1")
-    monkeypatch.setattr(failpoints, "_points", armed)
     async with world(api_server) as kube, second_cluster(second_server, kube) as east:
         capacity = await kube.capacity("spot-east", cluster="east")
         names_ = {"spot-east": capacity, "on-demand": f"{kube.namespace}-on-demand"}
         await kube.submit(tiers=[{"name": name, "capacityTier": of, "maxFailures": 1} for name, of in names_.items()])
-        playing = asyncio.create_task(play_in_two_clusters(kube, east))
-        try:
-            died_first = asyncio.create_task(dying.wait())
-            try:
-                async with kube.operator(sources={"east": east.source}):
-                    await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
-            except BaseExceptionGroup as group:
-                if not group.subgroup(_Died):
-                    raise
-            died_first.cancel()
-            assert armed[point].hits == 1
-            async with kube.operator(sources={"east": east.source}):
-                await playing
-        finally:
-            playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
+        await crash.during(play_in_two_clusters(kube, east), kube, point, sources={"east": east.source})

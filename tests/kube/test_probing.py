@@ -15,6 +15,13 @@ async def gates(kube: KubeWorld, attempt: int) -> list[int]:
     return [len(pod["spec"].get("schedulingGates") or []) for pod in pods if "-worker-" in pod["metadata"]["name"]]
 
 
+async def bind(kube: KubeWorld, pod: str) -> None:
+    """The scheduler finds a new node for the pod."""
+    node = {"apiVersion": "v1", "kind": "Node", "name": await kube.node(f"{kube.namespace}-{pod}")}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod, "namespace": kube.namespace}}
+    await kube.client.create(BINDINGS, {**body, "target": node})
+
+
 async def test_a_worker_gets_its_node_before_the_others_ask_for_theirs(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
         spot = {"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "probe": 1}
@@ -37,9 +44,7 @@ async def test_a_worker_gets_its_node_before_the_others_ask_for_theirs(api_serve
         said = (await kube.condition("Provisioned"))["message"]
         assert "(1 of 2 workers ask for a node after the probe): no node" in said
         assert await probing(), "the probe has no node yet"
-        node = {"apiVersion": "v1", "kind": "Node", "name": await kube.node(f"{kube.namespace}-probe")}
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": first}, "target": node}
-        await kube.client.create(BINDINGS, {**body, "metadata": {"name": first, "namespace": kube.namespace}})
+        await bind(kube, first)
         await eventually(asking)
         replacement = await kube.pod(1, "worker", 2, run=False)
 

@@ -22,15 +22,23 @@ CRASHED = 70
 
 
 class Point(StrEnum):
-    """The steps of a reconcile, in order."""
+    """The steps of a reconcile, in the order in which an attempt needs them."""
 
     AFTER_LOAD = "after-load"
     AFTER_DECIDE = "after-decide"
     BEFORE_LAUNCH = "before-launch"
     BETWEEN_OBJECTS = "between-objects"  # of an attempt with several objects
     AFTER_LAUNCH = "after-launch"
+    BEFORE_UNGATE = "before-ungate"  # of one pod
+    AFTER_UNGATE = "after-ungate"
+    AFTER_HANDOVER = "after-handover"  # the leaving pods have the notice and are not removed yet
+    BEFORE_CHANGE = "before-change"  # of the requested workers, by a replacement, its handover or a resize
+    AFTER_CHANGE = "after-change"
     BEFORE_DRAIN = "before-drain"
+    BETWEEN_NOTICES = "between-notices"  # of the pods of an attempt
     AFTER_DRAIN = "after-drain"
+    BEFORE_TAKE_OVER = "before-take-over"
+    AFTER_TAKE_OVER = "after-take-over"
     BEFORE_DELETE = "before-delete"
     BETWEEN_DELETES = "between-deletes"  # of the objects of an attempt
     AFTER_DELETE = "after-delete"

@@ -218,9 +218,11 @@ class Applier:
                     {"op": "test", "path": "/spec/schedulingGates/0/name", "value": names.PROBE_GATE},
                     {"op": "remove", "path": "/spec/schedulingGates/0"},
                 ]
+                reach(Point.BEFORE_UNGATE)
                 with suppress(NotFound, Invalid):  # It is gone, replaced or ungated: the next observation shows it.
                     updated = await found.cluster.client.patch(PODS, pod.name, pod.namespace, patch)
                     found.cluster.inventory.written(PODS, updated)
+                reach(Point.AFTER_UNGATE)
 
     async def drain(self, loaded: Loaded, action: Drain) -> None:
         """Annotate every pod of the attempt with the notice, which the program sees as a file."""
@@ -232,21 +234,25 @@ class Applier:
 
     async def _notify(self, found: Located, pods: Sequence[PodRecord], notice: Notice) -> None:
         text = notice.encode()
+        due = [pod for pod in pods if pod.notice != text and pod.phase in ("Pending", "Running")]
         with found.cluster.turn():
-            for pod in pods:
-                if pod.notice != text and pod.phase in ("Pending", "Running"):
-                    patch = {"metadata": {"uid": pod.uid, "annotations": {names.NOTICE: text}}}
-                    try:
-                        updated = await found.cluster.client.merge(PODS, pod.name, pod.namespace, body=patch)
-                    except (NotFound, Conflict):
-                        continue  # The pod is gone or replaced: its replacement is annotated when it is observed.
-                    found.cluster.inventory.written(PODS, updated)
+            for position, pod in enumerate(due):
+                if position:
+                    reach(Point.BETWEEN_NOTICES)
+                patch = {"metadata": {"uid": pod.uid, "annotations": {names.NOTICE: text}}}
+                try:
+                    updated = await found.cluster.client.merge(PODS, pod.name, pod.namespace, body=patch)
+                except (NotFound, Conflict):
+                    continue  # The pod is gone or replaced: its replacement is annotated when it is observed.
+                found.cluster.inventory.written(PODS, updated)
 
     async def take_over(self, loaded: Loaded, action: TakeOver) -> None:
         """Annotate every pod of the attempt, so that its program, which is held, starts."""
+        reach(Point.BEFORE_TAKE_OVER)
         found = loaded.found.attempts.get(action.attempt)
         if found is not None and not found.cluster.problem:
             await self._notify(found, found.objects.pods, Notice.of_takeover())
+        reach(Point.AFTER_TAKE_OVER)
 
     async def replace(self, loaded: Loaded, action: Replace) -> None:
         """Start replacements of noticed pods. For a handover, notify these pods first; they are removed after
@@ -257,6 +263,7 @@ class Applier:
         if action.hand_over:
             going = [pod for pod in found.objects.pods if pod.uid in action.pods]
             await self._notify(found, going, Notice.of_handover(action.deadline))
+            reach(Point.AFTER_HANDOVER)
         await self._change(found, loaded.workload.replacing(found.objects, action.pods, remove=action.remove))
 
     async def resize(self, loaded: Loaded, action: Resize) -> None:
@@ -269,9 +276,11 @@ class Applier:
         if change is None:
             return
         target = change.target
+        reach(Point.BEFORE_CHANGE)
         with found.cluster.turn(), suppress(NotFound):  # it is gone: so is the attempt
             changed = await found.cluster.client.patch(target.kind, target.name, target.namespace, change.patch)
             found.cluster.inventory.written(target.kind, changed)
+        reach(Point.AFTER_CHANGE)
 
 
 async def _created(cluster: WorkloadCluster, kind: APIResource, body: dict[str, Any]) -> dict[str, Any]:
