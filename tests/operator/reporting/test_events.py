@@ -16,7 +16,7 @@ from spotladder.core.model import Decision, JobState, Loss, Move, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.custom_resources.loss_events import loss_of
-from spotladder.operator.reporting.events import LONGEST_DELAY, Events, Note, notes_of
+from spotladder.operator.reporting.events import BURST, LONGEST_DELAY, RATE, Events, Note, notes_of
 
 LOSS = Loss("digits-a001-worker-x7k2 (node gone)", Cause.NODE_LOST, 12, "spot-a")
 
@@ -114,6 +114,26 @@ async def test_a_backlog_that_never_ends_delays_each_event_by_the_longest_delay(
         await clock.advance(LONGEST_DELAY + 1.0)
         assert [note for note, _at in written.notes] == [f"attempt {number}" for number in range(20)]
         assert {at for _note, at in written.notes} == {"2027-01-15T08:00:00.000000Z"}, "the time of the emission"
+
+
+async def test_old_events_are_kept_back_when_many_jobs_begin_to_wait() -> None:
+    """The start of many jobs leaves a backlog of Events, which must not compete with their fallbacks."""
+    clock = SteppedClock()
+    async with running(clock) as written:
+        written.no_backlog.set()
+        emitted = int(2 * LONGEST_DELAY * RATE) + BURST
+        for number in range(emitted):
+            written.events.emit(JOB, Note("Started", "Starting", f"attempt {number}"))
+        await clock.advance(1.5 * LONGEST_DELAY)
+        before = len(written.notes)
+        for jobs_wait in (0.2, 0.9):
+            written.no_backlog.clear()
+            await clock.advance(jobs_wait * LONGEST_DELAY)
+            assert len(written.notes) <= before + 1
+            written.no_backlog.set()
+            await clock.advance(1.0)
+            assert len(written.notes) > before + 1
+            before = len(written.notes)
 
 
 async def test_a_flush_writes_events_in_spite_of_a_backlog() -> None:

@@ -47,8 +47,8 @@ RATE, BURST = 20.0, 25
 """Events per second on average, and at once."""
 
 LONGEST_DELAY: Seconds = 10.0
-"""Maximum time that an Event is kept back while jobs wait or are reconciled. While many jobs fall back at once, the API
-server creates their next attempts first."""
+"""Maximum time for which Events are kept back while jobs wait or are reconciled. While many jobs fall back at once, the
+API server creates their next attempts first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,11 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class _Emitted:
-    """An Event in the queue. `at` is when it was emitted, and `ticks` the same in ticks."""
+    """An Event in the queue. `at` is when it was emitted."""
 
     job: JobRecord
     note: Note
     at: Instant
-    ticks: Seconds
 
 
 def notes_of(decision: Decision, *, deleting: bool = False) -> Iterator[Note]:
@@ -124,6 +123,7 @@ class Events:
         self._instance = instance
         self._no_backlog = no_backlog
         self._flushing = asyncio.Event()
+        self._busy_since: Seconds | None = None
         self._throttle = Throttle(rate, burst, clock)
         self._order = itertools.count()
         self._pending: asyncio.Queue[_Emitted] = asyncio.Queue(MOST_PENDING)
@@ -131,20 +131,30 @@ class Events:
     def emit(self, job: JobRecord, note: Note) -> None:
         """Queue the Event."""
         with suppress(asyncio.QueueFull):
-            self._pending.put_nowait(_Emitted(job, note, self._clock.now(), self._clock.ticks()))
+            self._pending.put_nowait(_Emitted(job, note, self._clock.now()))
 
     async def run(self) -> None:
         """Write queued Events until cancelled."""
         while True:
             emitted = await self._pending.get()
-            await self._let_jobs_go_first(emitted.ticks + LONGEST_DELAY)
+            await self._let_jobs_go_first()
             await self._throttle.take()
             await self._write(emitted.job, emitted.note, emitted.at)
             self._pending.task_done()
 
-    async def _let_jobs_go_first(self, until: Seconds) -> None:
-        if not self._no_backlog.is_set() and not self._flushing.is_set() and self._clock.ticks() < until:
-            await wait_at_most(self._clock, until - self._clock.ticks(), self._no_backlog, self._flushing)
+    async def _let_jobs_go_first(self) -> None:
+        """Wait while jobs wait, but no longer than `LONGEST_DELAY` after they began to. That the Event is old is no
+        reason: after the start of many jobs a backlog of Events takes minutes."""
+        if self._no_backlog.is_set() or self._flushing.is_set():
+            self._busy_since = None
+            return
+        if self._busy_since is None:
+            self._busy_since = self._clock.ticks()
+        left = self._busy_since + LONGEST_DELAY - self._clock.ticks()
+        if left > 0:
+            await wait_at_most(self._clock, left, self._no_backlog, self._flushing)
+            if self._clock.ticks() < self._busy_since + LONGEST_DELAY:
+                self._busy_since = None
 
     async def written(self) -> None:
         """Return when all queued Events are written, whatever waits for a reconcile."""
