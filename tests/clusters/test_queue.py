@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.queue import CROWDED_WINDOW, LONGEST_PAUSE, WINDOW, Queue
+from spotladder.clusters.queue import CROWD, CROWDED_WINDOW, LONGEST_PAUSE, WINDOW, Queue
 from spotladder.clusters.throttle import Throttle
 
 
@@ -245,6 +245,24 @@ async def test_a_key_that_was_processed_just_now_waits_longer_while_others_wait_
         queue.add_changed("a")
         await clock.advance(1.5 * WINDOW)
         assert queue.depth == 1, "no key waits for a worker"
+
+
+async def test_a_key_waits_longer_while_many_keys_are_processed() -> None:
+    async with running() as (queue, clock):
+        for key in ("a", *map(str, range(CROWD))):
+            queue.add(key)
+            await queue.get()
+        queue.done("a")
+        queue.add_changed("a")
+        await clock.advance(CROWDED_WINDOW - WINDOW)
+        assert queue.depth == 0
+        await clock.advance(2 * WINDOW)
+        assert await queue.get() == "a"
+        queue.done("0")
+        queue.done("a")
+        queue.add_changed("a")
+        await clock.advance(1.5 * WINDOW)
+        assert queue.depth == 1, "fewer keys are processed"
 
 
 async def test_a_key_that_was_processed_long_ago_does_not_wait_longer() -> None:

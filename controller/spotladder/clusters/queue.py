@@ -3,8 +3,8 @@
 1. A key that is added while it waits is queued once; a key that is added while it is reconciled is queued again
    afterwards. So no change is missed and no two workers reconcile the same key.
 2. `add_changed` waits for the changes of the same key within `WINDOW` of the first, and delays none of them longer.
-   `add` and an earlier time of `add_at` do not wait. While other keys wait for a worker, a key that was processed just
-   now waits for `CROWDED_WINDOW` after that: most of its changes are the effects of what was done for it.
+   `add` and an earlier time of `add_at` do not wait. While the queue is crowded, a key that was processed just now
+   waits for `CROWDED_WINDOW` after that: most of its changes are the effects of what was done for it.
 3. `add_at` requeues a key with a delay; the earliest requested time applies.
 4. A key whose reconcile failed is requeued after a backoff that doubles, with jitter, up to a limit; a success resets
    it. Events do not shorten the backoff: an object that fails and changes all the time must not occupy the workers.
@@ -36,8 +36,11 @@ WINDOW: Seconds = 0.05
 """How long after its first change a key is queued, so that the changes until then are processed together: the pods of
 an attempt start and end at the same time."""
 
-CROWDED_WINDOW: Seconds = 0.5
-"""How long after its last processing a key waits for further changes while other keys wait for a worker."""
+CROWDED_WINDOW: Seconds = 1.0
+"""How long after its last processing a key waits for further changes while the queue is crowded."""
+
+CROWD = 8
+"""The number of keys in processing at which the queue is crowded, even if no key waits for a worker."""
 
 
 class Queue(Generic[K]):
@@ -86,10 +89,10 @@ class Queue(Generic[K]):
 
     def add_changed(self, key: K) -> None:
         """Queue this key, of which something has changed, `WINDOW` after the first change since it was processed, or
-        later while other keys wait for a worker."""
+        later while the queue is crowded."""
         now = self._clock.ticks()
         at = now + WINDOW
-        if self._ready:
+        if self._ready or len(self._working) >= CROWD:
             at = max(at, (now if key in self._working else self._done_at.get(key, -math.inf)) + CROWDED_WINDOW)
         if key in self._working:
             self._again.setdefault(key, at)
