@@ -16,6 +16,7 @@ from spotladder.checkpoints.entries import (
     Entry,
     FileEntry,
     Owner,
+    SizeChange,
     Skipped,
     Snapshot,
     Start,
@@ -53,7 +54,16 @@ commits = st.builds(
 )
 ends = st.builds(End, counts, names, times, names, counts, names, names)
 snapshots = st.builds(
-    Snapshot, counts, names, times, owners, st.none() | starts, st.tuples(commits), st.tuples(names), st.none() | ends
+    Snapshot,
+    counts,
+    names,
+    times,
+    owners,
+    st.none() | starts,
+    st.tuples(commits),
+    st.tuples(names),
+    st.none() | ends,
+    st.tuples(st.builds(SizeChange, times, counts, counts)),
 )
 entries: st.SearchStrategy[Entry] = (
     starts | commits | ends | st.builds(Drop, counts, names, times, st.tuples(names)) | snapshots

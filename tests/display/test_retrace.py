@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.model import JobState, Loss, Stage, Steps
+from spotladder.core.model import AttemptRecord, JobState, Loss, Stage, Steps, TierRecord
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.figures import money
-from spotladder.display.records import Beat, Committed, Looked, Lost, Noted, Recorded
+from spotladder.display.records import Beat, Billed, Committed, Looked, Lost, Noted, Recorded, Resized
 from spotladder.display.report import gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
 from spotladder.display.retrace import retraced
+from spotladder.planner.replay.capacity import recorded_capacity
 from tests.core.builders import START
 from tests.display import golden
-from tests.display.builders import TOTAL, CloudEvents, PlayedRun
+from tests.display.builders import SPEC, TOTAL, CloudEvents, PlayedRun
 
 
 def recorded_of(run: PlayedRun, **more: Any) -> Recorded:
@@ -139,6 +140,75 @@ def test_one_attempt_without_heartbeats_leaves_repeated_steps_unknown() -> None:
     facts = gather(retraced("digits", "team-a", run.spec, state, commits=commits, now=run.now), state)
     assert facts.recomputed is None
     assert [gap for gap in facts.gaps if "idle time" in gap]
+
+
+def elastic_run(*attempts: tuple[float, float], node_seconds: float, earlier: int = 0) -> PlayedRun:
+    """A run whose state has attempts on spot-a from and until these seconds, which cost $3.20."""
+    run = PlayedRun(replace(SPEC, min_workers=1))
+    history = tuple(
+        AttemptRecord(number, "spot-a", START + since, START + since, START + until, Reason.SUSPEND_REQUESTED, 0,
+                      number - 1, number)
+        for number, (since, until) in enumerate(attempts, start=earlier + 1)
+    )  # fmt: skip
+    last = earlier + len(history)
+    tier = TierRecord("spot-a", attempts=last, node_seconds=node_seconds, cost=3.2, on_demand_cost=6.4)
+    run.job.state = replace(run.state, history=history, tiers=(tier,), last_number=last)
+    return run
+
+
+def bills_of(recorded: Recorded) -> list[tuple[float, float, int]]:
+    bills = [record for record in recorded.records if isinstance(record, Billed)]
+    return [(bill.at - START, round(bill.spent, 6), bill.nodes) for bill in bills]
+
+
+def test_the_timeline_of_an_elastic_job_has_its_size() -> None:
+    run = elastic_run((0, 21), node_seconds=32)
+    sizes = [Resized(START + 1, 1, 2, 2), Resized(START + 11, 1, 1, 2), Resized(START + 900, 7, 1, 2)]
+    recorded = recorded_of(run, sizes=sizes, now=START + 30)
+    assert [record for record in recorded.records if isinstance(record, Resized)] == sizes[:2], "7 is no known attempt"
+    texts = {at: event.text for at, event in gather(recorded, run.state).events}
+    assert (texts[1], texts[11]) == ("attempt 1 trains with 2 of 2 workers", "attempt 1 trains with 1 of 2 workers")
+    assert not [gap for gap in recorded.gaps if "workers" in gap]
+
+
+def test_sizes_with_a_wrong_clock_stay_within_their_attempt() -> None:
+    run = elastic_run((0, 21), node_seconds=32)
+    recorded = recorded_of(run, sizes=[Resized(START - 3600, 1, 2, 2), Resized(START + 3600, 1, 1, 2)])
+    assert [record.at - START for record in recorded.records if isinstance(record, Resized)] == [0, 21]
+
+
+def test_the_cost_of_an_elastic_attempt_follows_its_size() -> None:
+    run = elastic_run((0, 21), node_seconds=32)
+    recorded = recorded_of(run, sizes=[Resized(START + 1, 1, 2, 2), Resized(START + 11, 1, 1, 2)])
+    assert bills_of(recorded) == [(0, 0.0, 2), (11, 2.2, 1), (21, 3.2, 0)]
+
+
+def test_a_smaller_attempt_has_a_smaller_share_of_the_cost_of_its_tier() -> None:
+    run = elastic_run((0, 10), (10, 30), node_seconds=40)
+    recorded = recorded_of(run, sizes=[Resized(START, 1, 2, 2), Resized(START + 12, 2, 1, 2)])
+    assert bills_of(recorded) == [(0, 0.0, 2), (10, 1.6, 0), (10, 1.6, 1), (30, 3.2, 0)]
+    expected = "A tier's cost is divided among its attempts by the time that they ran and their numbers of workers."
+    assert expected in recorded.gaps
+
+
+def test_an_elastic_attempt_beside_unknown_ones_has_the_share_of_its_node_seconds() -> None:
+    run = elastic_run((0, 20), node_seconds=80, earlier=1)
+    recorded = recorded_of(run, sizes=[Resized(START, 2, 1, 2)])
+    assert bills_of(recorded) == [(0, 0.0, 1), (20, 0.8, 0)]
+
+
+@pytest.mark.parametrize(("attempts", "some"), [(1, "1 attempt"), (2, "2 attempts")])
+def test_the_report_says_when_the_size_of_an_elastic_job_is_unknown(attempts: int, some: str) -> None:
+    run = elastic_run(*[(10.0 * number, 10.0 * number + 10) for number in range(attempts)], node_seconds=40)
+    gaps = recorded_of(run, commits=None).gaps
+    assert f"The number of workers of {some} is not known: all workers count." in gaps
+
+
+def test_a_replay_takes_the_size_of_a_job_on_a_cluster() -> None:
+    run = elastic_run((0, 100), node_seconds=150)
+    recorded = recorded_of(run, sizes=[Resized(START, 1, 1, 2), Resized(START + 50, 1, 2, 2)])
+    capacity = recorded_capacity(recorded.records, run.state, run.spec, START)[0]
+    assert capacity.changes == ((0.0, 1), (50.0, 2), (100.0, None))
 
 
 def test_a_running_job_is_reported_up_to_now() -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from spotladder.backoff import delay
 from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, decode, encode
-from spotladder.checkpoints.history import History, all_commits
+from spotladder.checkpoints.history import History, Past, past
 from spotladder.checkpoints.store import Store, StoreRefused, folder_of
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
 
@@ -156,12 +156,11 @@ class EntryLog:
         """The commits that are not dropped, oldest first."""
         return self.read().commits
 
-    def all_commits(self) -> tuple[Commit, ...]:
-        """All commits that the log still contains, dropped ones included, oldest first: to display, not to resume
-        from."""
+    def past(self) -> Past:
+        """What the log still contains about the past of the job, for a display."""
         entries = self.tail()
         self.checked(History().then(entries))
-        return all_commits(entries)
+        return past(entries)
 
     def newest(self) -> Commit | None:
         """The newest commit, unverified; None if there is no commit."""

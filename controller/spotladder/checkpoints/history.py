@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from spotladder.checkpoints.entries import Commit, Drop, End, Entry, Owner, Snapshot, Start
+from spotladder.checkpoints.entries import Commit, Drop, End, Entry, Owner, SizeChange, Snapshot, Start
+
+MOST_SIZES = 256
+"""Number of changes of an elastic job's size that are kept, the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +16,8 @@ class History:
     """The state after entry `seq` (-1: of an empty log).
 
     `commits` are those not dropped, oldest first. `dropped` are folders whose files may still exist. `end` is the
-    outcome unless a start follows it. `since_snapshot` is the number of entries that a reader must read.
+    outcome unless a start follows it. `since_snapshot` is the number of entries that a reader must read. `sizes` are
+    the newest changes of an elastic job's size, oldest first: to display, nothing is decided by them.
     """
 
     seq: int = -1
@@ -23,6 +27,7 @@ class History:
     dropped: tuple[str, ...] = ()
     end: End | None = None
     since_snapshot: int = 0
+    sizes: tuple[SizeChange, ...] = ()
 
     @property
     def newest(self) -> Commit | None:
@@ -45,7 +50,8 @@ class History:
         state = replace(self, seq=entry.seq, since_snapshot=self.since_snapshot + 1)
         match entry:
             case Start():
-                return replace(state, start=entry, end=None, owner=_joined(self.owner, entry.owner))
+                owner, sizes = _joined(self.owner, entry.owner), _resized(self.sizes, entry)
+                return replace(state, start=entry, end=None, owner=owner, sizes=sizes)
             case Commit():
                 # Only the newest start may commit. The append already ensures this; with a store that breaks its
                 # promise, no attempt must resume from a commit of a fenced writer either.
@@ -66,6 +72,7 @@ class History:
                     dropped=entry.dropped,
                     end=entry.end,
                     since_snapshot=1,
+                    sizes=_resized(entry.sizes, entry.start),
                 )
 
     def garbage(self, keep: int, *, broken: Collection[str] = (), final: bool = False) -> tuple[Commit, ...]:
@@ -82,14 +89,32 @@ class History:
         return tuple(commit for commit in intact if commit.seq not in kept)
 
 
-def all_commits(entries: Iterable[Entry]) -> tuple[Commit, ...]:
-    """All commits in these entries, which are the whole tail of a log, oldest first, dropped ones included. Commits
-    that the last compaction removed are missing."""
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a log still contains about the past of its job: to display, not to resume from. `commits` include dropped
+    ones; those that the last compaction removed are missing. `sizes` are those of `History`."""
+
+    commits: tuple[Commit, ...] = ()
+    sizes: tuple[SizeChange, ...] = ()
+
+
+def past(entries: Iterable[Entry]) -> Past:
+    """The past in these entries, which are the whole tail of a log."""
     history, found = History(), dict[int, Commit]()
     for entry in entries:
         history = history.then((entry,))
         found |= {commit.seq: commit for commit in history.commits}
-    return tuple(found[seq] for seq in sorted(found))
+    return Past(tuple(found[seq] for seq in sorted(found)), history.sizes)
+
+
+def _resized(sizes: tuple[SizeChange, ...], start: Start | None) -> tuple[SizeChange, ...]:
+    """The changes of the size, with that of this start if it is one."""
+    if start is None or not start.workers:
+        return sizes
+    last = sizes[-1] if sizes else None
+    if last is not None and (last.attempt, last.workers) == (start.attempt, start.workers):
+        return sizes
+    return (*sizes, SizeChange(start.at, start.attempt, start.workers))[-MOST_SIZES:]
 
 
 def _joined(known: Owner, more: Owner) -> Owner:

@@ -14,7 +14,7 @@ from spotladder.core.plain import from_plain, to_plain
 from spotladder.core.reasons import Cause, Reason
 
 if TYPE_CHECKING:
-    from spotladder.checkpoints.entries import Commit
+    from spotladder.checkpoints.entries import Commit, SizeChange
 
 
 class NodeChange(StrEnum):
@@ -106,6 +106,11 @@ class Resized:
     attempt: int
     workers: int
     wanted: int
+
+    @classmethod
+    def of(cls, change: "SizeChange", spec: JobSpec) -> Self:
+        """The change in the commit log as a record. The job may have had more workers than its spec has now."""
+        return cls(change.at, change.attempt, change.workers, max(change.workers, spec.workers))
 
 
 @dataclass(frozen=True, slots=True)

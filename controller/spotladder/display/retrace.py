@@ -6,8 +6,9 @@ far as the controller has read heartbeats. So:
 1. Attempts, their times, failures and ends come from the history in the state, which holds the newest attempts.
 2. Work is measured by heartbeats and commits, or by commits alone if an attempt has no heartbeats. Without the commit
    log it is measured by the steps at which attempts began and ended.
-3. The cost is known for each tier. It is divided among the tier's attempts by the time that they ran.
-4. Events, which Kubernetes keeps for about an hour, are added as notes. No figure depends on them.
+3. The number of workers of an elastic job over time comes from the starts of its program in the commit log.
+4. The cost is known for each tier. `retraced_bills` divides it over time.
+5. Events, which Kubernetes keeps for about an hour, are added as notes. No figure depends on them.
 
 The report says what is missing for these reasons.
 """
@@ -16,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from spotladder.core.model import TERMINAL, AttemptRecord, Instant, JobSpec, JobState, Move, Seconds, Stage
+from spotladder.core.model import TERMINAL, AttemptRecord, Instant, JobSpec, JobState, Move, Stage
 from spotladder.core.moving import launch_reason
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.display.records import (
     Beat,
     Began,
-    Billed,
     Committed,
     Ended,
     Looked,
@@ -32,7 +33,12 @@ from spotladder.display.records import (
     Noted,
     Record,
     Recorded,
+    Resized,
 )
+from spotladder.display.retraced_bills import bills
+
+Entry = TypeVar("Entry", Committed, Resized)
+"""What the commit log says about an attempt."""
 
 
 def retraced(
@@ -42,12 +48,14 @@ def retraced(
     state: JobState,
     *,
     commits: Sequence[Committed] | None,
+    sizes: Sequence[Resized] = (),
     noted: Iterable[Lost | Noted] = (),
     policies: tuple[str, str] = ("ordered", ""),
     now: Instant,
 ) -> Recorded:
-    """The timeline until `now`, or until the job ended. With `commits` None, the commit log could not be read.
-    `policies` are the names of the policy and of the shadow policy."""
+    """The timeline until `now`, or until the job ended. With `commits` None, the commit log could not be read. `sizes`
+    are the changes of the number of workers of an elastic job, oldest first. `policies` are the names of the policy and
+    of the shadow policy."""
     attempts = _attempts(state, now)
     missing = sum(tier.attempts for tier in state.tiers) - len(attempts)
     began = attempts[0].started_at if missing > 0 and attempts else spec.submitted_at
@@ -56,7 +64,9 @@ def retraced(
     for attempt in attempts:
         records += _moves(attempt, before, spec, state)
         before = attempt.tier
-    records += _bills(attempts, state, spec.workers)
+    sizes = _placed(sizes, attempts)
+    records += sizes
+    records += bills(attempts, sizes, state, spec.workers)
     records += _work(attempts, commits, state)
     records += [record for record in noted if record.at >= began]
     if state.stage in TERMINAL:
@@ -66,7 +76,7 @@ def retraced(
     if state.stage not in TERMINAL:
         records.append(Looked(max(last, now)))
     opening = Began(min([began, *(record.at for record in records)]), job, namespace, spec, False, *policies)
-    return Recorded((opening, *records), gaps=tuple(_gaps(attempts, missing, known=commits is not None)))
+    return Recorded((opening, *records), gaps=tuple(_gaps(attempts, sizes, spec, missing, known=commits is not None)))
 
 
 def _attempts(state: JobState, now: Instant) -> list[AttemptRecord]:
@@ -127,15 +137,9 @@ def _end(state: JobState, attempts: Sequence[AttemptRecord]) -> Iterator[Moved |
 def _work(
     attempts: Sequence[AttemptRecord], commits: Sequence[Committed] | None, state: JobState
 ) -> Iterator[Committed | Beat]:
-    """The commits, each within its attempt, since the clocks of the job's machines are not trusted. Without commits,
-    the step of each attempt at its end."""
+    """The commits. Without commits, the step of each attempt at its end."""
     if commits is not None:
-        bounds = {attempt.number: attempt for attempt in attempts}
-        placed = [
-            replace(commit, at=min(max(commit.at, within.started_at), within.ended_at))
-            for commit in commits
-            if (within := bounds.get(commit.attempt))
-        ]
+        placed = _placed(commits, attempts)
         yield from placed
         if _measured(attempts):
             for attempt in attempts:
@@ -147,6 +151,16 @@ def _work(
             newest = progress.committed_at if attempt.number == progress.attempt else None
             at = attempt.ended_at if newest is None else min(max(newest, attempt.started_at), attempt.ended_at)
             yield Beat(at, attempt.number, attempt.end_step, progress.total)
+
+
+def _placed(entries: Sequence[Entry], attempts: Sequence[AttemptRecord]) -> list[Entry]:
+    """The entries of known attempts, each within its attempt: the clocks of the job's machines are not trusted."""
+    bounds = {attempt.number: attempt for attempt in attempts}
+    return [
+        replace(entry, at=min(max(entry.at, within.started_at), within.ended_at))
+        for entry in entries
+        if (within := bounds.get(entry.attempt))
+    ]
 
 
 def _measured(attempts: Sequence[AttemptRecord]) -> bool:
@@ -172,36 +186,12 @@ def _beats(attempt: AttemptRecord, commits: Sequence[Committed]) -> Iterator[Bea
                 yield Beat(min(max(at, attempt.started_at), attempt.ended_at), attempt.number, step, total)
 
 
-# --- money -----------------------------------------------------------------------------------------------------------
-
-
-def _bills(attempts: Sequence[AttemptRecord], state: JobState, workers: int) -> Iterator[Billed]:
-    """The cost at the time when each attempt began to hold nodes, and at its end."""
-    ran = {attempt.number: _ran(attempt) for attempt in attempts}
-    paid = on_demand = 0.0
-    for attempt in attempts:
-        tier = state.record(attempt.tier)
-        on_tier = [other for other in attempts if other.tier == attempt.tier]
-        total = sum(ran[other.number] for other in on_tier)
-        # Other attempts ran on this tier, for which only the node-seconds are known.
-        if tier.attempts > len(on_tier) and workers:
-            total = max(total, tier.node_seconds / workers)
-        share = ran[attempt.number] / total if total else 0.0
-        yield Billed(attempt.ended_at - ran[attempt.number], paid, on_demand, workers)
-        paid, on_demand = paid + share * tier.cost, on_demand + share * tier.on_demand_cost
-        yield Billed(attempt.ended_at, paid, on_demand)
-
-
-def _ran(attempt: AttemptRecord) -> Seconds:
-    """Seconds for which the attempt held nodes; its whole duration if its gang was never ready."""
-    since = attempt.started_at if attempt.running_at is None else attempt.running_at
-    return max(0.0, attempt.ended_at - since)
-
-
 # --- missing data ----------------------------------------------------------------------------------------------------
 
 
-def _gaps(attempts: Sequence[AttemptRecord], missing: int, *, known: bool) -> Iterator[str]:
+def _gaps(
+    attempts: Sequence[AttemptRecord], sizes: Sequence[Resized], spec: JobSpec, missing: int, *, known: bool
+) -> Iterator[str]:
     if missing > 0:
         older = "1 earlier attempt is" if missing == 1 else f"{missing} earlier attempts are"
         yield f"The newest {len(attempts)} attempts are shown; {older} included only in the totals of the tiers."
@@ -209,6 +199,12 @@ def _gaps(attempts: Sequence[AttemptRecord], missing: int, *, known: bool) -> It
         yield "Without the commit log, commits and losses are not shown; an attempt's work is spread over its time."
     elif attempts and not _measured(attempts):
         yield "Steps are known when they were committed: what an attempt did after its last commit counts as idle time."
+    sized = {change.attempt for change in sizes}
+    unsized = [one for one in attempts if one.end_step > one.start_step and one.number not in sized]
+    if spec.min_workers is not None and unsized:
+        some = "1 attempt" if len(unsized) == 1 else f"{len(unsized)} attempts"
+        yield f"The number of workers of {some} is not known: all workers count."
     tiers = [attempt.tier for attempt in attempts]
     if len(set(tiers)) < len(tiers):
-        yield "A tier's cost is divided among its attempts by the time that they ran."
+        size = " and their numbers of workers" if sized else ""
+        yield f"A tier's cost is divided among its attempts by the time that they ran{size}."

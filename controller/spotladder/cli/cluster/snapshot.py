@@ -12,7 +12,7 @@ from spotladder.cli.target import Refused
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobSpec, JobState
     from spotladder.custom_resources import JobRecord
-    from spotladder.display.records import Committed, Lost, Noted, Recorded
+    from spotladder.display.records import Committed, Lost, Noted, Recorded, Resized
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class JobSnapshot:
         call it on the event loop."""
         from spotladder.display.retrace import retraced
 
-        commits, why = self._commits()
+        commits, sizes, why = self._logged()
         job, missing = self.job, [f"commits are missing: {why}"] if why else []
         printed = () if why else self._printed()
         found = retraced(
@@ -42,6 +42,7 @@ class JobSnapshot:
             self.spec,
             self.state,
             commits=commits,
+            sizes=sizes,
             noted=self.noted,
             policies=self.policies,
             now=now,
@@ -68,22 +69,24 @@ class JobSnapshot:
             return ()
         return tuple((each.attempt, each.title, last_lines(text)) for each, text in zip(found, texts, strict=True))
 
-    def _commits(self) -> tuple[list[Committed] | None, str]:
+    def _logged(self) -> tuple[list[Committed] | None, list[Resized], str]:
+        """The commits in the log, the changes of the number of workers, and why the log cannot be read: with a reason,
+        the commits are None."""
         from spotladder.checkpoints.log import CommitLog
         from spotladder.checkpoints.open_store import open_store
-        from spotladder.display.records import Committed
+        from spotladder.display.records import Committed, Resized
         from spotladder.errors import SpotladderError
 
-        if self.state.progress.committed_at is None:
-            return [], ""  # the job has no commits
-        job = self.job
+        progress, job = self.state.progress, self.job
+        if progress.committed_at is None and not progress.workers:
+            return [], [], ""  # the job has no commits, and no program of an elastic job has started
         try:
-            found = CommitLog(open_store(self.uri), job.name, namespace=job.namespace, uid=job.uid).all_commits()
+            past = CommitLog(open_store(self.uri), job.name, namespace=job.namespace, uid=job.uid).past()
         except SpotladderError as error:
-            return None, str(error)
-        if not found:
-            return None, f"{self.uri}: no commits found from this machine"
-        return [Committed.of(commit) for commit in found], ""
+            return None, [], str(error)
+        if not past.commits and progress.committed_at is not None:
+            return None, [], f"{self.uri}: no commits found from this machine"
+        return [Committed.of(commit) for commit in past.commits], [Resized.of(one, self.spec) for one in past.sizes], ""
 
 
 async def snapshot_of(cluster: ConnectedCluster, job: Object) -> JobSnapshot:
