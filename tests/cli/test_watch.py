@@ -9,10 +9,11 @@ import pytest
 from rich.console import Console
 
 from spotladder.cli.cluster import display
-from spotladder.cli.cluster.watch import snapshot_of
-from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Stage, Tier, TierRecord
+from spotladder.cli.cluster.watch import size_of, snapshot_of
+from spotladder.core.model import Attempt, AttemptRecord, JobSpec, JobState, Price, Progress, Stage, Tier, TierRecord
 from spotladder.core.reasons import Reason
 from spotladder.display.picture import draw
+from spotladder.display.records import Resized
 from spotladder.display.view_state import RunSummary
 from spotladder.workloads.records import EventRecord
 
@@ -59,6 +60,17 @@ def test_failures_of_earlier_rounds_are_not_forgotten() -> None:
     assert "0/0 (2 before)" in picture(replace(RUNNING, history=(before,)), NOW)
 
 
+def test_the_view_shows_each_size_of_an_elastic_job_once() -> None:
+    smaller = replace(RUNNING, progress=Progress(attempt=2, workers=2))
+    shown = size_of(smaller, NOW, None)
+    assert shown == Resized(NOW, 2, 2, 3)
+    assert size_of(smaller, NOW + 5, shown) is None
+    grown = replace(RUNNING, progress=Progress(attempt=2, workers=3))
+    assert size_of(grown, NOW + 9, shown) == Resized(NOW + 9, 2, 3, 3)
+    assert size_of(replace(RUNNING, progress=Progress(attempt=1, workers=3)), NOW + 9, shown) is None
+    assert size_of(RUNNING, NOW, None) is None, "not elastic"
+
+
 @pytest.mark.parametrize(("kind", "normal"), [("Normal", True), ("Warning", False), (None, False)])
 def test_an_event_of_type_normal_is_not_a_warning(kind: str | None, normal: bool) -> None:
     thing = {"metadata": {"name": "e"}, "involvedObject": {}, "type": kind, "reason": "Started", "message": "x"}
@@ -90,6 +102,8 @@ WAITING = {"reason": "WaitingForCapacity", "message": "pods wait for nodes", "si
         ({"phase": "Succeeded", "removing": REMOVED}, "attempt 3 on spot-a is being removed (1m 30s)"),
         ({"phase": "Running", "removing": REMOVED}, "attempt 3 on spot-a is being removed (1m 30s)"),
         ({"phase": "Pending", "waiting": WAITING, "removing": REMOVED}, "pods wait for nodes (for 1m 30s)"),
+        ({"phase": "Running", "elastic": {"workers": 2, "wanted": 3}}, "trains with 2 of 3 workers"),
+        ({"phase": "Running", "elastic": {"workers": 3, "wanted": 3}}, ""),
         ({}, ""),
     ],
 )

@@ -84,6 +84,13 @@ class ProgressStatus(StatusRecord):
     text: str = Field(default="", description="Progress as text: 120/500.")
 
 
+class ElasticStatus(StatusRecord):
+    """The size of an elastic job; unset until its program has started, and for other jobs."""
+
+    workers: int = Field(description="Number of workers with which the program last started.")
+    wanted: int = Field(description="Number of workers of the workload.")
+
+
 class WaitingStatus(StatusRecord):
     """Why the job waits; unset while it does not wait."""
 
@@ -161,6 +168,9 @@ class TieredJobStatus(StatusRecord):
     tiers: list[TierStatus] = Field(default_factory=list, max_length=MOST_TIERS, description="History of each tier.")
     attempts: list[AttemptStatus] = Field(default_factory=list, description="Newest ended attempts.")
     progress: ProgressStatus = Field(default_factory=ProgressStatus, description="The newest commit.")
+    elastic: ElasticStatus | None = Field(
+        default=None, description="With how many workers the program of an elastic job trains."
+    )
     cost: CostStatus = Field(default_factory=CostStatus, description="Cost of the job so far.")
     standby: StandbyStatus | None = Field(
         default=None, description="The attempt that starts beside the current one and takes over from it."

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from spotladder.core import limits
 from spotladder.core.gang import gang_ready, launched_workers, required_workers
-from spotladder.core.model import Attempt, AttemptSeen, Instant, Loss, PodPhase, PodRole, Resize, Seconds
+from spotladder.core.model import Attempt, AttemptSeen, Instant, JobState, Loss, PodPhase, PodRole, Resize, Seconds
 from spotladder.core.situation import Situation
 
 BEGIN_DELAY: Seconds = 30.0
@@ -68,6 +68,15 @@ def how_many(situation: Situation) -> str:
     """With how many workers an elastic attempt is ready, if these are not all; "" otherwise."""
     staying = staying_workers(situation)
     return f"{staying} of {situation.workers} workers" if situation.elastic and staying < situation.workers else ""
+
+
+def trains_with(state: JobState) -> tuple[int, int] | None:
+    """With how many workers the program of the live attempt of an elastic job last started, and with how many the
+    attempt was launched; None before its start, and for another job."""
+    attempt, progress = state.attempt, state.progress
+    if attempt is None or attempt.workers is None or progress.attempt != attempt.number or not progress.workers:
+        return None
+    return progress.workers, attempt.workers
 
 
 # --- beginning with fewer workers: the live attempt, or the standby attempt ---

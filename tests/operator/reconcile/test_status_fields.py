@@ -65,7 +65,7 @@ def test_the_status_of_a_new_job_is_empty() -> None:
     assert (fields["phase"], fields["message"], fields["attempt"], fields["failures"]) == ("Pending", "", 0, 0)
     assert (fields["tier"], fields["cluster"], fields["observedGeneration"]) == ("", "", 7)
     assert (fields["tiers"], fields["attempts"], fields["removing"]) == ([], [], [])
-    assert (fields["standby"], fields["waiting"]) == (None, None), "a merge patch removes them"
+    assert (fields["standby"], fields["waiting"], fields["elastic"]) == (None, None, None), "a merge patch removes them"
 
 
 def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:
@@ -95,6 +95,26 @@ def test_the_status_has_the_live_attempt_the_tiers_and_the_history() -> None:
     assert fields["removing"] == [
         {"number": 1, "tier": "spot-a", "cluster": "east", "since": "2027-01-15T09:00:00Z", "nodes": 3}
     ]
+
+
+LIVE = Attempt(2, "spot-b", START, seen=True, workers=4, min_workers=2)
+
+
+@pytest.mark.parametrize(
+    ("live", "attempt", "workers", "size"),
+    [
+        (LIVE, 2, 3, {"workers": 3, "wanted": 4}),
+        (LIVE, 2, 0, None),
+        (LIVE, 1, 3, None),
+        (None, 2, 3, None),
+    ],
+    ids=["elastic", "not elastic", "not started yet", "ended"],
+)
+def test_the_status_has_the_size_of_an_elastic_job(
+    live: Attempt | None, attempt: int, workers: int, size: dict[str, int] | None
+) -> None:
+    state = replace(LATER, attempt=live, progress=Progress(40, 100, START, attempt=attempt, workers=workers))
+    assert written(state)["elastic"] == size
 
 
 def test_tiers_whose_cluster_is_unknown_have_none() -> None:

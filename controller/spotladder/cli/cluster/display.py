@@ -62,13 +62,14 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 def message(status: Mapping[str, Any], now: float) -> str:
     """Why the job does not train, or what is wrong with it: `status.waiting`, else the condition `Degraded`, else that
-    a standby attempt starts or attempts are being removed; "" if none applies. A job that has ended only removes."""
+    a standby attempt starts, attempts are being removed or workers of an elastic job are missing; "" if none applies. A
+    job that has ended only removes."""
     if status.get("phase") in ("Succeeded", "Failed"):
         return _removing(status.get("removing"), now)
     degraded = condition({"status": status}, "Degraded")
     if status.get("waiting") or degraded.get("status") != "True":
         beside = _standby(status.get("standby"), now) or _removing(status.get("removing"), now)
-        return waits(status.get("waiting"), now) or beside
+        return waits(status.get("waiting"), now) or beside or _smaller(status.get("elastic"))
     return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
 
 
@@ -79,6 +80,11 @@ def _standby(standby: Mapping[str, Any] | None, now: float) -> str:
     return (
         f"attempt {standby.get('number')} on {standby.get('tier')} starts as standby ({standby.get('reason')}, {since})"
     )
+
+
+def _smaller(elastic: Mapping[str, Any] | None) -> str:
+    workers, wanted = ((elastic or {}).get(name, 0) for name in ("workers", "wanted"))
+    return f"trains with {workers} of {wanted} workers" if workers < wanted else ""
 
 
 def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spotladder.clusters.cache import Cache
     from spotladder.core.model import AttemptSeen, Instant, JobSpec, JobState
     from spotladder.custom_resources import CapacityRecord, JobRecord
+    from spotladder.display.records import Resized
     from spotladder.display.view import View
     from spotladder.display.view_state import ViewSnapshot
     from spotladder.workloads.records import EventRecord
@@ -95,6 +96,7 @@ class _JobObserver:
         self._capacity: Cache[CapacityRecord] = Cache(client, CAPACITYTIERS, CapacityRecord.of, clock=self._clock)
         self._reported: dict[str, float] = {}
         self._step = 0
+        self._size: Resized | None = None
         self._uid = ""
         self._generation = 0
         self._spec: JobSpec | None = None
@@ -147,6 +149,9 @@ class _JobObserver:
             self._view.add(
                 Committed(progress.committed_at, progress.attempt, state.tier, progress.step, progress.total)
             )
+        if (resized := size_of(state, now, self._size)) is not None:
+            self._size = resized
+            self._view.add(resized)
         silent = self._clock.ticks() - self._jobs.heard_at
         warning_text = (
             f"the cluster does not answer: {self._jobs.problem or 'retrying'}" if silent > SILENCE_TIMEOUT else ""
@@ -179,6 +184,19 @@ def snapshot_of(spec: JobSpec, state: JobState, now: Instant, hint: str) -> View
 
     seen = Observation(state.revision, _attempts(state, spec), state.progress)
     return ViewSnapshot(now, spec, account(state, spec, now), seen, hint)
+
+
+def size_of(state: JobState, now: Instant, last: Resized | None) -> Resized | None:
+    """The number of workers of an elastic job as a record of the view; None if it is still that of the last record, or
+    unknown."""
+    from spotladder.core.elastic import trains_with
+    from spotladder.display.records import Resized
+
+    size = trains_with(state)
+    if size is None:
+        return None
+    resized = Resized(now, state.number, *size)
+    return None if last is not None and replace(last, at=now) == resized else resized
 
 
 def _attempts(state: JobState, spec: JobSpec) -> tuple[AttemptSeen, ...]:

@@ -11,6 +11,7 @@ from spotladder.api.status import (
     AttemptStatus,
     Condition,
     CostStatus,
+    ElasticStatus,
     ProgressStatus,
     RemovedAttemptStatus,
     StandbyStatus,
@@ -20,6 +21,7 @@ from spotladder.api.status import (
 )
 from spotladder.core import codec
 from spotladder.core.copying import replace
+from spotladder.core.elastic import trains_with
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON, Timer
 from spotladder.core.model import Attempt, Instant, JobState, Seconds, Stage
@@ -70,7 +72,7 @@ def of_state(
     `uninterrupted` is what the committed steps cost without interruptions on demand, None if unknown."""
     spent, on_demand = state.spent_usd, state.on_demand_usd
     unpriced = [tier.name for tier in state.tiers if tier.unpriced]
-    progress = state.progress
+    progress, size = state.progress, trains_with(state)
     known = progress.committed_at is not None
     return TieredJobStatus(
         phase=state.phase,
@@ -117,6 +119,7 @@ def of_state(
             uri=uri if known else "",
             text=(f"{progress.step}/{progress.total}" if progress.total else str(progress.step)) if known else "",
         ),
+        elastic=None if size is None else ElasticStatus(workers=size[0], wanted=size[1]),
         cost=CostStatus(
             spent=_usd(spent, unpriced=bool(unpriced), places=2),
             on_demand_equivalent=_usd(on_demand, unpriced=bool(unpriced), places=2),
@@ -170,8 +173,9 @@ def plain(status: TieredJobStatus) -> dict[str, Any]:
     """The status as a merge patch, with null for removed fields."""
     waiting = status.waiting and status.waiting.model_dump(mode="json", by_alias=True)
     standby = status.standby and status.standby.model_dump(mode="json", by_alias=True)
+    elastic = status.elastic and status.elastic.model_dump(mode="json", by_alias=True)
     written = status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {**written, "waiting": waiting, "standby": standby}
+    return {**written, "waiting": waiting, "standby": standby, "elastic": elastic}
 
 
 def worth_writing(
