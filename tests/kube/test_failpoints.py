@@ -155,6 +155,8 @@ async def hand_over(kube: KubeWorld) -> None:
     """A worker with a notice is replaced inside the attempt."""
     going = await _notice(kube)
     await eventually(lambda: _requests(kube, WORKERS + 1), limit=60)
+    await kube.pass_time(ACTION_RETRY_INTERVAL)
+    assert await _requests(kube, WORKERS + 1), "one replacement, however often it is requested"
     await kube.pod(1, "worker", WORKERS)
     await eventually(lambda: _hands_over(kube, going), limit=60)
     await eventually(lambda: _removes(kube, going, requested=WORKERS, after=1), limit=60)
