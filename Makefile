@@ -51,7 +51,7 @@ test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts, and of 
 # Each part has its own list of failed tests, since the parts run side by side.
 FRAMEWORKS = $(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ -m frameworks
 
-test-torch test-jax: TESTS = -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%.py) tests/frameworks/test_same_weights.py tests/examples
+test-torch test-jax: TESTS = -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples
 test-torch test-jax: setup-frameworks
 	$(FRAMEWORKS) $(TESTS) $(if $(RETRY),|| $(FRAMEWORKS) $(TESTS) --last-failed)
 

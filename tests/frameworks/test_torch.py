@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
+from spotladder.train import writing
 from spotladder.train.snapshot import Snapshots, tensors
 from spotladder.train.torch import Sampler, State, restore_sharded, save_sharded
 from tests.frameworks import sharded
@@ -217,6 +218,18 @@ def test_sharded_state_of_one_process(tmp_path: Path) -> None:
     restore_sharded(tmp_path, state)
     assert state["weight"].tolist() == [1, 1]
     assert state["epoch"] == 3
+
+
+def test_sharded_state_is_rejected_if_only_the_files_of_rank_0_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPOTLADDER_RANK", "0")
+    monkeypatch.setenv("SPOTLADDER_WORLD_SIZE", "2")
+    with (
+        writing.deferred(tmp_path, replicated=True),
+        pytest.raises(InvalidSpec, match="save_sharded: is sharded over ranks: commit it without replicated=True"),
+    ):
+        save_sharded(tmp_path, {"weight": torch.ones(2)})
 
 
 def copied(content: Any, snapshots: Snapshots | None = None) -> Any:

@@ -38,6 +38,13 @@ def test_a_commit_collects_the_writes_to_its_folder_and_below(tmp_path: Path) ->
     assert not writing.is_deferred(tmp_path)
 
 
+@pytest.mark.parametrize("replicated", [False, True])
+def test_a_commit_knows_whether_only_the_files_of_rank_0_are_stored(tmp_path: Path, replicated: bool) -> None:
+    with writing.deferred(tmp_path, replicated=replicated):
+        assert writing.is_replicated(tmp_path / "part") == replicated
+    assert not writing.is_replicated(tmp_path)
+
+
 def test_a_write_that_failed_is_repeated_and_a_finished_one_is_not(tmp_path: Path) -> None:
     done: list[str] = []
     errors = [OSError("disk full")]

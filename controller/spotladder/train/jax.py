@@ -9,12 +9,15 @@
             with job.commit(step) as folder:
                 train.jax.save(folder, state)
 
-Leaves may be JAX arrays, random keys, NumPy arrays and numbers. An array over the devices of several processes must be
-replicated, as in data-parallel training; rank 0 writes it. Each rank writes its process-local state (a key, a position
-in the data). `state` in a commit's files is an Orbax checkpoint of the whole tree, with random keys as their raw data:
-`orbax.checkpoint.PyTreeCheckpointer().restore(…)` reads it without spotladder.
+Leaves may be JAX arrays, random keys, NumPy arrays and numbers. Of an array over the devices of several processes, rank
+0 writes it if it is replicated, as in data-parallel training; if it is sharded, each rank writes its shards, and
+`restore` puts it together for any sharding and any number of processes. Each rank writes its process-local state (a
+key, a position in the data). `state` in a commit's files is an Orbax checkpoint of the tree, with random keys as their
+raw data: `orbax.checkpoint.PyTreeCheckpointer().restore(…)` reads it without spotladder. It has only the shape of an
+array that is sharded over processes; `spotladder.train.shards` describes the files of the shards, and those of the
+process-local state.
 
-In a commit `save` copies the arrays to the host's memory, and Orbax writes them while the training goes on.
+In a commit `save` copies the arrays to the host's memory, and they are written while the training goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spotladder.errors import CheckpointCorrupt, InvalidSpec, first_line
-from spotladder.train import randomness, ranks, writing
+from spotladder.train import randomness, ranks, shards, writing
 from spotladder.train.found import Found
 from spotladder.train.frameworks import require
 
@@ -38,32 +41,44 @@ CONVERTED_AT_ONCE = 8
 
 
 def save(folder: Path, tree: Any) -> None:
-    """Write this rank's part of a commit, with the random state of Python and NumPy. Every rank must call it."""
+    """Write this rank's part of a commit, with the random state of Python and NumPy. Every rank must call it.
+
+    Raises InvalidSpec for sharded arrays in a commit with `replicated=True`.
+    """
     import jax
 
     rank, wait = ranks.discover().rank, not writing.is_deferred(folder)
-    local = jax.tree_util.tree_map_with_path(lambda path, leaf: _local(path, leaf, wait=wait), tree)
-    jax.block_until_ready(local)
-    own = {name: leaf for name, leaf in _named(local).items() if _is_own(_named(tree)[name])}
-    part, content = (_SHARED, local) if rank == 0 else (f"rank-{rank}", own)
-    if rank == 0 or own:
-        writing.write(folder, lambda: _checkpointer().save((folder / part).absolute(), _as_numpy(content)))
+    raw = jax.tree_util.tree_map(_raw, tree)
+    leaves = _named(raw)
+    sharded = [name for name, leaf in leaves.items() if _is_sharded(leaf)]
+    if sharded and writing.is_replicated(folder):
+        raise InvalidSpec("is sharded over processes: commit it without replicated=True", path=sharded[0])
+    blocks = {name: _blocks(leaves[name], wait=wait) for name in sharded}
+    local = jax.tree_util.tree_map(lambda leaf: _local(leaf, wait=wait), raw)
+    jax.block_until_ready((local, [list(array.blocks.values()) for array in blocks.values()]))
+    if rank == 0:
+        writing.write(folder, lambda: _checkpointer().save((folder / _SHARED).absolute(), _as_numpy(local)))
+    else:  # Orbax writes NumPy's arrays and numbers in process 0 only.
+        own = {name: _whole(leaf) for name, leaf in _named(local).items() if _is_own(leaves[name])}
+        writing.write(folder, lambda: shards.write(folder, f"rank-{rank}", own))
+    if blocks:
+        writing.write(folder, lambda: shards.write(folder, f"shards-{rank}", blocks))
     randomness.save(folder / f"rank-{rank}.random.json")
 
 
 def restore(found: Found | Path, like: Tree) -> Tree:
-    """The tree that `save` wrote. Each leaf has the type and the devices of the corresponding leaf of `like`.
+    """The tree that `save` wrote. Each leaf has the type, the devices and the sharding of the corresponding leaf of
+    `like`. Of sharded arrays, only the parts for the devices of this process are read.
 
     A rank that the commit does not have gets rank 0's state. Raises CheckpointCorrupt if the files are of another
-    tree.
+    tree, or if those of a rank that wrote shards are missing.
     """
     import jax
 
     folder = (found.merged() if isinstance(found, Found) else found).absolute()
     rank = ranks.discover().rank
-    saved = _read(folder / _SHARED, jax.tree_util.tree_map_with_path(_local, like))
-    own = folder / f"rank-{rank}"
-    values = _named(saved) | (_read(own) if own.exists() else {})
+    saved = _read(folder / _SHARED, jax.tree_util.tree_map(lambda leaf: _local(_raw(leaf)), like))
+    values = _named(saved) | shards.read(folder, f"rank-{rank}") | shards.read(folder, "shards-*")
     placed = [_placed(name, values[name], leaf) for name, leaf in _named(like).items()]
     mine = folder / f"rank-{rank}.random.json"
     randomness.restore(mine if mine.exists() else folder / "rank-0.random.json")
@@ -90,8 +105,15 @@ def trainer(loop: Callable[..., Any], **arguments: Any) -> Any:
     return DataParallelTrainer(loop, backend_config=CPUConfig(), **arguments)
 
 
-def _local(path: Any, leaf: Any, *, wait: bool = True) -> Any:
-    """The value of a leaf that Orbax saves: this process's copy on the host; for a random key, its raw data.
+def _raw(leaf: Any) -> Any:
+    """The leaf; for a random key, its raw data."""
+    import jax
+
+    return jax.random.key_data(leaf) if isinstance(leaf, jax.Array) and _is_key(leaf) else leaf
+
+
+def _local(leaf: Any, *, wait: bool = True) -> Any:
+    """The value of a leaf that Orbax saves: this process's copy on the host, or the shape of a sharded array.
 
     With `wait=False` it is a copy that stays as it is: the program may change a NumPy array, and donate the memory of a
     JAX array.
@@ -103,16 +125,30 @@ def _local(path: Any, leaf: Any, *, wait: bool = True) -> Any:
         return leaf if wait else leaf.copy()
     if not isinstance(leaf, jax.Array):
         return leaf
-    if _is_key(leaf):
-        leaf = jax.random.key_data(leaf)
-    if not (leaf.is_fully_addressable or leaf.is_fully_replicated):
-        raise InvalidSpec(
-            "is spread over processes: gather it first (jax.experimental.multihost_utils.process_allgather), or write "
-            "it with Orbax itself to a folder that all processes share",
-            path=jax.tree_util.keystr(path),
-        )
+    if _is_sharded(leaf):
+        return np.array(leaf.shape)
     here = leaf.addressable_data(0) if leaf.is_fully_replicated else leaf
     return here if wait else _pinned(here)
+
+
+def _whole(leaf: Any) -> shards.Blocks:
+    import jax
+    import numpy as np
+
+    return shards.whole(leaf if isinstance(leaf, jax.Array) else np.asarray(leaf))
+
+
+def _blocks(array: Any, *, wait: bool) -> shards.Blocks:
+    """The shards of an array that this process writes: each shard is written once, whatever the number of its
+    replicas. With `wait=False` they are copies, as those of `_local`."""
+    blocks = {
+        tuple(part.indices(size)[0] for part, size in zip(shard.index, array.shape, strict=True)): (
+            shard.data if wait else _pinned(shard.data)
+        )
+        for shard in array.addressable_shards
+        if shard.replica_id == 0
+    }
+    return shards.Blocks(array.shape, array.dtype, blocks)
 
 
 def _pinned(array: Any) -> Any:
@@ -145,6 +181,13 @@ def _is_key(leaf: Any) -> bool:
     return bool(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 
+def _is_sharded(leaf: Any) -> bool:
+    """Whether no process has the whole array."""
+    import jax
+
+    return isinstance(leaf, jax.Array) and not (leaf.is_fully_addressable or leaf.is_fully_replicated)
+
+
 def _is_own(leaf: Any) -> bool:
     """Whether the leaf's value may differ between processes."""
     import jax
@@ -157,10 +200,12 @@ def _placed(name: str, value: Any, like: Any) -> Any:
     import jax
     import numpy as np
 
+    stored = isinstance(value, shards.Stored)
     if not isinstance(like, jax.Array):
+        value = value.whole() if stored else value
         return type(like)(value) if isinstance(like, (bool, int, float, complex)) else value
     key = _is_key(like)
-    value = np.asarray(value)
+    value = value if stored else np.asarray(value)
     expected = jax.eval_shape(jax.random.key_data, like) if key else like
     if (value.shape, value.dtype) != (expected.shape, expected.dtype):
         raise CheckpointCorrupt(
@@ -191,17 +236,15 @@ def _checkpointer() -> Any:
     return orbax.Checkpointer(handler, multiprocessing_options=alone)
 
 
-def _read(folder: Path, like: Any = None) -> Any:
-    """An Orbax checkpoint as host values, in the structure of `like` or of the checkpoint."""
+def _read(folder: Path, like: Any) -> Any:
+    """An Orbax checkpoint as host values, in the structure of `like`."""
     import jax
     import numpy as np
     import orbax.checkpoint as orbax
 
     try:
-        checkpointer = _checkpointer()
-        like = checkpointer.metadata(folder).item_metadata.tree if like is None else like
         wanted = jax.tree_util.tree_map(lambda _: orbax.RestoreArgs(restore_type=np.ndarray), like)
-        return checkpointer.restore(folder, args=orbax.args.PyTreeRestore(item=like, restore_args=wanted))
+        return _checkpointer().restore(folder, args=orbax.args.PyTreeRestore(item=like, restore_args=wanted))
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise CheckpointCorrupt(
             f"{folder.name}: these files do not match this program's tree ({first_line(error)}): was it changed since "

@@ -193,7 +193,7 @@ class Job:
             member.commits.make_room()
         folder, began = Path(tempfile.mkdtemp(prefix="spotladder-commit-")), self._clock()
         try:
-            with member.stacks.pause(), writing.deferred(folder) as writes:
+            with member.stacks.pause(), writing.deferred(folder, replicated=replicated) as writes:
                 yield folder
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)

@@ -156,9 +156,12 @@ def save_sharded(folder: Path, state: dict[str, Any]) -> None:
     """Write this rank's shards of `state` with `torch.distributed.checkpoint`. Every rank must call it.
 
     `state` is the result of `torch.distributed.checkpoint.state_dict.get_state_dict` or of the parts' `state_dict`s.
+    Raises InvalidSpec in a commit with `replicated=True`.
     """
     from torch.distributed import checkpoint
 
+    if writing.is_replicated(folder) and ranks.discover().size > 1:
+        raise InvalidSpec("is sharded over ranks: commit it without replicated=True", path="save_sharded")
     checkpoint.save(state, storage_writer=checkpoint.FileSystemWriter(folder))
 
 

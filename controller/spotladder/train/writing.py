@@ -8,33 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 Write = Callable[[], None]
 """Writes files of one checkpoint."""
 
-_open: dict[Path, list[Write]] = {}
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    replicated: bool
+    writes: list[Write] = field(default_factory=list)
+
+
+_open: dict[Path, _Commit] = {}
 
 
 @contextmanager
-def deferred(folder: Path) -> Iterator[list[Write]]:
-    """Collect what `write` gets for this folder until the block ends."""
-    writes = _open[folder] = []
+def deferred(folder: Path, *, replicated: bool = False) -> Iterator[list[Write]]:
+    """Collect what `write` gets for this folder until the block ends. `replicated`: only rank 0's files are stored."""
+    commit = _open[folder] = _Commit(replicated)
     try:
-        yield writes
+        yield commit.writes
     finally:
         del _open[folder]
 
 
 def write(folder: Path, write: Write) -> None:
     """Write files below `folder`: in the background if the folder is that of an open commit, else at once."""
-    for parent in (folder, *folder.parents):
-        if parent in _open:
-            _open[parent].append(write)
-            return
-    write()
+    commit = _commit_of(folder)
+    if commit is None:
+        write()
+    else:
+        commit.writes.append(write)
 
 
 def is_deferred(folder: Path) -> bool:
     """Whether `write` leaves this folder's files to a commit."""
-    return any(parent in _open for parent in (folder, *folder.parents))
+    return _commit_of(folder) is not None
+
+
+def is_replicated(folder: Path) -> bool:
+    """Whether this folder is that of a commit that stores only rank 0's files."""
+    commit = _commit_of(folder)
+    return commit is not None and commit.replicated
+
+
+def _commit_of(folder: Path) -> _Commit | None:
+    """The open commit whose folder this is, or is below."""
+    return next((_open[parent] for parent in (folder, *folder.parents) if parent in _open), None)
