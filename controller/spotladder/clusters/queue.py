@@ -42,6 +42,9 @@ CROWDED_WINDOW: Seconds = 1.0
 CROWD = 8
 """The number of keys in processing at which the queue is crowded, even if no key waits for a worker."""
 
+MOST_SUPERSEDED = 64
+"""How many more timers may be superseded than apply, before those are dropped."""
+
 
 class Queue(Generic[K]):
     """Use `get` … `done` in each worker, and run `run` beside them, which queues keys that are due. The event `idle`
@@ -144,7 +147,8 @@ class Queue(Generic[K]):
             self.idle.set()
 
     def forget(self, key: K) -> None:
-        """The key's object is gone: drop its timers."""
+        """The key's object is gone: drop its timers and failures. A change while the key is processed is not dropped:
+        there may be a new object of this name."""
         self._due.pop(key, None)
         self._failures.pop(key, None)
         self._paused.pop(key, None)
@@ -200,4 +204,7 @@ class Queue(Generic[K]):
             return
         self._due[key] = at
         heapq.heappush(self._timers, (at, next(self._order), key))
+        if len(self._timers) > 2 * len(self._due) + MOST_SUPERSEDED:
+            self._timers = [timer for timer in self._timers if self._due.get(timer[2]) == timer[0]]
+            heapq.heapify(self._timers)
         self._timer_set.set()

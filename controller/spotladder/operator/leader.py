@@ -257,6 +257,8 @@ class LeaderRuntime:
             try:
                 after = await self._one(key)
                 failed = False
+                if after is None and self.jobs.get(key[1], key[0]) is None:  # Nothing of the job is left.
+                    self.queue.forget(key)
             except NotLeading:
                 raise
             except SpotladderError as error:
