@@ -13,6 +13,7 @@ from spotladder.core.model import (
     Exit,
     FailureUnit,
     JobState,
+    Loss,
     PodPhase,
     QueueSeen,
     Stage,
@@ -27,6 +28,8 @@ from spotladder.workloads.workload import AttemptObjects
 from tests.core.builders import SteppedJob, spec, tier
 from tests.workloads.builders import NODES, event, jobset, member, node
 
+NOTICED = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
+
 
 def seen(record: JobSetRecord | None, *pods: PodRecord, nodes: dict[str, NodeRecord] | None = None) -> AttemptSeen:
     return JOBSET.read(1, AttemptObjects(top=record, pods=pods), NODES if nodes is None else nodes)
@@ -40,16 +43,23 @@ def losses(found: AttemptSeen) -> list[tuple[str, Cause]]:
     return [(entry.uid, entry.cause) for entry in found.pods if entry.phase is PodPhase.LOST]
 
 
+def losses_over(*snapshots: AttemptSeen) -> list[Loss]:
+    """The losses that the core counts over these snapshots."""
+    state, counted = JobState(attempt=Attempt(1, "spot-a", 0.0)), list[Loss]()
+    for found in snapshots:
+        for fresh in (lost_pods, noticed_pods):
+            assert state.attempt is not None
+            state, losses = count(state, fresh(state.attempt, found), FailureUnit.POD)
+            counted += losses
+        assert state.attempt is not None
+        state = replace(state, attempt=remember_alive(state.attempt, found))
+    assert state.failures == len(counted)
+    return counted
+
+
 def counted(*snapshots: AttemptSeen) -> int:
     """The number of failures that the core counts over these snapshots."""
-    attempt, total = Attempt(1, "spot-a", 0.0), 0
-    for found in snapshots:
-        fresh = lost_pods(attempt, found)
-        total += len(fresh)
-        attempt = remember_alive(
-            Attempt(1, "spot-a", 0.0, lost_pods=(*attempt.lost_pods, *(entry.uid for entry in fresh))), found
-        )
-    return total
+    return len(losses_over(*snapshots))
 
 
 def test_ranks_without_a_pod_are_pending() -> None:
@@ -73,7 +83,7 @@ def test_one_lost_pod_is_one_failure_although_all_pods_are_recreated() -> None:
         seen(jobset(restarts=1), member(0, restart=1), member(1, restart=1)),
     ]
     assert counted(*history) == 1
-    assert losses(history[1]) == [("uid-digits-a001/restart-0", Cause.NODE_LOST)]
+    assert losses(history[1]) == [("uid-digits-a001/restart-0/uid-workers-0-1-0", Cause.NODE_LOST)]
     assert places(history[4]) == {"workers-0-0": PodPhase.RUNNING, "workers-0-1": PodPhase.RUNNING}
 
 
@@ -84,6 +94,61 @@ def test_two_lost_pods_are_two_failures_in_any_order_of_observation() -> None:
     assert counted(ready, seen(jobset(), first, second)) == 2
     assert counted(ready, seen(jobset(), member(0), second), seen(jobset(), first, second)) == 2
     assert counted(ready, seen(jobset(), first, member(1)), seen(jobset(), first, second)) == 2
+
+
+def lost(index: int, cause: str = "DeletionByTaintManager") -> PodRecord:
+    return member(index, phase="Failed", disruption=cause)
+
+
+LOST_IN_TURN = {
+    "one after the other": (
+        seen(jobset(), member(0), lost(1)),
+        seen(jobset(), lost(0), lost(1)),
+        seen(jobset(restarts=1), lost(0), lost(1)),
+        seen(jobset(restarts=1), lost(0)),
+        seen(jobset(restarts=1), member(0, restart=1), member(1, restart=1)),
+    ),
+    "the cause of the first is known later": (
+        seen(jobset(), member(0), lost(1, "")),
+        seen(jobset(), lost(0), lost(1, "")),
+        seen(jobset(restarts=1), lost(0), lost(1)),
+    ),
+    "the second remains longer": (
+        seen(jobset(), lost(0), member(1)),
+        seen(jobset(), lost(0), lost(1)),
+        seen(jobset(restarts=1), lost(1)),
+        seen(jobset(restarts=1), member(0, restart=1), member(1, restart=1)),
+    ),
+    "a notice first": (
+        seen(jobset(), member(0), member(1, node="node-2"), nodes=NOTICED),
+        seen(jobset(), lost(0), member(1, node="node-2"), nodes=NOTICED),
+        seen(jobset(), lost(0), lost(1)),
+        seen(jobset(restarts=1), lost(0), lost(1)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("history", LOST_IN_TURN.values(), ids=list(LOST_IN_TURN))
+def test_each_of_two_lost_pods_is_named_once(history: tuple[AttemptSeen, ...]) -> None:
+    state = losses_over(seen(jobset(), member(0), member(1)), *history)
+    assert sorted(loss.pod for loss in state) == ["workers-0-0-0", "workers-0-1-0"]
+
+
+def test_a_restart_that_is_observed_before_its_lost_pods_is_counted_with_them() -> None:
+    ready = seen(jobset(), member(0), member(1))
+    restarted = seen(jobset(restarts=1), member(0), member(1))
+    late = [seen(jobset(restarts=1), *pods) for pods in ((lost(0), member(1)), (lost(0), lost(1)), (lost(1),))]
+    one = [loss.pod for loss in losses_over(ready, restarted, late[0])]
+    assert one == ["uid-digits-a001/restart-0"], "the loss is counted without a name"
+    for order in (late, late[1:], late[::-1]):
+        two = [loss.pod for loss in losses_over(ready, restarted, *order, *order)]
+        assert len(two) == 2
+        assert two[0] == "uid-digits-a001/restart-0"
+
+
+def test_a_lost_pod_whose_jobset_is_deleted_is_not_counted_again() -> None:
+    ready = seen(jobset(), member(0), member(1))
+    assert counted(ready, seen(jobset(), lost(0), lost(1)), seen(None, lost(0), lost(1))) == 2
 
 
 def test_an_unobserved_restart_is_a_failure() -> None:
@@ -101,22 +166,18 @@ def test_a_noticed_pod_keeps_its_rank() -> None:
     found = seen(jobset(), member(0), member(1), nodes={"node-1": node(taints=("karpenter.sh/disrupted",))})
     assert places(found).keys() >= {"workers-0-0", "workers-0-1"}
     noticed = [entry for entry in found.pods if entry.noticed]
-    assert [entry.uid for entry in noticed] == ["uid-digits-a001/restart-0", "uid-workers-0-1-0"]
+    first = "uid-digits-a001/restart-0"
+    assert [entry.uid for entry in noticed] == [f"{first}/uid-workers-0-0-0", f"{first}/uid-workers-0-1-0"]
     assert all(entry.cause is Cause.INTERRUPTION for entry in noticed)
 
 
 def test_a_notice_and_the_loss_that_follows_are_one_failure() -> None:
-    spot = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
-    state = JobState(attempt=Attempt(1, "spot-a", 0.0))
-    for found in (
-        seen(jobset(), member(0), member(1, node="node-2"), nodes=spot),
-        seen(jobset(), member(0), member(1, node="node-2", phase="Failed", exit_code=137), nodes=spot),
-        seen(jobset(restarts=1), member(0, restart=1, phase="Pending"), nodes=spot),
-    ):
-        assert state.attempt is not None
-        for pods in (noticed_pods(state.attempt, found), lost_pods(state.attempt, found)):
-            state, _ = count(state, pods, FailureUnit.POD)
-    assert state.failures == 1
+    history = [
+        seen(jobset(), member(0), member(1, node="node-2"), nodes=NOTICED),
+        seen(jobset(), member(0), member(1, node="node-2", phase="Failed", exit_code=137), nodes=NOTICED),
+        seen(jobset(restarts=1), member(0, restart=1, phase="Pending"), nodes=NOTICED),
+    ]
+    assert counted(*history) == 1
 
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded"])  # The kubelet reports ended containers before the phase.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from spotladder.core.crashes import crash_message
 from spotladder.core.durations import format_duration
+from spotladder.core.losses import counted_pods
 from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.pacing import pause_message
 from spotladder.core.reasons import Cause, Reason
@@ -51,7 +52,7 @@ def contact_lost(situation: Situation) -> str:
         or seen.exit is not None
     ):
         return ""
-    counted = set(attempt.lost_pods)
+    counted = counted_pods(attempt, seen)
     pods = [pod for pod in seen.pods if pod.silent and pod.uid not in counted]
     if not pods:
         return ""

@@ -1,4 +1,9 @@
-"""Counts failures: each pod once by its identity, however often and in whatever order it is observed."""
+"""Counts failures: each pod once by its identity, however often and in whatever order it is observed.
+
+The loss of a pod may restart its whole set. The identity of such a pod is `<restart>/<pod>`, and `<restart>` is that of
+a loss that caused a restart and whose pod was not observed. Both are one failure, whichever is observed first. Once the
+set is gone, the identity of its pod is `<pod>`.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +39,23 @@ def with_record(state: JobState, record: TierRecord) -> JobState:
     return replace(state, tiers=(*state.tiers, record))
 
 
+def counted_pods(attempt: Attempt, seen: AttemptSeen) -> set[str]:
+    """The identities of pods whose loss is counted, with those that a counted restart stands for."""
+    counted = set(attempt.lost_pods)
+    if not counted:
+        return counted
+    covered: dict[str, str] = {}
+    for uid in sorted(pod.uid for pod in seen.pods if pod.noticed or pod.phase is PodPhase.LOST):
+        restart = uid.rpartition("/")[0]
+        if uid in counted:
+            continue
+        if restart in counted:
+            covered.setdefault(restart, uid)
+        elif any(known.startswith(f"{uid}/") or known.endswith(f"/{uid}") for known in counted):
+            covered[uid] = uid
+    return counted.union(covered.values())
+
+
 def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     """Pods of the live attempt that are lost and not counted yet.
 
@@ -42,7 +64,7 @@ def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     count.
     """
     ended = seen.exit is not None
-    counted = set(attempt.lost_pods)
+    counted = counted_pods(attempt, seen)
     crashed = {pod.uid for pod in crashed_pods(attempt, seen)}
     fresh = [pod for pod in seen.pods if pod.phase is PodPhase.LOST and pod.uid not in counted | crashed]
     if ended:
@@ -56,7 +78,7 @@ def lost_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
     """Pods that still run, whose node will be reclaimed, and that are not counted yet."""
-    counted = set(attempt.lost_pods)
+    counted = counted_pods(attempt, seen)
     return [
         pod if pod.cause is not Cause.UNKNOWN else replace(pod, cause=Cause.INTERRUPTION)
         for pod in seen.pods

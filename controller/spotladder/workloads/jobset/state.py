@@ -5,9 +5,8 @@ lost, and the core gets
 
 1. the *places* of the set ("workers-0-3"), each running or pending: they stay the same while pods are replaced, so
    that replaced pods do not count as lost;
-2. the losses: one for each restart that JobSet counts, even if no lost pod was observed, and every further pod that
-   was observed to be lost in it. A pod with a notice has the name that its loss will have, so that both are one
-   failure.
+2. the losses: every pod that was observed to be lost, and one for each restart that JobSet counts without such a pod
+   (see `core.losses`). A pod with a notice has the identity that its loss will have, so that both are one failure.
 
 The end of a program is read from its exit code: JobSet's status follows a few seconds later.
 """
@@ -127,8 +126,9 @@ def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], end
             going[pod.restart].append(replace(what, phase=phase, ready=False))
     losses = []
     for restart in range(max(0, jobset.restarts - KEPT_RESTARTS), jobset.restarts + 1):
+        caused = f"{jobset.uid}/restart-{restart}"
         pods = sorted(going[restart], key=lambda pod: (pod.cause is Cause.UNKNOWN, pod.uid))
+        losses += [replace(pod, uid=f"{caused}/{pod.uid}") for pod in pods]
         if not pods and restart < jobset.restarts:
-            pods = [PodSeen("", phase=PodPhase.LOST, ready=False)]
-        losses += [replace(pod, uid=f"{jobset.uid}/restart-{restart}") for pod in pods[:1]] + pods[1:]
+            losses.append(PodSeen(caused, phase=PodPhase.LOST, ready=False))
     return losses
