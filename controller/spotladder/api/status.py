@@ -25,9 +25,10 @@ MOST_AGES = 32
 
 
 class StatusRecord(Record):
-    """A status record. Accepts the Python names and the camelCase names of its fields."""
+    """A status record. Accepts the Python names and the camelCase names of its fields. Unknown fields, which a newer
+    controller has written, are ignored."""
 
-    model_config = ConfigDict(validate_by_name=True)
+    model_config = ConfigDict(extra="ignore", validate_by_name=True)
 
 
 class Condition(StatusRecord):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from spotladder.api.status import Condition
 from spotladder.core.explanation import Explanation
 from spotladder.core.model import Attempt, AttemptRecord, ExtraCosts, JobState, LeftAttempt, Progress, Stage, TierRecord
 from spotladder.core.reasons import Reason
+from spotladder.custom_resources import JobRecord
+from spotladder.custom_resources.stored_state import status_of
 from spotladder.operator.reconcile import status
 from tests.core.builders import START
 
@@ -45,14 +49,30 @@ LATER = JobState(
     clock=START + 4000,
 )
 CLUSTERS = {"spot-a": "east", "spot-b": "west", "on-demand": "home"}
+GIVEN: dict[str, Any] = {"generation": 7, "uri": "s3://bucket/digits", "clusters": CLUSTERS, "tiers": CLUSTERS}
+RUNNING = Condition(
+    type="Running", status="True", reason="AllReady", last_transition_time=datetime(2026, 11, 21, tzinfo=UTC)
+)
 
 
 def written(state: JobState, **more: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {"generation": 7, "uri": "s3://bucket/digits", "clusters": CLUSTERS, "tiers": CLUSTERS}
-    fields = status.plain(status.of_state(state, [], **{**given, **more}))
+    fields = status.plain(status.of_state(state, [], **{**GIVEN, **more}))
     del fields["state"]
     json.dumps(fields)  # It has only values that an API server accepts.
     return fields
+
+
+def test_fields_of_a_newer_controller_in_a_status_are_ignored() -> None:
+    """After a return to this version: the conditions keep their times, and Events are not repeated."""
+    own = status.plain(status.of_state(LATER, [RUNNING], **GIVEN))
+    newer = {**own, "restoredAt": "2026-11-21T12:00:00Z", "cost": {**own["cost"], "network": "0.10"}}
+    newer["conditions"] = [{**entry, "observedBy": "x"} for entry in own["conditions"]]
+    held, expected = (
+        status_of(JobRecord(name="digits", namespace="team-a", uid="u", status=json.dumps(text).encode()))
+        for text in (newer, own)
+    )
+    assert held == expected
+    assert held.conditions == [RUNNING]
 
 
 def test_the_status_of_a_new_job_is_empty() -> None:

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
-from spotladder.api.status import CapacityTierStatus
+from spotladder.api.status import CapacityTierStatus, Condition
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict
@@ -334,6 +335,31 @@ async def test_the_prices_of_the_tier_are_recorded(monkeypatch: pytest.MonkeyPat
     assert [entry.price for entry in (await here.status()).prices] == ["0.5000", "0.7500"]
     monkeypatch.setattr(Prices, "of", lambda _self, _tier: Price(known=False))
     assert [entry.price for entry in (await here.status()).prices] == ["0.5000", "0.7500"]
+
+
+async def test_the_status_of_a_newer_controller_is_continued() -> None:
+    """After a return to this version: its counts stay, and the installed CRD is not older."""
+    here = await scene()
+    here.decided(Reason.STARTED)
+    first = await here.status()
+    conditions = [{**plain(entry), "observedBy": "x"} for entry in first.conditions]
+    newer = {"restoredAt": "2026-11-21T12:00:00Z", "conditions": conditions}
+    here.capacity.put(await here.client.merge(CAPACITYTIERS, "pool", body={"status": newer}, subresource="status"))
+    with capture_logs() as logs:
+        here.decided(Reason.STARTED, Reason.ALL_READY)
+        second = await here.status()
+        here.decided(Reason.STARTED)
+        third = await here.status()
+    assert logs == []
+    assert (first.attempts, second.attempts, third.attempts) == (1, 2, 3)
+    assert condition(third, "Available")[0] == "True"
+    stored = await here.client.get(CAPACITYTIERS, "pool")
+    assert stored["status"]["restoredAt"] == "2026-11-21T12:00:00Z"
+
+
+def plain(record: Condition) -> dict[str, Any]:
+    """The record as it is stored."""
+    return record.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 async def test_an_answer_stays_until_the_next_one() -> None:
