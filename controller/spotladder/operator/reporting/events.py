@@ -1,6 +1,7 @@
 """Kubernetes Events: what `kubectl describe` shows below a TieredJob. They carry the reasons of the core.
 
-An Event that cannot be written is lost: the status, which is written first, has all important information.
+Each is written at most once: an Event that cannot be written, or is not when the controller ends, is lost. The status,
+which is written first, has all important information.
 """
 
 from __future__ import annotations
