@@ -197,6 +197,20 @@ def test_an_elastic_attempt_beside_unknown_ones_has_the_share_of_its_node_second
     assert bills_of(recorded) == [(0, 0.0, 1), (20, 0.8, 0)]
 
 
+def test_without_the_commit_log_heartbeats_have_the_sizes() -> None:
+    run = elastic_run((0, 21), node_seconds=32)
+    groups = [(1, 5.0, 2), (2, 7.0, 2), (3, 11.0, 1)]
+    steps = tuple(Steps(step, START + at, step, START + at, workers) for step, at, workers in groups)
+    run.job.state = replace(run.state, history=(replace(run.state.history[0], steps=steps),))
+    recorded = recorded_of(run, commits=None)
+    found = [record for record in recorded.records if isinstance(record, Resized)]
+    assert found == [Resized(START + 5, 1, 2, 2), Resized(START + 11, 1, 1, 2)]
+    assert bills_of(recorded) == [(0, 0.0, 2), (11, 2.2, 1), (21, 3.2, 0)]
+    assert not [gap for gap in recorded.gaps if "workers" in gap]
+    logged = recorded_of(run, sizes=[Resized(START + 3, 1, 2, 2)]).records
+    assert [record.at for record in logged if isinstance(record, Resized)] == [START + 3], "the log is more exact"
+
+
 @pytest.mark.parametrize(("attempts", "some"), [(1, "1 attempt"), (2, "2 attempts")])
 def test_the_report_says_when_the_size_of_an_elastic_job_is_unknown(attempts: int, some: str) -> None:
     run = elastic_run(*[(10.0 * number, 10.0 * number + 10) for number in range(attempts)], node_seconds=40)

@@ -14,7 +14,7 @@ from spotladder.core.plain import from_plain, to_plain
 from spotladder.core.reasons import Cause, Reason
 
 if TYPE_CHECKING:
-    from spotladder.checkpoints.entries import Commit, SizeChange
+    from spotladder.checkpoints.entries import Commit
 
 
 class NodeChange(StrEnum):
@@ -108,9 +108,9 @@ class Resized:
     wanted: int
 
     @classmethod
-    def of(cls, change: "SizeChange", spec: JobSpec) -> Self:
-        """The change in the commit log as a record. The job may have had more workers than its spec has now."""
-        return cls(change.at, change.attempt, change.workers, max(change.workers, spec.workers))
+    def of(cls, at: Instant, attempt: int, workers: int, spec: JobSpec) -> Self:
+        """The record of a job with this spec. The job may have had more workers than its spec has now."""
+        return cls(at, attempt, workers, max(workers, spec.workers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ far as the controller has read heartbeats. So:
 1. Attempts, their times, failures and ends come from the history in the state, which holds the newest attempts.
 2. Work is measured by heartbeats and commits, or by commits alone if an attempt has no heartbeats. Without the commit
    log it is measured by the steps at which attempts began and ended.
-3. The number of workers of an elastic job over time comes from the starts of its program in the commit log.
+3. The number of workers of an elastic job over time comes from the starts of its program in the commit log, and from
+   the heartbeats of attempts that the log does not have.
 4. The cost is known for each tier. `retraced_bills` divides it over time.
 5. Events, which Kubernetes keeps for about an hour, are added as notes. No figure depends on them.
 
@@ -64,7 +65,7 @@ def retraced(
     for attempt in attempts:
         records += _moves(attempt, before, spec, state)
         before = attempt.tier
-    sizes = _placed(sizes, attempts)
+    sizes = _sizes(sizes, attempts, spec)
     records += sizes
     records += bills(attempts, sizes, state, spec.workers)
     records += _work(attempts, commits, state)
@@ -184,6 +185,24 @@ def _beats(attempt: AttemptRecord, commits: Sequence[Committed]) -> Iterator[Bea
             if step >= highest:
                 highest = step
                 yield Beat(min(max(at, attempt.started_at), attempt.ended_at), attempt.number, step, total)
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(logged: Sequence[Resized], attempts: Sequence[AttemptRecord], spec: JobSpec) -> list[Resized]:
+    placed = _placed(logged, attempts)
+    known = {change.attempt for change in placed}
+    return [*placed, *(change for one in attempts if one.number not in known for change in _by_heartbeats(one, spec))]
+
+
+def _by_heartbeats(attempt: AttemptRecord, spec: JobSpec) -> Iterator[Resized]:
+    """The changes of the number of workers that were observed with the steps of the attempt."""
+    before = 0
+    for steps in attempt.steps:
+        if steps.workers and steps.workers != before:
+            before = steps.workers
+            yield Resized.of(steps.first_at, attempt.number, before, spec)
 
 
 # --- missing data ----------------------------------------------------------------------------------------------------

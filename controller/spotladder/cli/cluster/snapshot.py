@@ -86,7 +86,8 @@ class JobSnapshot:
             return None, [], str(error)
         if not past.commits and progress.committed_at is not None:
             return None, [], f"{self.uri}: no commits found from this machine"
-        return [Committed.of(commit) for commit in past.commits], [Resized.of(one, self.spec) for one in past.sizes], ""
+        sizes = [Resized.of(one.at, one.attempt, one.workers, self.spec) for one in past.sizes]
+        return [Committed.of(commit) for commit in past.commits], sizes, ""
 
 
 async def snapshot_of(cluster: ConnectedCluster, job: Object) -> JobSnapshot:
