@@ -90,6 +90,7 @@ SINCE = {"lastTransitionTime": "2027-01-15T08:00:00Z"}  # NOW
 AWAY = {**SINCE, "type": "Degraded", "status": "True", "reason": "StoreUnavailable", "message": "no answer"}
 REMOVED = [{"number": 3, "tier": "spot-a", "since": SINCE["lastTransitionTime"], "nodes": 2}]
 WAITING = {"reason": "WaitingForCapacity", "message": "pods wait for nodes", "since": SINCE["lastTransitionTime"]}
+GOING = "attempt 3 on spot-a is being removed (1m 30s, 2 nodes)"
 
 
 @pytest.mark.parametrize(
@@ -99,13 +100,20 @@ WAITING = {"reason": "WaitingForCapacity", "message": "pods wait for nodes", "si
         ({"phase": "Pending", "conditions": [AWAY], "waiting": WAITING}, "pods wait for nodes (for 1m 30s)"),
         ({"phase": "Running", "conditions": [{**AWAY, "status": "False"}]}, ""),
         ({"phase": "Failed", "conditions": [AWAY]}, ""),
-        ({"phase": "Succeeded", "removing": REMOVED}, "attempt 3 on spot-a is being removed (1m 30s)"),
-        ({"phase": "Running", "removing": REMOVED}, "attempt 3 on spot-a is being removed (1m 30s)"),
-        ({"phase": "Pending", "waiting": WAITING, "removing": REMOVED}, "pods wait for nodes (for 1m 30s)"),
+        ({"phase": "Succeeded", "removing": REMOVED}, GOING),
+        ({"phase": "Running", "removing": REMOVED}, GOING),
+        (
+            {"phase": "Pending", "waiting": WAITING, "removing": REMOVED},
+            f"pods wait for nodes (for 1m 30s); {GOING}",
+        ),
+        (
+            {"phase": "Running", "conditions": [AWAY], "removing": REMOVED},
+            f"StoreUnavailable: no answer (for 1m 30s); {GOING}",
+        ),
         ({"phase": "Running", "elastic": {"workers": 2, "wanted": 3}}, "trains with 2 of 3 workers"),
         ({"phase": "Running", "elastic": {"workers": 3, "wanted": 3}}, ""),
         ({}, ""),
     ],
 )
-def test_a_degraded_running_job_shows_its_condition(status: dict[str, object], message: str) -> None:
+def test_a_job_shows_why_it_waits_and_what_is_being_removed(status: dict[str, object], message: str) -> None:
     assert display.message(status, NOW + 90) == message

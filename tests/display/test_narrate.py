@@ -8,13 +8,14 @@ import pytest
 
 from spotladder.core.impediment import RULES
 from spotladder.core.model import (
+    LeftAttempt,
     Loss,
     Move,
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.transitions import TRANSITIONS
-from spotladder.display.narrate import Tone, describe
+from spotladder.display.narrate import Tone, describe, removal_text
 from spotladder.display.records import (
     Beat,
     Began,
@@ -139,3 +140,11 @@ def test_the_cause_of_a_failed_job_is_reported_once() -> None:
     ]
     summary.add(Ended(START, 5, Reason.INTERRUPTED, "the disk is full"))
     assert summary.events[-1].text == "stopped, can be resumed: the disk is full"
+
+
+def test_attempts_that_are_being_removed_are_named_with_the_nodes_that_are_still_paid() -> None:
+    left = [LeftAttempt(1, "spot-a", START - 90, 1), LeftAttempt(2, "spot-b", START - 5)]
+    assert removal_text(left, START) == (
+        "attempt 1 on spot-a is being removed (1m 30s, 1 node); attempt 2 on spot-b is being removed (5s)"
+    )
+    assert removal_text([], START) == ""

@@ -13,6 +13,7 @@ from spotladder.core.model import (
     FOR_EVER,
     AttemptSeen,
     JobState,
+    LeftAttempt,
     Observation,
     PodPhase,
     PodSeen,
@@ -162,6 +163,12 @@ NODE = PodSeen("n1", node="n1")
             Observation(0),
             (Tone.CAUTION, "left: MaxFailuresExceeded"),
             id="spent",
+        ),
+        pytest.param(
+            JobState(tier="b", left=(LeftAttempt(3, "spot-a", START - 5, 2), LeftAttempt(4, "b", START))),
+            Observation(0),
+            (Tone.QUIET, "open; attempt 3 on spot-a is being removed (5s, 2 nodes)"),
+            id="an attempt is being removed",
         ),
         pytest.param(
             JobState(tier="b"),

@@ -11,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from spotladder.core.model import LeftAttempt
 from spotladder.display.records import Billed
 from spotladder.display.view import LiveView, PlainView, view_on
 from tests.display import golden
@@ -163,3 +164,11 @@ def test_plain_lines_report_why_a_job_on_a_cluster_waits(run: PlayedRun) -> None
     snapshot, _ = at(run, 1)
     view.update(replace(snapshot, waits=WAITS))
     assert f"Pending on spot-a, {WAITS}, step 0" in out.getvalue()
+
+
+def test_plain_lines_report_the_attempts_that_are_being_removed(run: PlayedRun) -> None:
+    out = io.StringIO()
+    snapshot, _ = at(run, 20)
+    left = (LeftAttempt(7, "spot-b", snapshot.now - 5, 2),)
+    PlainView(Console(file=out)).update(replace(snapshot, state=replace(snapshot.state, left=left)))
+    assert "Running on spot-a, attempt 7 on spot-b is being removed (5s, 2 nodes), step 50/400" in out.getvalue()

@@ -82,8 +82,10 @@ def _show_one(run: LocalRun, output: Format) -> None:
         typer.echo(f"waits    {waiting_text(waited, time.time())}")
     if state.standby is not None:
         typer.echo(f"standby  attempt {state.standby.number} on {state.standby.tier} ({state.standby_reason})")
-    for left in state.left:
-        typer.echo(f"removing attempt {left.number} on {left.tier} ({left.nodes} nodes)")
+    if state.left:
+        from spotladder.display.narrate import removal_text
+
+        typer.echo(f"ended    {removal_text(state.left, time.time())}")
     typer.echo(f"runner   {'none' if process is None else f'process {process}'}")
     typer.echo(f"folder   {run.folder.path}")
 

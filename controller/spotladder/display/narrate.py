@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from spotladder.core.contract import ExitCode
-from spotladder.core.model import FOR_EVER, Instant, JobSpec, Move, Stage
+from spotladder.core.model import FOR_EVER, Instant, JobSpec, LeftAttempt, Move, Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.figures import count, measure, span
 from spotladder.display.records import (
@@ -125,6 +125,19 @@ def waiting_text(waited: Waited, now: Instant) -> str:
     if waited.until is None:
         return f"{waited.message} ({since})"
     return f"{waited.message} ({since}; {waited.timer} in {span(waited.until - now)}: {waited.then})"
+
+
+def removal_text(left: Iterable[LeftAttempt], now: Instant) -> str:
+    """The attempts that are being removed, each with the time since it ended and the nodes that are still paid; "" for
+    none."""
+    return "; ".join(
+        f"attempt {one.number} on {one.tier} is being removed ({span(now - one.since)}{_still_held(one)})"
+        for one in left
+    )
+
+
+def _still_held(left: LeftAttempt) -> str:
+    return f", {_plural(left.nodes, 'node')}" if left.nodes else ""
 
 
 def _say_move(move: Move) -> tuple[Tone, str] | None:

@@ -30,7 +30,7 @@ from spotladder.core.model import (
 from spotladder.core.savings import savings, uninterrupted_usd
 from spotladder.core.situation import READY, Situation
 from spotladder.display.figures import NONE, clock, count, count_of, measure, money, percent, rate, span
-from spotladder.display.narrate import Tone, tolerated
+from spotladder.display.narrate import Tone, removal_text, tolerated
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 
 WIDEST = 100
@@ -195,7 +195,7 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     record = state.record(tier.name)
     if tier.name == state.tier and state.stage not in TERMINAL:
         tone, text = _current_state(snapshot, tier)
-        text += _removed(state, tier)
+        text += _removed(snapshot, tier)
         if state.standby is not None and state.standby.tier == tier.name:
             text += f"; {_standby_state(snapshot, state.standby)[1]}"
         return tone, text
@@ -205,17 +205,18 @@ def tier_state(snapshot: ViewSnapshot, tier: Tier) -> tuple[Tone, str]:
     if state.standby is not None and tier.name == state.standby.tier:
         return _standby_state(snapshot, state.standby)
     if record.exhausted_by:
-        return Tone.CAUTION, f"left: {record.exhausted_by}{_removed(state, tier)}"
-    if removed := _removed(state, tier):
+        return Tone.CAUTION, f"left: {record.exhausted_by}{_removed(snapshot, tier)}"
+    if removed := _removed(snapshot, tier):
         return Tone.QUIET, f"open{removed}"
     if tier.name in snapshot.seen.unavailable:
         return Tone.CAUTION, f"unavailable: {snapshot.seen.unavailable[tier.name]}"
     return Tone.QUIET, "open"
 
 
-def _removed(state: JobState, tier: Tier) -> str:
+def _removed(snapshot: ViewSnapshot, tier: Tier) -> str:
     """The attempts on the tier that are being removed; "" for none."""
-    return "".join(f"; attempt {left.number} is being removed" for left in state.left if left.tier == tier.name)
+    text = removal_text((left for left in snapshot.state.left if left.tier == tier.name), snapshot.now)
+    return text and f"; {text}"
 
 
 def _blocked(snapshot: ViewSnapshot) -> str:

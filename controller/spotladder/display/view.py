@@ -15,7 +15,7 @@ from spotladder.core.model import Instant
 from spotladder.core.savings import savings
 from spotladder.core.situation import READY
 from spotladder.display.figures import clock, count_of, measure, money, percent, rate, span
-from spotladder.display.narrate import Tone
+from spotladder.display.narrate import Tone, removal_text
 from spotladder.display.records import Record
 from spotladder.display.view_state import RunSummary, ViewSnapshot
 
@@ -74,6 +74,7 @@ class PlainView:
         parts = [
             f"{state.phase} on {state.tier}" if state.tier else f"{state.phase}",
             snapshot.waits or _paused(snapshot),
+            removal_text(state.left, snapshot.now),
             f"step {count_of(summary.step(snapshot), total)}",
             rate(pace) if state.stage in READY and pace is not None else "",
             f"loss {measure(summary.loss)}" if summary.loss is not None else "",

@@ -15,7 +15,18 @@ from pathlib import Path
 import pytest
 
 from spotladder.cli.main import PIPE_CLOSED
-from spotladder.core.model import AttemptRecord, JobSpec, JobState, Move, Price, Progress, Stage, Tier, TierRecord
+from spotladder.core.model import (
+    AttemptRecord,
+    JobSpec,
+    JobState,
+    LeftAttempt,
+    Move,
+    Price,
+    Progress,
+    Stage,
+    Tier,
+    TierRecord,
+)
 from spotladder.core.reasons import Reason
 from spotladder.display.records import Beat, Began, Ended, Moved, Waited
 from spotladder.display.timeline import Timeline
@@ -113,6 +124,13 @@ def test_status_shows_what_a_live_run_waits_for(runs: Runs, capsys: pytest.Captu
             lines.append(Waited(now))
         assert "waiting" not in json.loads(call(capsys, "status", "digits", "-o", "json").out)
         assert "waits" not in call(capsys, "status", "digits").out
+
+
+def test_status_names_the_attempts_that_are_being_removed(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "removed" not in call(capsys, "status", "digits").out
+    runs.folder.save(replace(SUCCEEDED, left=(LeftAttempt(2, "spot-a", time.time() - 3 * 3600, 2),)))
+    shown = call(capsys, "status", "digits").out
+    assert "ended    attempt 2 on spot-a is being removed (3h 00m, 2 nodes)" in shown
 
 
 def test_logs_prints_every_attempt_in_order_with_its_title_on_stderr(

@@ -61,15 +61,20 @@ def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[
 
 
 def message(status: Mapping[str, Any], now: float) -> str:
-    """Why the job does not train, or what is wrong with it: `status.waiting`, else the condition `Degraded`, else that
-    a standby attempt starts, attempts are being removed or workers of an elastic job are missing; "" if none applies. A
-    job that has ended only removes."""
-    if status.get("phase") in ("Succeeded", "Failed"):
-        return _removing(status.get("removing"), now)
+    """Why the job does not train, or what is wrong with it, and the attempts that are being removed; "" if neither
+    applies. A job that has ended only removes."""
+    ended = status.get("phase") in ("Succeeded", "Failed")
+    parts = ("" if ended else _impeded(status, now), _removing(status.get("removing"), now))
+    return "; ".join(part for part in parts if part)
+
+
+def _impeded(status: Mapping[str, Any], now: float) -> str:
+    """`status.waiting`, else the condition `Degraded`, else that a standby attempt starts or workers of an elastic job
+    are missing."""
     degraded = condition({"status": status}, "Degraded")
     if status.get("waiting") or degraded.get("status") != "True":
-        beside = _standby(status.get("standby"), now) or _removing(status.get("removing"), now)
-        return waits(status.get("waiting"), now) or beside or _smaller(status.get("elastic"))
+        beside = _standby(status.get("standby"), now) or _smaller(status.get("elastic"))
+        return waits(status.get("waiting"), now) or beside
     return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
 
 
@@ -88,9 +93,17 @@ def _smaller(elastic: Mapping[str, Any] | None) -> str:
 
 
 def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:
-    """The attempts that are being removed, each with the time since it ended."""
-    found = [(one.get("number"), one.get("tier"), age(one.get("since"), now)) for one in attempts or ()]
-    return "; ".join(f"attempt {number} on {tier} is being removed ({since})" for number, tier, since in found)
+    """`status.removing` as text."""
+    from spotladder.core.model import LeftAttempt
+    from spotladder.display.narrate import removal_text
+
+    if not attempts:
+        return ""
+    left = [
+        LeftAttempt(one["number"], one["tier"], _instant(one.get("since")) or now, one.get("nodes", 0))
+        for one in attempts
+    ]
+    return removal_text(left, now)
 
 
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
