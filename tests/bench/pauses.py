@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spotladder.core.accounting import charged
 from spotladder.core.codec import load_state
-from spotladder.core.model import Price
 from tests.bench.rows import Row
 from tests.e2e.steps import ReportedStep
 from tests.e2e.world import E2eCluster
@@ -60,11 +58,5 @@ def _last(here: E2eCluster, process: str) -> ReportedStep:
 
 def overlap_usd(here: E2eCluster) -> float:
     """What the job has paid so far for nodes beside those with which it trains: standby attempts, hedges, and
-    replacements of workers that are still there. `status.cost` rounds to cents, the stored state does not."""
-    state = load_state(here.status()["state"])
-    replaced = 0.0
-    for tier in state.tiers:
-        spec = here.kube.get("capacitytier", f"{here.namespace}-{tier.name}") or {}
-        price = Price(per_node_hour=float(spec["spec"]["price"]["perNodeHour"]))
-        replaced += charged(tier.surge_seconds, price)[0]
-    return state.overlap_usd + replaced
+    replacements of workers that are still there."""
+    return load_state(here.status()["state"]).surplus_usd

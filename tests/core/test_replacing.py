@@ -243,6 +243,8 @@ def test_the_surplus_node_time_is_billed_and_recorded() -> None:
     record = made.state.record("spot-a")
     assert record.surge_seconds == 10
     assert made.state.spent_usd - paid == pytest.approx(3 * 10 * 3.6 / 3600)
+    assert made.state.surplus_usd == record.surge_cost == pytest.approx(10 * 3.6 / 3600)
+    assert made.state.overlap_usd == 0.0, "overlap.budget limits standby attempts only"
 
 
 # --- nodes that are silent before their cluster marks them ---

@@ -231,6 +231,7 @@ def test_the_nodes_of_both_attempts_are_paid() -> None:
     assert spot.cost - before.record("spot").cost == pytest.approx(2.0)
     assert on_demand.cost - before.record("on-demand").cost == pytest.approx(6.0)
     assert job.state.overlap_usd - before.overlap_usd == pytest.approx(2.0)
+    assert job.state.surplus_usd == job.state.overlap_usd
     assert spot.surge_seconds == on_demand.surge_seconds == 0.0
 
 

@@ -148,7 +148,11 @@ class CostStatus(StatusRecord):
         default="",
         description="Part of spent for commits that attempts have read from another region, in USD; empty if it is 0.",
     )
-    overlap: str = Field(default="", description="Part of spent for standby attempts, in USD; empty if there was none.")
+    overlap: str = Field(
+        default="",
+        description="Part of spent for standby attempts, and for replacements while the workers that they replace "
+        "still have their nodes, in USD; empty if it is 0.",
+    )
     unpriced: list[str] = Field(default_factory=list, description="Tiers that were used while their price was unknown.")
 
 

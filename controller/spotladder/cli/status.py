@@ -140,7 +140,7 @@ def _plain(run: LocalRun) -> dict[str, Any]:
         "cost": {
             "spentUSD": round(state.spent_usd, 6),
             "onDemandUSD": round(state.on_demand_usd, 6),
-            **({"overlapUSD": round(state.overlap_usd, 6)} if state.overlap_usd else {}),
+            **({"overlapUSD": round(state.surplus_usd, 6)} if state.surplus_usd else {}),
         },
         **({"waiting": _waiting(waited)} if waited else {}),
         **({"standby": standby} if standby else {}),

@@ -79,7 +79,8 @@ def stored_per_second(state: JobState, spec: JobSpec) -> float:
 
 
 def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, surge_seconds: float = 0.0) -> JobState:
-    """The state after this number of node-seconds of a tier."""
+    """The state after this number of node-seconds of a tier, of which `surge_seconds` are beyond the workers of the
+    attempt."""
     if not node_seconds:
         return state
     tier = spec.tier(name)
@@ -94,6 +95,7 @@ def _paid(state: JobState, spec: JobSpec, name: str, node_seconds: float, *, sur
             cost=record.cost + cost,
             unpriced=record.unpriced + (0.0 if price.known else node_seconds),
             surge_seconds=record.surge_seconds + surge_seconds,
+            surge_cost=record.surge_cost + charged(surge_seconds, price)[0],
             on_demand_cost=record.on_demand_cost + on_demand,
         ),
     )

@@ -33,6 +33,7 @@ LATER = JobState(
             attempts=1,
             node_seconds=7200.04,
             surge_seconds=12.36,
+            surge_cost=0.00212,
             cost=1.23456,
             on_demand_cost=8.0,
             last_reason=Reason.MAX_FAILURES_EXCEEDED,
@@ -160,7 +161,7 @@ def test_the_progress_is_that_of_the_newest_commit(progress: Progress, text: str
 def test_the_cost_is_compared_with_that_of_the_same_steps_on_demand() -> None:
     assert written(LATER, uninterrupted=4.0)["cost"] == {
         "spent": "1.73", "onDemandEquivalent": "8.50", "savingsPercent": "57", "uninterrupted": "4.00",
-        "overlap": "0.13", "heads": "", "storage": "", "requests": "", "egress": "", "unpriced": [],
+        "overlap": "0.1301", "heads": "", "storage": "", "requests": "", "egress": "", "unpriced": [],
     }  # fmt: skip
 
 

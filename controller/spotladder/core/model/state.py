@@ -205,9 +205,9 @@ class TierRecord:
 
     `exhausted_by` is why the tier must not be used again; None if it may be used. `unpriced` is the number of its
     node-seconds without a known price, which `cost` does not include. `surge_seconds` is the number of its node-seconds
-    beyond the number of workers of the attempt, paid like the others. `spells` are the newest availability spells,
-    oldest first, `starts` the newest starts of the job's attempts. `fleet` is what all jobs had observed on the tier
-    when the job planned its first attempt.
+    beyond the number of workers of the attempt, paid like the others, and `surge_cost` the part of `cost` for them.
+    `spells` are the newest availability spells, oldest first, `starts` the newest starts of the job's attempts. `fleet`
+    is what all jobs had observed on the tier when the job planned its first attempt.
     """
 
     name: str
@@ -223,6 +223,7 @@ class TierRecord:
     surge_seconds: float = 0.0
     fleet: Outcomes = NO_OUTCOMES
     starts: tuple[Start, ...] = ()
+    surge_cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +342,12 @@ class JobState:
         return sum(tier.cost for tier in self.tiers) + self.extra.total
 
     @property
+    def surplus_usd(self) -> float:
+        """USD paid for nodes beside those of an attempt's workers: for standby attempts, and for replacements while the
+        workers that they replace still have their nodes."""
+        return self.overlap_usd + sum(tier.surge_cost for tier in self.tiers)
+
+    @property
     def node_seconds(self) -> float:
         """Node-seconds of the job so far, over all tiers."""
         return sum(tier.node_seconds for tier in self.tiers)
@@ -364,6 +371,7 @@ class JobState:
                 on_demand_cost=0.0,
                 unpriced=0.0,
                 surge_seconds=0.0,
+                surge_cost=0.0,
                 spells=tuple(replace(spell, until=0.0) for spell in tier.spells[-1:]),
             )
             for tier in self.tiers

@@ -129,7 +129,7 @@ def of_state(
             storage=_part(state.extra.storage),
             requests=_part(state.extra.requests),
             egress=_part(state.extra.egress),
-            overlap=f"{state.overlap_usd:.2f}" if state.overlap_usd else "",
+            overlap=_part(state.surplus_usd),
             unpriced=unpriced,
         ),
         standby=None if state.standby is None else _standby(state, state.standby, clusters),
