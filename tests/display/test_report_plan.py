@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.display.figures import span
 from spotladder.display.records import Recorded
 from spotladder.display.report import write_report
 from spotladder.display.report.plan_comparison import compare
@@ -55,6 +56,14 @@ def test_a_plan_is_compared_with_the_run_for_the_job_and_each_tier() -> None:
     first = {one.key: one for one in found.tiers[SPEC.tiers[0].name]}
     assert first["failures"].formulas == pytest.approx(0.01 * SPEC.workers * 10.0)
     assert found.ended
+
+
+def test_durations_have_the_format_of_the_rest_of_the_report() -> None:
+    run = PlayedRun().play()
+    rows = {name: cells for name, *cells in compare(PLAN, run.state, run.state.ended_at or 0.0, facts_of(run)).rows()}
+    assert rows["Takes"] == ["2m 24s", "36s", "5m 24s", "3m 00s", "1m 48s", span(facts_of(run).time.total)]
+    assert rows["Time on spot-a"][3:5] == ["1m 12s", "36s"]
+    assert rows["Lost work"][-1] == span(facts_of(run).time.recomputed)
 
 
 def test_the_lost_work_belongs_to_the_tier_that_lost_it() -> None:

@@ -225,9 +225,9 @@ def test_the_report_compares_a_plan_with_the_run(
     assert [line.split("  ") for line in map(_single_gaps, lines[-5:])] == [
         ["PLAN, P50", "PLAN, P10", "PLAN, P90", "PLAN, MEAN", "FORMULAS", "HAPPENED"],
         ["Cost", "$0.4500", "–", "$0.9000", "$0.5000", "$0.6000", "$0.4000"],
-        ["Takes", "1.20 h", "–", "2.00 h", "1.25 h", "1.50 h", "1.00 h"],
+        ["Takes", "1h 12m", "–", "2h 00m", "1h 15m", "1h 30m", "1h 00m"],
         ["Failures", "–", "–", "–", "0.4", "0.5", "1.0"],
-        ["Lost work", "–", "–", "–", "–", "–", "0.00 h"],
+        ["Lost work", "–", "–", "–", "–", "–", "0s"],
     ]
     found = json.loads(call(capsys, "report", "digits", "--plan", plan, "-o", "json").out)["plan"]
     assert found["costUsd"] == {

@@ -12,7 +12,7 @@ from typing import Any
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import TERMINAL, Instant, JobState
-from spotladder.display.figures import NONE, money
+from spotladder.display.figures import NONE, money, span
 from spotladder.display.report.facts import Facts
 from spotladder.errors import InvalidSpec
 
@@ -52,7 +52,7 @@ class ComparedQuantity:
     def _text(self, value: float, largest: float) -> str:
         if self.key == "costUsd":
             return money(value, largest)
-        return f"{value:.1f}" if self.key == "failures" else f"{value:.2f} h"
+        return f"{value:.1f}" if self.key == "failures" else span(value * HOUR)
 
 
 @dataclass(frozen=True, slots=True)
