@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spotladder_infra.watchdog import watched
+
 ACCOUNT = "000000000000"
 TIMEOUT = 500.0
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
@@ -120,7 +122,7 @@ def ministack() -> list[str] | None:
 
 @contextmanager
 def emulator(command: list[str], scratch: Path) -> Iterator[str]:
-    """The emulator's URL. The emulator is stopped after the block."""
+    """The emulator's URL. The emulator ends after the block, and when this process ends in any way."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     settings = {
@@ -130,10 +132,10 @@ def emulator(command: list[str], scratch: Path) -> Iterator[str]:
         "MINISTACK_AUTOCREATE_AWS_MANAGED": "1",
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
     }
-    with (scratch / "emulator.log").open("w") as log:
+    with watched() as run, (scratch / "emulator.log").open("w") as log:
         process = subprocess.Popen(
             command,
-            env={**os.environ, **settings},
+            env={**os.environ, **settings, **run.environment},
             cwd=scratch,
             stdout=log,
             stderr=subprocess.STDOUT,
