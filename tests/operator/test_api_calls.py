@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spotladder.clusters.fake import FakeClient
 from spotladder.clusters.transport import Object
 from spotladder.resources import NODES, APIResource
@@ -56,7 +58,8 @@ class CountingClient(FakeClient):
         await super().delete_all(kind, *arguments, **options)
 
 
-async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leaders", [1, 2], ids=["the first leader", "a new leader"])
+async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_path: Path, leaders: int) -> None:
     async with filled_world() as kube:
         client = CountingClient(kube)
         for name in ("n1", "n2", "n3"):
@@ -64,21 +67,24 @@ async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_pat
             await kube.set_node(name, ready="True")
         kuberay = KubeRay(kube.client, NAMESPACE, ["n1", "n2", "n3"], tmp_path)
         playing = asyncio.create_task(kuberay.run())
-        async with kube.operator(client=client):
-            await kube.submit(tiers=TIERS)
-            await eventually(lambda: kube.has_phase("Running"))
-            await kube.pass_time(1)
-            await kube.events()
-            client.calls.clear()
-            before, kuberay.capacity = reconciles(kube), asyncio.Event()
-            await kuberay.evict("digits")
-            await eventually(lambda: kube.rayjob(2))
-            await kube.idle()
-            calls = {call: count for call, count in client.calls.items() if call != "create events"}
-            assert calls.pop("patch tieredjobs") <= 2, "the end of the old attempt, and the next one"
-            assert next(iter(calls)) == "create rayjobs", "the next attempt waits for no removal"
-            assert calls == {"delete rayjobs": 1, "delete pods": WORKERS, "create rayjobs": 1}
-            assert reconciles(kube) - before <= MOST_RECONCILES
+        await kube.submit(tiers=TIERS)
+        for leader in range(1, leaders + 1):
+            async with kube.operator(client=client):
+                await eventually(lambda: kube.has_phase("Running"))
+                await kube.pass_time(1)
+                await kube.events()
+                if leader < leaders:
+                    continue
+                client.calls.clear()
+                before, kuberay.capacity = reconciles(kube), asyncio.Event()
+                await kuberay.evict("digits")
+                await eventually(lambda: kube.rayjob(2))
+                await kube.idle()
+                calls = {call: count for call, count in client.calls.items() if call != "create events"}
+                assert calls.pop("patch tieredjobs") <= 2, "the end of the old attempt, and the next one"
+                assert next(iter(calls)) == "create rayjobs", "the next attempt waits for no removal"
+                assert calls == {"delete rayjobs": 1, "delete pods": WORKERS, "create rayjobs": 1}
+                assert reconciles(kube) - before <= MOST_RECONCILES
         playing.cancel()
 
 

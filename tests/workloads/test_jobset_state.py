@@ -125,7 +125,7 @@ LOST_IN_TURN = {
         seen(jobset(), lost(0), lost(1)),
         seen(jobset(restarts=1), lost(0), lost(1)),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("history", LOST_IN_TURN.values(), ids=list(LOST_IN_TURN))

@@ -6,8 +6,10 @@ the job. In a member cluster nothing is deleted with the job, so each attempt ha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Self
 
 from spotladder.resources import DISRUPTION_BUDGETS, APIResource
@@ -18,14 +20,18 @@ from spotladder.workloads.records import Made, Object, made_fields
 MORE_THAN_ALL_PODS = 1_000_000
 """More pods than the attempts of a job have: no number of healthy pods allows an eviction."""
 
+_DIGEST = 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRecord(Made):
-    """The metadata of a guard that exists, or of a token's Secret."""
+    """The metadata of a guard that exists, or of a token's Secret. `digest` is that of what the guard was made of."""
+
+    digest: str = ""
 
     @classmethod
     def of(cls, thing: Object) -> Self:
-        return cls(**made_fields(thing))
+        return cls(**made_fields(thing), digest=digest_of(thing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,24 @@ class Guarded:
 
     def guard(self, kind: APIResource, spec: Mapping[str, Any]) -> dict[str, Any]:
         """A guard of this kind."""
-        metadata = {"name": self.name, "namespace": self.namespace, "labels": dict(self.labels)}
-        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": dict(spec)}
+        made: dict[str, Any] = {"labels": dict(self.labels), "spec": dict(spec)}
+        digest = sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:_DIGEST]
+        return {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {
+                "name": self.name,
+                "namespace": self.namespace,
+                "labels": made["labels"],
+                "annotations": {names.DIGEST: digest},
+            },
+            "spec": made["spec"],
+        }
+
+
+def digest_of(guard: Object) -> str:
+    """The digest with which a guard was made; "" for one of an earlier version."""
+    return (guard["metadata"].get("annotations") or {}).get(names.DIGEST) or ""
 
 
 def budget(guarded: Guarded) -> dict[str, Any]:

@@ -24,7 +24,7 @@ HOME = "spotladder.io/home"
 
 DIGEST = "spotladder.io/digest"
 """Annotation on an attempt's object: a digest of the rendered objects, so that a refused attempt is created again once
-the job is corrected."""
+the job is corrected. On a guard: a digest of what it was made of, so that it is applied again only after a change."""
 
 GUARDS = "spotladder.io/guards"
 """Annotation on an attempt's object: `job` if all attempts of the job share the disruption budget and the

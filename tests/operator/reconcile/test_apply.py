@@ -127,6 +127,22 @@ async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> N
     assert names.GUARDS not in client.made[-1]["metadata"]["annotations"], "each attempt in a member cluster has guards"
 
 
+@pytest.mark.parametrize(
+    ("policy", "applied"),
+    [(True, []), (False, ["PodDisruptionBudget", "NetworkPolicy"]), (None, ["PodDisruptionBudget", "NetworkPolicy"])],
+)
+async def test_a_new_process_applies_guards_unless_they_exist_as_they_should_be(
+    policy: bool | None, applied: list[str]
+) -> None:
+    client = AcceptingClient()
+    loaded, applier, home = launching(job(ray_template()), client)
+    guards: Any = home.inventory.guards
+    current = {DISRUPTION_BUDGETS: True, NETWORK_POLICIES: policy}
+    guards.is_current = lambda kind, _body: current[kind]
+    assert await applier.launch(loaded, Launch(1, "spot-a")) is None
+    assert [body["kind"] for body in client.made] == [*applied, "RayJob"]
+
+
 async def test_guards_are_applied_again_after_a_launch_that_was_refused() -> None:
     client = RefusingClient()
     loaded, applier, _home = launching(job(ray_template()), client)

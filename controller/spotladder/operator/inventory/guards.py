@@ -14,7 +14,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.transport import Object
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, APIResource
-from spotladder.workloads.guards import GuardRecord
+from spotladder.workloads.guards import GuardRecord, digest_of
 from spotladder.workloads.rayjob.authentication import TOKEN
 
 
@@ -61,6 +61,15 @@ class Guards:
         if cache is None or not cache.has_synced or cache.problem:
             return None
         return cache.get(name, namespace) is not None
+
+    def is_current(self, kind: APIResource, body: Object) -> bool | None:
+        """Whether the guard exists and was made of the same as this one; None if that is unknown."""
+        name, namespace = body["metadata"]["name"], body["metadata"]["namespace"]
+        cache, exists = self._kinds[kind].within(namespace), self.exists(kind, name, namespace)
+        if cache is None or not exists:
+            return exists
+        guard = cache.get(name, namespace)
+        return guard is not None and not guard.deleting and guard.digest == digest_of(body)
 
     def of(self, kind: APIResource, job: Key) -> list[GuardRecord]:
         """The guards of this kind that the job has."""

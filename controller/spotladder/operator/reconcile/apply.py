@@ -101,22 +101,20 @@ class Applier:
     async def _make_all(
         self, cluster: WorkloadCluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
     ) -> Diagnosis | None:
-        """Create the objects in order; the main object, by which the others are found, is the last. Guards that this
-        process has applied for an earlier attempt are left as they are, unless they were deleted since."""
+        """Create the objects in order; the main object, by which the others are found, is the last. Guards that an
+        earlier attempt has made are left as they are, if they are the same. Where this is unknown, those that this
+        process has made are."""
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
         made: list[tuple[APIResource, Made]] = []
         if not cluster.monitor:
             for body in objects:
                 body["metadata"]["ownerReferences"] = [owner(loaded)]
         key, own = loaded.record.key, _of_attempt(objects)
-        guards = _digest([body for body in objects if body not in own])
-        found = cluster.inventory.guards
-        gone = any(
-            found.exists(kinds[body["apiVersion"], body["kind"]], body["metadata"]["name"], key[0]) is False
-            for body in objects
-            if body not in own
-        )
-        for body in own if cluster.guards.get(key) == guards and not gone else objects:
+        shared = [body for body in objects if body not in own]
+        guards, found = _digest(shared), cluster.inventory.guards
+        current = [found.is_current(kinds[body["apiVersion"], body["kind"]], body) for body in shared]
+        made_here = cluster.guards.get(key) == guards
+        for body in own if all(made_here if known is None else known for known in current) else objects:
             if made:
                 reach(Point.BETWEEN_OBJECTS)
             kind, metadata = kinds[body["apiVersion"], body["kind"]], body["metadata"]
