@@ -219,28 +219,20 @@ async def test_a_failed_reconcile_is_counted_logged_and_retried(
         assert value == 2.0
 
 
-async def test_a_deleted_job_leaves_no_timer_and_no_failures() -> None:
+async def test_a_reconcile_that_finds_nothing_of_a_job_drops_its_timer() -> None:
+    """A deletion supersedes the timer of its job, but a cluster that is up again, for example, does not."""
     async with memory() as kube:
         await kube.submit()
-        await eventually(lambda: kube.is_on("spot-a", 1))
-        assert kube.runtime
-        key = (NAMESPACE, "digits")
-        assert key in kube.runtime.queue._due, "the attempt is starting"
-        await kube.delete()
-
-        async def gone() -> bool:
-            await kube.collect(1)
-            await kube.clock.advance(1.0)
-            assert kube.runtime
-            return kube.runtime.jobs.get("digits", NAMESPACE) is None
-
-        await eventually(gone)
         await kube.idle()
-        assert key not in kube.runtime.queue._due
-        assert kube.runtime.queue.failures(key) == 0
-        before = reconciles(kube)
-        await kube.pass_time(3600)
-        assert reconciles(kube) == before
+        assert kube.runtime
+        queue = kube.runtime.queue
+        for name, kept in (("digits", True), ("deleted", False)):
+            before = reconciles(kube)
+            queue.add_at((NAMESPACE, name), 2.0)
+            queue.add((NAMESPACE, name))
+            await kube.idle()
+            assert reconciles(kube) - before == 1
+            assert ((NAMESPACE, name) in queue._due) is kept
 
 
 async def test_changes_of_a_job_at_the_same_time_cause_one_reconcile() -> None:
