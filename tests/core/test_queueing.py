@@ -69,6 +69,18 @@ def test_provision_timeout_starts_when_the_queue_admits_the_attempt() -> None:
     assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
 
 
+def test_a_long_wait_for_quota_without_a_decision_does_not_use_up_provision_timeout() -> None:
+    """Nothing wakes the decider while the queue holds the attempt."""
+    job = waiting()
+    admitted = held(1, head(), pending("w-0"), queue=QueueSeen("team"))
+    job.see(admitted, after=DAY)
+    assert (job.state.stage, job.state.reason) == (Stage.STARTING, Reason.STARTED)
+    job.see(admitted, after=290)
+    assert job.state.record("spot-a").exhausted_by is None
+    job.see(admitted, after=15)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
+
+
 def test_queue_timeout_leaves_the_tier_without_a_failure() -> None:
     job = waiting(queue_timeout=1800.0)
     decision = job.see(held(1), after=10)

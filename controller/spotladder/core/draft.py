@@ -32,13 +32,15 @@ class Draft:
 
     `last` is when the last decision was made, None before the first. `since_last` is the time since then, 0 if the
     clock stepped back. `replanned`: the plan of the live attempt changed without a move: with the spec before its
-    launch, by a step of a replacement, or by a standby attempt. `choice` is the policy's newest choice.
+    launch, by a step of a replacement, or by a standby attempt. `impeded_before` is the impediment of the last
+    decision, and `choice` the policy's newest choice.
     """
 
     def __init__(self, spec: JobSpec, state: JobState, seen: Observation, now: Instant, policy: Policy) -> None:
         self.spec, self.seen, self.now, self.policy = spec, seen, now, policy
         self.last: Instant | None = state.clock or None
         self.since_last: Seconds = max(0.0, now - state.clock) if state.clock else 0.0
+        self.impeded_before = state.impeded
         self.state = replace(account(rewound(state, now), spec, now), revision=seen.revision)
         self.moves: list[Move] = []
         self.losses: list[Loss] = []

@@ -14,7 +14,7 @@ from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import maintenance
 from spotladder.core.idle import idle_budget_exceeded, idle_budget_message
-from spotladder.core.impediment import Timer, classify, rule_of, timer_of
+from spotladder.core.impediment import BY_REASON, Timer, classify, rule_of, timer_of
 from spotladder.core.losses import exhaust, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.model import (
     Attempt,
@@ -255,6 +255,7 @@ def provision_timed_out(draft: Draft) -> None:
     if rule.timer is not Timer.PROVISION:
         _stand_still(draft, rule.timer)
         return
+    _leave_out_wait_for_quota(draft)
     refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
     overdrawn = rule.exhausts and idle_budget_exceeded(draft.situation)
     avoids = draft.situation.attempt.avoids if rule.exhausts else ()
@@ -294,6 +295,14 @@ def _stand_still(draft: Draft, running: Timer) -> None:
         draft.state = replace(draft.state, waiting_since=min(draft.now, waiting + draft.since_last))
     if running in (Timer.NONE, Timer.CONTACT, Timer.QUEUE) and recovering is not None:
         draft.state = replace(draft.state, recovering_since=min(draft.now, recovering + draft.since_last))
+
+
+def _leave_out_wait_for_quota(draft: Draft) -> None:
+    """Leave out the time since the last decision if a queue held the attempt then: nothing woke the decider before the
+    queue admitted it."""
+    before = draft.impeded_before
+    if before is not None and BY_REASON[before.reason].timer is Timer.QUEUE:
+        _stand_still(draft, Timer.QUEUE)
 
 
 def _impediment_message(draft: Draft) -> str:
