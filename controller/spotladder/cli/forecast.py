@@ -197,7 +197,7 @@ def advice(found: Simulated, question: Question) -> list[str]:
         sentences.append(
             f"commit every {_rounded(best.interval)}, which costs {100 * best.share:.1f} % of the time"
             + ("" if best.own_share is None else f" (the job's interval: {100 * best.own_share:.1f} %)")
-            + f"; every {_rounded(young.interval)} on capacity older than {_rounded(young.age)}"
+            + f"; every {_rounded(young.interval)} on capacity older than {_rounded(young.age)}, by {best.source}"
         )
     limit = _limit(question)
     spot = [facts for facts in question.tiers if facts.spot]
@@ -267,6 +267,7 @@ def plain(found: Simulated, question: Question, run: JobState | None) -> dict[st
             "tierOrder": _order(found, question),
             "proposal": None if found.proposal is None else _plain_proposal(found.proposal),
             "commitIntervalSeconds": None if found.interval is None else round(found.interval.interval, 1),
+            "commitIntervalByAgeSource": None if found.interval is None else found.interval.source,
             "commitIntervalByAge": []
             if found.interval is None
             else [

@@ -9,9 +9,9 @@ from itertools import permutations
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting
 from spotladder.core.model import Seconds
-from spotladder.planner.plan import Question, TierFacts, between_failures, choose
+from spotladder.planner.plan import Question, TierFacts, between_failures, choose, first_lossy
 from spotladder.planner.simulated import with_tiers
-from spotladder.sim.synthetic import AGES, SyntheticMarket
+from spotladder.planner.tier_capacity import losses_by_age
 
 MOST_SPOT_TIERS = 5
 """Maximum number of spot tiers whose order is advised: every permutation of them is estimated."""
@@ -55,40 +55,32 @@ class IntervalAt:
 
 @dataclass(frozen=True, slots=True)
 class IntervalAdvice:
-    """The interval for the mean loss rate of the first spot tier, its curve over the age of the capacity, and the share
-    of the time that commits and lost work take with the job's interval and with the suggested one."""
+    """The interval for the mean loss rate of the first spot tier, its curve over the age of the capacity, the data from
+    which the shape of that curve follows, and the share of the time that commits and lost work take with the job's
+    interval and with the suggested one."""
 
     interval: Seconds
     curve: tuple[IntervalAt, ...]
+    source: str
     share: float
     own_share: float | None
 
 
 def interval(question: Question, commit_time: Seconds) -> IntervalAdvice | None:
     """None if the job has no spot tier with a known loss rate, or if commits take no time."""
-    between = between_failures(question) * HOUR
-    if not math.isfinite(between) or commit_time <= 0:
+    facts = first_lossy(question)
+    if facts is None or commit_time <= 0:
         return None
+    between = between_failures(question) * HOUR
     best = math.sqrt(2.0 * between * commit_time)
 
     def share(seconds: Seconds) -> float:
         return commit_time / seconds + seconds / (2.0 * between)
 
-    rates = [-math.log1p(-chance) for chance in SyntheticMarket().lost]
-    scale = between / _mean(rates)
-    ages = zip((0, *AGES), rates, strict=True)
+    losses = losses_by_age(facts, question.spec.workers)
     curve = tuple(
-        IntervalAt(age * scale, scale / rate, math.sqrt(2.0 * scale / rate * commit_time)) for age, rate in ages
+        IntervalAt(age * between, between / rate, math.sqrt(2.0 * between / rate * commit_time))
+        for age, rate in zip(losses.ages, losses.rates, strict=True)
     )
     own = None if question.interval is None else share(question.interval)
-    return IntervalAdvice(best, curve, share(best), own)
-
-
-def _mean(rates: list[float]) -> float:
-    """Mean length in ticks of a spell with these rates by age class."""
-    alive, total = 1.0, 0.0
-    for first, end, rate in zip((0, *AGES), (*AGES, math.inf), rates, strict=True):
-        left = alive * math.exp(-rate * (end - first))
-        total += (alive - left) / rate
-        alive = left
-    return total
+    return IntervalAdvice(best, curve, losses.source, share(best), own)

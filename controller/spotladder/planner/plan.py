@@ -201,10 +201,15 @@ def _discount(spot: Mapping[str, Tier], expected: Expected) -> float:
     return min(1.0, max(0.0, 1 - paid / on_demand)) if on_demand else 0.9
 
 
+def first_lossy(question: Question) -> TierFacts | None:
+    """The first spot tier with a known loss rate above 0; None if the job has none."""
+    return next((facts for facts in question.tiers if facts.spot and facts.evictions), None)
+
+
 def between_failures(question: Question) -> float:
-    """Hours between two failures on the first spot tier with a known rate; infinite if the job has none."""
-    rates = [facts.evictions * question.spec.workers for facts in question.tiers if facts.spot and facts.evictions]
-    return 1 / rates[0] if rates else math.inf
+    """Hours between two failures on the tier `first_lossy`; infinite if the job has none."""
+    facts = first_lossy(question)
+    return 1 / (facts.evictions * question.spec.workers) if facts is not None and facts.evictions else math.inf
 
 
 def time_limit(spec: JobSpec, hours: float) -> Seconds | None:

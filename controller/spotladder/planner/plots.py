@@ -65,7 +65,13 @@ def _intervals(axes: Any, interval: IntervalAdvice) -> None:
     """The commit interval over the age of the capacity."""
     ages = [at.age / HOUR for at in interval.curve]
     minutes = [at.interval / 60 for at in interval.curve]
-    axes.step([*ages, 1.3 * ages[-1]], [*minutes, minutes[-1]], where="post", color=COLOURS[0], label="by age")
+    axes.step(
+        [*ages, 1.3 * ages[-1]],
+        [*minutes, minutes[-1]],
+        where="post",
+        color=COLOURS[0],
+        label=f"by age, from {interval.source}",
+    )
     axes.axhline(interval.interval / 60, color=COLOURS[1], linestyle="--", label="for the mean loss rate")
     axes.set(
         xlabel="age of the capacity (h)",

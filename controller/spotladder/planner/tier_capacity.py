@@ -18,7 +18,8 @@ The same seed gives the same capacity, whatever the other settings of the job ar
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from spotladder.core.accounting import HOUR
 from spotladder.core.ages import AGES, TICK
 from spotladder.core.model import AgeCounts, Price, Seconds
 from spotladder.errors import InvalidSpec
+from spotladder.sim import synthetic
 from spotladder.sim.synthetic import SyntheticMarket
 from spotladder.sim.trace import UNLIMITED, Floats, Trace
 
@@ -105,6 +107,43 @@ def usual_hazards(kind: str) -> tuple[float, ...]:
     """Those of public spot traces, for spells of capacity (`lost`) or without it (`back`)."""
     found: tuple[float, ...] = getattr(SyntheticMarket(), kind)
     return (*found, *found[-1:] * (len(AGES) - len(found)))
+
+
+@dataclass(frozen=True, slots=True)
+class LossesByAge:
+    """For each age class, its least age and the loss rate of capacity of this age. The unit of time is such that the
+    mean time until a loss is 1. `source` names the data."""
+
+    ages: tuple[float, ...]
+    rates: tuple[float, ...]
+    source: str
+
+
+def losses_by_age(facts: TierFacts, workers: int) -> LossesByAge:
+    """How the loss rate of the tier depends on the age of its capacity: by its traces, else by the lifetimes that jobs
+    have observed on it, else by public spot traces."""
+    counts, name = facts.tier.fleet.capacity, facts.tier.name
+    ages: tuple[int, ...] = (0, *synthetic.AGES)
+    if facts.traces:
+        chances, source = synthetic.fit(facts.traces, workers).lost, f"the traces of {name}"
+    elif ended := sum(counts.ended):
+        ages, chances = tuple(age - 1 for age in AGES), hazards(counts, usual_hazards("lost"))
+        source = f"the lifetimes that jobs have observed on {name} ({ended})"
+    else:
+        chances, source = SyntheticMarket().lost, "public spot traces"
+    rates = [-math.log1p(-chance) for chance in chances]
+    mean = _mean(ages, rates)
+    return LossesByAge(tuple(age / mean for age in ages), tuple(rate * mean for rate in rates), source)
+
+
+def _mean(ages: Sequence[float], rates: Sequence[float]) -> float:
+    """Mean length of a spell with these rates from these ages on."""
+    alive, total = 1.0, 0.0
+    for first, end, rate in zip(ages, (*ages[1:], math.inf), rates, strict=True):
+        left = alive * math.exp(-rate * (end - first))
+        total += (alive - left) / rate
+        alive = left
+    return total
 
 
 @lru_cache(maxsize=64)

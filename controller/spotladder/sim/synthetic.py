@@ -128,13 +128,12 @@ def like(zone: str, traces: Sequence[Trace], workers: int = 1) -> Trace:
 
 def _hazards(flags: Sequence[Flags], available: bool, usual: Sequence[float]) -> tuple[float, ...]:
     """Ends of spells over ticks at risk, for each range of ages; `usual` counts as one tick at risk."""
-    ends, risks = np.zeros(len(AGES) + 1), np.ones(len(AGES) + 1)
-    ends += np.array(usual)
-    for one in flags:
-        for length, ended in spells(one, available):
-            for age in range(1, length + 1):
-                risks[_bin(age)] += 1
-                ends[_bin(age)] += ended and age == length
+    bounds = np.array((0, *AGES))
+    found = [spell for one in flags for spell in spells(one, available)]
+    lengths = np.array([length for length, _ended in found], dtype=np.int64)
+    risks = np.clip(lengths[:, None] - bounds, 0, np.diff(bounds, append=np.iinfo(np.int64).max)).sum(axis=0) + 1.0
+    ends = np.array(usual)
+    np.add.at(ends, np.searchsorted(AGES, lengths[[ended for _length, ended in found]]), 1.0)
     return tuple(float(value) for value in ends / risks)
 
 
