@@ -65,8 +65,8 @@ def simulate(
     seeds: SeedsOption = 1,
     processes: ProcessesOption = 1,
     ray: RayOption = None,
-    spot_price: SpotPriceOption = 1.0,
-    on_demand_price: OnDemandPriceOption = 3.0,
+    spot_price: SpotPriceOption = None,
+    on_demand_price: OnDemandPriceOption = None,
     restart: RestartOption = "3m",
     commit_interval: CommitIntervalOption = None,
     commit_time: CommitTimeOption = "10s",
@@ -100,6 +100,7 @@ def simulate(
         from spotladder.cli import simulation
         from spotladder.sim import table
         from spotladder.sim.compare import compare
+        from spotladder.sim.zone_prices import KnownPrices
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
@@ -121,8 +122,7 @@ def simulate(
         deadline=deadline,
         start=simulation.instant(start, time.time()),
         workers=workers or 1,
-        spot_price=spot_price,
-        on_demand_price=on_demand_price,
+        prices=KnownPrices(spot_price, on_demand_price),
         restart=restart,
         commit_interval=commit_interval,
         commit_time=commit_time,
@@ -148,11 +148,14 @@ def simulate(
         draw_survival(survival, compared, scenario.spec.workers)
     _write(plot, report, summaries, scenario)
     if output is not Format.TABLE:
-        print_data({"seeds": seeds, "policies": [_plain(summary, jobs) for summary in summaries]}, output)
+        data = {"seeds": seeds, "policies": [_plain(summary, jobs) for summary in summaries]}
+        print_data({**data, "assumptions": list(scenario.assumptions)}, output)
         return
     print_table(table.COLUMNS, table.rows(summaries, scenario), table.title(scenario))
     for sentence in table.failures(summaries):
         typer.echo(sentence)
+    for sentence in scenario.assumptions:
+        typer.echo(f"assumed: {sentence}")
     if lines := table.job_rows(summaries, scenario):
         typer.echo()
         print_table(table.JOB_COLUMNS, lines, table.JOB_TITLE)

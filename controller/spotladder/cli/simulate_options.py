@@ -86,10 +86,23 @@ RayOption = Annotated[
 ]
 
 SpotPriceOption = Annotated[
-    float, typer.Option(min=0, max=MOST, help="USD per node-hour of zones whose traces have no prices.")
+    float | None,
+    typer.Option(
+        min=0,
+        max=MOST,
+        help="USD per node-hour of zones whose traces have no prices. Default: 1, if no zone has prices.",
+    ),
 ]
 
-OnDemandPriceOption = Annotated[float, typer.Option(min=0, max=MOST, help="USD per node-hour on demand.")]
+OnDemandPriceOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=MOST,
+        help="USD per node-hour on demand, of zones whose traces have no on-demand price. Default: 3, if no zone "
+        "has one.",
+    ),
+]
 
 RestartOption = Annotated[
     str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")

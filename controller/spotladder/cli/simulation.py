@@ -27,6 +27,7 @@ from spotladder.sim.synthetic import SyntheticMarket, fit
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
+from spotladder.sim.zone_prices import KnownPrices, complete, recorded_prices
 
 T = TypeVar("T")
 
@@ -50,9 +51,9 @@ class ZoneTraces:
     synthetic: bool = False
 
     @property
-    def priced(self) -> bool:
-        """Whether the traces have the prices of the zone."""
-        return not self.synthetic and all(one.prices is not None for one in self.traces)
+    def prices(self) -> KnownPrices:
+        """The prices in the traces. A synthetic zone has the mean of those of the recorded one."""
+        return recorded_prices(self.traces)
 
     def source(self, plan: ZonePlan, workers: int) -> ZoneSource:
         """The zone for a job with this number of workers. Raises InvalidSpec for traces that cannot be fitted."""
@@ -75,8 +76,7 @@ class SimulationOptions:
     deadline: str | None
     start: Instant
     workers: int
-    spot_price: float
-    on_demand_price: float
+    prices: KnownPrices
     restart: str
     commit_interval: str | None
     commit_time: str
@@ -160,11 +160,10 @@ def policies(given: Sequence[str]) -> list[str]:
 def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
     """A job whose tiers are the zones of the traces, in their order, and then on-demand in the region of the first."""
     zones, tiers = [], []
+    prices, assumed = complete({name: found.prices for name, found in traces.items()}, options.prices)
+    notice = seconds("--notice", options.notice)
     for name, found in traces.items():
-        given = (trace.on_demand_price for trace in found.traces if trace.on_demand_price)
-        on_demand = next(given, options.on_demand_price)
-        price = Price(options.spot_price, on_demand)
-        notice = seconds("--notice", options.notice)
+        price = prices[name]
         zones.append(found.source(_plan(name, price, notice, options), options.workers))
         tiers.append(Tier(name, FOR_EVER, 600.0, CapacityType.SPOT, price, notice=notice, surge=options.surge))
     if ON_DEMAND in traces:
@@ -176,7 +175,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
     program = _program(options, seconds("--commit-interval", options.commit_interval or "5m"))
     spec = JobSpec(tuple(tiers), workers=options.workers, stall_timeout=max(600.0, 5 * program.commit_interval))
     names = {tier.name: tier.name for tier in tiers}
-    return _scenario(spec, program, zones, names, options)
+    return replace(_scenario(spec, program, zones, names, options), assumptions=assumed)
 
 
 def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOptions) -> Scenario:
@@ -192,17 +191,22 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
             f"{unknown[0]!r} is not a capacityTier of the job (expected one of {', '.join(names)}): write NAME=FILE",
             path="--trace",
         )
-    unpriced = [name for name in names if name not in traces or not traces[name].priced]
+    traced = {name: found.prices for name, found in traces.items()}
+    unpriced = [name for name in names if name not in traced or traced[name].spot is None]
     given = None if world is None else priced_world(world, unpriced)
     capacity: dict[str, Capacity] = {} if given is None else capacity_of(given)
     closed = {} if given is None else {name: closed_periods(pool) for name, pool in given.pools.items()}
+    for name, found in traced.items():
+        if given is not None and name in given.pools and given.pools[name].price is None and found.spot is not None:
+            capacity[name] = replace(capacity[name], price=Price.listed(found.spot, found.on_demand))
+    listed = {name: KnownPrices(one.price.per_node_hour, one.price.on_demand) for name, one in capacity.items()}
+    prices, assumed = complete(traced | {name: listed[name] for name in names if name in listed}, options.prices)
+    dearest = max(price.on_demand for price in prices.values())
+    fallback = dearest if options.prices.on_demand is None else options.prices.on_demand
     for name in names:
         if name in traces and name not in capacity:
-            price, notice = Price(options.spot_price, options.on_demand_price), seconds("--notice", options.notice)
-            capacity[name] = Capacity(CapacityType.SPOT, price, notice)
-        capacity.setdefault(
-            name, Capacity(CapacityType.ON_DEMAND, Price(options.on_demand_price, options.on_demand_price))
-        )
+            capacity[name] = Capacity(CapacityType.SPOT, prices[name], seconds("--notice", options.notice))
+        capacity.setdefault(name, Capacity(CapacityType.ON_DEMAND, Price(fallback, fallback)))
     with errors_located(file):
         spec = _relative(job_spec(job, capacity, submitted_at=options.start), options)
     zones = [
@@ -224,7 +228,8 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
         program = replace(program, hands_over=True, sizes=sizes(job), grow_after=elastic.grow_after)
     tiers = {tier.name: entry.capacity_tier for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)}
     with errors_located(file):
-        return _scenario(replace(spec, suspend=False), program, zones, tiers, options)
+        scenario = _scenario(replace(spec, suspend=False), program, zones, tiers, options)
+    return replace(scenario, assumptions=assumed)
 
 
 def _relative(spec: JobSpec, options: SimulationOptions) -> JobSpec:

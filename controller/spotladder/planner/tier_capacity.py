@@ -33,6 +33,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.sim import synthetic
 from spotladder.sim.synthetic import SyntheticMarket
 from spotladder.sim.trace import UNLIMITED, Floats, Trace
+from spotladder.sim.zone_prices import recorded_prices
 
 if TYPE_CHECKING:
     from spotladder.planner.plan import TierFacts
@@ -74,11 +75,9 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> Ti
     flags = [trace.available(workers) for trace in traces]
     losses = sum(int((one[:-1] & ~one[1:]).sum()) for one in flags)
     hours = sum(trace.share(workers) * trace.end for trace in traces) / HOUR
-    price = facts.tier.price
-    if all(trace.prices is not None for trace in traces):
-        paid = sum(float(_seconds(trace) @ trace.prices) for trace in traces if trace.prices is not None)
-        given = next((trace.on_demand_price for trace in traces if trace.on_demand_price), price.on_demand or None)
-        price = Price.listed(paid / sum(trace.end for trace in traces), given)
+    price, found = facts.tier.price, recorded_prices(traces)
+    if found.spot is not None:
+        price = Price.listed(found.spot, found.on_demand or price.on_demand or None)
     return replace(
         facts,
         tier=replace(facts.tier, price=price),
@@ -88,12 +87,6 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> Ti
         traces=traces,
         closed=(),
     )
-
-
-def _seconds(trace: Trace) -> Floats:
-    """Shape (n,): for how long each sample of the trace holds."""
-    found: Floats = np.diff(trace.times, append=trace.end)
-    return found
 
 
 def hazards(counts: AgeCounts, usual: tuple[float, ...]) -> tuple[float, ...]:

@@ -44,7 +44,8 @@ class Scenario:
     """A job and its world. `spec` has no deadline in absolute time; `tiers` maps its tiers to zones. `egress` is in USD
     per GiB by region; `atomic` and `probed` are those of `SimBackend`. `measured`: a job learns its work and the
     overhead of a start while it runs, as every real job does; otherwise it knows both from its start. `jobs` equal jobs
-    share the capacity of the zones; they are submitted `interval` seconds apart."""
+    share the capacity of the zones; they are submitted `interval` seconds apart. `assumptions` are sentences about what
+    is assumed of the world."""
 
     spec: JobSpec
     program: ProgramPlan
@@ -56,6 +57,7 @@ class Scenario:
     measured: bool = False
     jobs: int = 1
     interval: Seconds = 0.0
+    assumptions: tuple[str, ...] = ()
 
     @property
     def start(self) -> Seconds:

@@ -81,6 +81,7 @@ def page(summaries: Sequence[Summary], scenario: Scenario) -> str:
         element("header", element("h1", "Simulated policies"), element("p", title(scenario), class_="verdict")),
         element("section", element("h2", "Policies"), _table(COLUMNS, rows(summaries, scenario))),
         *[element("p", sentence, class_="note") for sentence in failures(summaries)],
+        *[element("p", f"assumed: {sentence}", class_="note") for sentence in scenario.assumptions],
         *_jobs(summaries, scenario),
         element("section", element("h2", "Cost of each run"), _note(COSTS), _costs(summaries, least, scenario.jobs)),
         element("section", element("h2", "Cost and finish time"), _note(ENDS), _ends(summaries)),
