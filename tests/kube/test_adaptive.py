@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
 from spotladder.operator.reporting.tier_status import WRITE_INTERVAL
@@ -30,9 +31,10 @@ async def moves_to_the_dear_tier(kube: KubeWorld, tiers: list[dict[str, Any]]) -
     policy, limits = {"name": "adaptive"}, {"maxDuration": "24h", "stallTimeout": "20h"}
     await kube.submit(tiers=tiers, policy=policy, **limits)
     await kube.begin(1, "cheap")
+    program = CommitLog(kube.bucket.store, "digits", namespace=kube.namespace).start(1, "")
     for step in (20, 40):
         await kube.pass_time(3600)
-        kube.bucket.commit(kube.namespace, "digits", attempt=1, step=step)
+        program.commit(step, [], total=100)
         await eventually(lambda step=step: has_step(kube, step))  # type: ignore[misc]
     await kube.kill_worker(1)
     await kube.idle()
