@@ -80,6 +80,24 @@ def test_a_trace_is_converted_to_csv(capsys: Capture, tmp_path: Path, name: str,
     assert call(capsys, "trace", file).code == 0
 
 
+def test_a_log_of_probes_has_several_zones(capsys: Capture, tmp_path: Path) -> None:
+    lines = (f"{600 * at + 7 * (at % 3)},{zone},{int(at % 9 > 2)}\n" for at in range(200) for zone in "ab")
+    file = written(tmp_path, "probes.csv", f"timestamp,zone,ok\n{''.join(lines)}")
+    zones = json.loads(call(capsys, "trace", file, "-o", "json").out)["zones"]
+    assert [(zone["zone"], zone["formats"], zone["oneMeans"]) for zone in zones] == [
+        ("a", ["probes, CSV"], ["available"]),
+        ("b", ["probes, CSV"], ["available"]),
+    ]
+    assert zones[0]["longestBetweenSamplesSeconds"] == 607
+    assert [zone["zone"] for zone in json.loads(call(capsys, "trace", f"b={file}", "-o", "json").out)["zones"]] == ["b"]
+    options = ("--hours", "5", "--deadline", "10h", "-o", "json")
+    answer = call(capsys, "simulate", "--trace", file, *options)
+    assert set(json.loads(answer.out)["policies"][0]["runs"][0]["nodeHours"]) == {"a", "b", "on-demand"}
+    answer = call(capsys, "simulate", "--trace", f"c={file}", *options)
+    assert answer.code == 2
+    assert answer.err.endswith("probes.csv: has no zone 'c' (expected one of a, b)\n")
+
+
 def test_the_longest_time_between_two_events_is_named(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "trace", written(tmp_path, "nodes.csv", EVENTS))
     assert answer.out.endswith("\nnote: nodes: the longest time between two samples is 20m 00s\n")

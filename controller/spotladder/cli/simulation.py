@@ -19,8 +19,9 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import check_budget
 from spotladder.sim.compare import Scenario, ZoneSource, installed
 from spotladder.sim.oracle import ORACLE
+from spotladder.sim.readers import any_format
 from spotladder.sim.readers import egress_prices as egress_file
-from spotladder.sim.readers.any_format import Reading, doubted, read_all, read_trace
+from spotladder.sim.readers.any_format import Reading, read_trace
 from spotladder.sim.readers.egress_prices import Egress
 from spotladder.sim.readers.polarity import Polarity
 from spotladder.sim.synthetic import SyntheticMarket, fit
@@ -94,11 +95,11 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
     """The traces that the options name. Raises InvalidSpec."""
     chosen, fitted = _polarity(polarity), f"{SYNTHETIC}:"
 
-    def source(named: str, rest: str) -> tuple[str, ZoneTraces]:
+    def source(named: str, rest: str) -> dict[str, ZoneTraces]:
         if rest == SYNTHETIC:
-            return named or SYNTHETIC, ZoneTraces(synthetic=True)
-        name, readings = _zone(named, Path(rest.removeprefix(fitted)), chosen, sort=sort)
-        return name, ZoneTraces(tuple(reading.trace for reading in readings), synthetic=rest.startswith(fitted))
+            return {named or SYNTHETIC: ZoneTraces(synthetic=True)}
+        zones, like = _zones(named, Path(rest.removeprefix(fitted)), chosen, sort=sort), rest.startswith(fitted)
+        return {name: ZoneTraces(tuple(one.trace for one in found), synthetic=like) for name, found in zones.items()}
 
     forms = "[ZONE=]FILE, [ZONE=]synthetic or [ZONE=]synthetic:FILE"
     return _by_zone(given, source, forms, frozenset({"", fitted}), path="--trace")
@@ -107,27 +108,27 @@ def read(given: list[str], polarity: str | None, *, sort: bool) -> Traces:
 def read_zones(given: list[str], polarity: str | None, *, sort: bool) -> dict[str, list[Reading]]:
     """The recorded traces that the arguments name, by zone, with their formats. Raises InvalidSpec."""
     chosen = _polarity(polarity)
-    return _by_zone(given, lambda named, file: _zone(named, Path(file), chosen, sort=sort), "[ZONE=]FILE")
+    return _by_zone(given, lambda named, file: _zones(named, Path(file), chosen, sort=sort), "[ZONE=]FILE")
 
 
 def _by_zone(
     given: list[str],
-    read_one: Callable[[str, str], tuple[str, T]],
+    read_one: Callable[[str, str], dict[str, T]],
     forms: str,
     incomplete: frozenset[str] = frozenset({""}),
     path: str = "",
 ) -> dict[str, T]:
-    """What `read_one` finds for each argument, by the name of its zone. An argument is [ZONE=]REST, and `forms` says
+    """What `read_one` finds for each argument, by zone. An argument is [ZONE=]REST, and `forms` says
     which; `incomplete` are values of REST that name no trace. Raises InvalidSpec, with the option `path`."""
     found: dict[str, T] = {}
     for text in given:
         named, _, rest = text.rpartition("=")
         if rest in incomplete or text.startswith("="):
             raise InvalidSpec(f"expected {forms}, got {text!r}: name a trace", path=path)
-        name, one = read_one(named, rest)
-        if name in found:
-            raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path=path)
-        found[name] = one
+        for name, one in read_one(named, rest).items():
+            if name in found:
+                raise InvalidSpec(f"zone {name!r} is given twice: name one of them, as in b={rest}", path=path)
+            found[name] = one
     return found
 
 
@@ -137,13 +138,22 @@ def _polarity(given: str | None) -> Polarity | None:
     return Polarity(given) if given else None
 
 
-def _zone(named: str, file: Path, polarity: Polarity | None, *, sort: bool) -> tuple[str, list[Reading]]:
-    """The name of a zone and its traces. Warns of a polarity that may be wrong; raises InvalidSpec if it is."""
-    readings = read_all([file], polarity, sort=sort)
-    found = None if polarity is not None else doubted(readings)
-    if found is not None:
-        typer.echo(f"warning: {file}: {found.sentence}", err=True)
-    return named or (file.stem if len(readings) != 1 else readings[0].trace.zone), readings
+def _zones(named: str, file: Path, polarity: Polarity | None, *, sort: bool) -> dict[str, list[Reading]]:
+    """The traces of a file or folder by zone. A name selects one of several zones, and names a single one. Warns of a
+    polarity that may be wrong; raises InvalidSpec if it is, or for a name that is none of several zones."""
+    zones = {
+        found[0].trace.zone if len(found) == 1 else file.stem: found
+        for found in any_format.read_zones(file, polarity, sort=sort)
+    }
+    if named and len(zones) > 1:
+        if named not in zones:
+            raise InvalidSpec(f"has no zone {named!r} (expected one of {', '.join(zones)})", where=str(file))
+        zones = {named: zones[named]}
+    for name, found in zones.items():
+        doubt = None if polarity is not None else any_format.doubted(found)
+        if doubt is not None:
+            typer.echo(f"warning: {file if len(zones) == 1 else name}: {doubt.sentence}", err=True)
+    return {named or name: found for name, found in zones.items()}
 
 
 def policies(given: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from spotladder.sim.readers import (
     node_counts,
     node_events,
     price_history,
+    probes,
     region,
     windows,
 )
@@ -25,6 +26,7 @@ from spotladder.sim.trace import Trace, tick_length
 
 _EVENT = re.compile(r"[0-9.]+,\s*(add|remove)\b")
 _COUNT = re.compile(r"\d{4}-\d\d-\d\d\s*,")
+PROBES = "probes, CSV"
 SUFFIXES = (".json", ".csv", ".txt", ".log")
 
 
@@ -61,11 +63,26 @@ def read_all(paths: Sequence[Path], polarity: Polarity | None = None, *, sort: b
         if not inside:
             raise InvalidSpec(f"has no traces (expected files that end in {', '.join(SUFFIXES)})", where=str(path))
         files += inside
-    readings = [read(file, polarity, sort=sort) for file in files]
+    return _checked([read(file, polarity, sort=sort) for file in files], polarity, paths[0])
+
+
+def read_zones(path: Path, polarity: Polarity | None = None, *, sort: bool = False) -> list[list[Reading]]:
+    """The traces of each zone of a file or a folder. Only a log of probes has several zones. Raises InvalidSpec, as
+    `read_all`."""
+    header = [] if path.is_dir() or path.suffix == ".json" else _header(path)
+    if not probes.fits(header):
+        return [read_all([path], polarity, sort=sort)]
+    zones, one = probes.read(path)
+    return [_checked([_as(polarity, Reading(trace, PROBES, one))], polarity, path) for trace in zones.values()]
+
+
+def _checked(readings: list[Reading], polarity: Polarity | None, path: Path) -> list[Reading]:
+    """These traces of one zone. Raises InvalidSpec for ticks of several lengths, and for traces whose polarity is
+    certainly wrong, unless it was given."""
     tick_length([reading.trace for reading in readings])
     found = None if polarity is not None else doubted(readings)
     if found is not None and found.certain:
-        raise InvalidSpec(found.sentence, where=str(paths[0]))
+        raise InvalidSpec(found.sentence, where=str(path))
     return readings
 
 
@@ -79,7 +96,11 @@ def doubted(readings: Sequence[Reading]) -> Doubt | None:
 
 def read(path: Path, polarity: Polarity | None = None, *, sort: bool = False) -> Reading:
     """The trace in a file, with its format, as `read_trace`."""
-    found = _read(path, sort=sort)
+    return _as(polarity, _read(path, sort=sort))
+
+
+def _as(polarity: Polarity | None, found: Reading) -> Reading:
+    """The trace with this meaning of a 1; None: that of its format."""
     if polarity is None or polarity is (found.one or Polarity.AVAILABLE):
         return found
     return replace(found, trace=found.trace.inverted(), one=polarity)
@@ -100,20 +121,27 @@ def _read(path: Path, *, sort: bool) -> Reading:
         if priced or (isinstance(document, dict) and "prices" in document):
             return Reading(region.read(path), "one zone with prices, JSON", Polarity.PREEMPTED)
         return Reading(windows.read(path), "windows, JSON", Polarity.PREEMPTED)
-    line = ",".join(next(rows(path), (0, [""]))[1])
+    header = _header(path)
+    line = ",".join(header)
     if not line:
         raise InvalidSpec("is empty: use a trace", where=str(path))
     if _EVENT.match(line):
         return Reading(node_events.read(path), "node events, CSV")
     if _COUNT.match(line):
         return Reading(node_counts.read(path, sort=sort), "node counts, text")
-    header = line.split(",")
+    if probes.fits(header):
+        zones, meaning = probes.read(path)
+        return Reading(probes.single(path, zones), PROBES, meaning)
     if header[0] == "time":
         one = next((polarity for polarity in Polarity if header[1:2] == [polarity]), None)
         return Reading(availability.read(path), "availability, CSV", one)
     raise InvalidSpec(
-        "has an unknown format (expected time,available – milliseconds,add|remove,node – date, time, count – or JSON): "
-        "see docs/simulator.md",
+        "has an unknown format (expected time,available – timestamp,zone,ok – milliseconds,add|remove,node – date, "
+        "time, count – or JSON): see docs/simulator.md",
         path="line 1",
         where=str(path),
     )
+
+
+def _header(path: Path) -> list[str]:
+    return next(rows(path), (0, [""]))[1]

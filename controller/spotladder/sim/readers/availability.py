@@ -7,7 +7,6 @@ USD per node-hour.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from spotladder.api.problems import quoted
 from spotladder.errors import InvalidSpec
 from spotladder.sim.readers.text import count, number, refused, rows
+from spotladder.sim.readers.times import time_of_line
 from spotladder.sim.trace import MOST_USD, UNLIMITED, Trace
 
 HEADERS = ("available", "preempted", "nodes")
@@ -32,7 +32,7 @@ def read(path: Path) -> Trace:
         if len(fields) != len(header):
             raise refused(path, line, f"expected {','.join(header)}, got {quoted(','.join(fields))}: correct the line")
         numbers.append(line)
-        times.append(_time(path, line, fields[0]))
+        times.append(time_of_line(path, line, "time", fields[0]))
         nodes.append(_nodes(path, line, header[1], fields[1]))
         if len(header) == 3:
             prices.append(number(path, line, "price", fields[2], least=0, most=MOST_USD))
@@ -49,19 +49,6 @@ def read(path: Path) -> Trace:
         origin=times[0] if times[0] else None,
         source=str(path),
     )
-
-
-def _time(path: Path, line: int, text: str) -> float:
-    try:
-        return number(path, line, "time", text) if text.replace(".", "", 1).isdigit() else _instant(text)
-    except ValueError:
-        message = f"expected seconds or a time as 2026-01-31T12:00:00Z, got {quoted(text)}: correct the line"
-        raise refused(path, line, message, "time") from None
-
-
-def _instant(text: str) -> float:
-    found = datetime.fromisoformat(text)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _nodes(path: Path, line: int, column: str, text: str) -> int:
@@ -89,6 +76,10 @@ def _gap(path: Path, times: Sequence[float], numbers: Sequence[int]) -> float:
             message = f"samples are missing before it (expected one every {gap:g} s, got {distance:g} s): fill the gap"
             raise refused(path, line, message, "time")
         raise refused(
-            path, line, f"mixed tick sizes (expected {gap:g} s, got {distance:g} s): resample the file", "time"
+            path,
+            line,
+            f"mixed tick sizes (expected {gap:g} s, got {distance:g} s): resample the file, or, if the lines are "
+            "probes, name the first column timestamp",
+            "time",
         )
     return gap
