@@ -330,6 +330,27 @@ def test_egress_prices_of_all_regions_are_needed(capsys: Capture, tmp_path: Path
     assert "egress.csv: has no price from us-west-2 to us-east-1: add a line for it" in answer.err
 
 
+def test_adaptive_knows_the_egress_prices(capsys: Capture, tmp_path: Path) -> None:
+    def mean(gib: str, price: str) -> tuple[float, float]:
+        """The cost and the egress in USD."""
+        header = "from_region,to_region,price_usd_per_gb"
+        lines = f"{header}\nus-east-1,us-west-2,{price}\nus-west-2,us-east-1,{price}\n"
+        file = written(tmp_path, "egress.csv", lines)
+        zones = ("--trace", "us-east-1a=synthetic", "--trace", "us-west-2b=synthetic", "--probed")
+        options = ("--hours", "5", "--deadline", "12h", "--seeds", "4", "--policy", "adaptive", "-o", "json")
+        answer = call(capsys, "simulate", *zones, *options, "--egress", file, "--checkpoint-gib", gib)
+        runs = json.loads(answer.out)["policies"][0]["runs"]
+        return sum(run["costUsd"] for run in runs) / 4, sum(run["egressUsd"] for run in runs) / 4
+
+    free, none = mean("1000", "0")
+    assert none == 0
+    small, paid = mean("1", "0.02")
+    assert 0 < paid < small - free + 1
+    large, most = mean("1000", "0.02")
+    assert large <= 3.0 * 5 * 1.1, "no more than on demand with its starts"
+    assert most < 1000 * paid
+
+
 def of_dated_job(capsys: Capture, folder: Path, *more: str) -> Answer:
     dated = changed(JOB, ("spec:\n  tiers:\n", "spec:\n  deadline: 2026-01-01T09:00:00Z\n  tiers:\n"))
     job, world = written(folder, "job.yaml", dated), written(folder, "world.yaml", WORLD)

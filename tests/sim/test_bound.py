@@ -13,7 +13,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from spotladder.core.model import FOR_EVER, CapacityType, JobSpec, Price, Tier
+from spotladder.core.accounting import GIB
+from spotladder.core.model import FOR_EVER, CapacityType, CommitSize, JobSpec, Price, Tier
 from spotladder.core.reasons import Reason
 from spotladder.errors import InvalidSpec
 from spotladder.sim.compare import Scenario, ZoneSource, compare, simulate
@@ -109,7 +110,7 @@ def test_a_quota_that_is_too_small_is_no_capacity() -> None:
 
 def test_it_pays_for_egress_only_if_that_is_cheaper() -> None:
     zones = spot((0, 1), (1800, 0), region="east"), replace(ON_DEMAND, region="west")
-    world = replace(scenario(*zones, checkpoint_gib=1.0), egress={("east", "west"): 0.1})
+    world = replace(scenario(*zones, commit_size=CommitSize(1, GIB)), egress={("east", "west"): 0.1})
     assert simulate(world, "oracle", 0).egress == pytest.approx(0.1)
     dear = replace(world, egress={("east", "west"): 9.0})
     assert (simulate(dear, "oracle", 0).egress, simulate(dear, "oracle", 0).node_hours["spot"]) == (0, 0)
@@ -167,7 +168,7 @@ def random_world(dice: Random) -> Scenario:
         restart=dice.choice([0.0, 33.0, 180.0]),
         commit_time=dice.choice([0.0, 10.0, 200.0]),
         commit_interval=dice.choice([60.0, 300.0]),
-        checkpoint_gib=dice.choice([0.0, 1.0]),
+        commit_size=dice.choice([CommitSize(), CommitSize(1, GIB)]),
     )
     prices = {("east", "west"): 0.02, ("west", "east"): 0.05}
     return replace(world, egress=prices, atomic=dice.random() < 0.5, probed=dice.random() < 0.5)

@@ -139,14 +139,6 @@ def test_the_cost_follows_prices_that_change_over_time() -> None:
     assert found.cost == pytest.approx((2 * found.finished - 1800) / HOUR)
 
 
-def test_egress_is_billed_when_a_commit_is_read_in_another_region() -> None:
-    plans = zone("spot", (0, 1), (1000, 0), region="east"), zone("on-demand", price=3.0, region="west")
-    job = runner(market(*plans), max_failures=0, checkpoint_gib=10.0)
-    job.backend.egress = {("east", "west"): 0.02}
-    found = outcome(job)
-    assert (found.succeeded, found.egress) == (True, pytest.approx(0.2))
-
-
 def test_two_jobs_share_the_capacity_of_a_zone() -> None:
     here = market(zone("spot", (0, 1)), zone("on-demand", price=3.0))
     first, second = runner(here), runner(here)

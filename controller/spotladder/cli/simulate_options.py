@@ -124,9 +124,12 @@ NoticeOption = Annotated[
     str, typer.Option(metavar="DURATION", help="Time between the notice of a spot node and its reclaim.")
 ]
 
-EgressOption = Annotated[Path | None, typer.Option(metavar="FILE", help="CSV: from_region,to_region,price_usd_per_gb.")]
+EgressOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="CSV: from_region,to_region,price_usd_per_gb. The prices are per GiB."),
+]
 
-CheckpointGibOption = Annotated[float, typer.Option(min=0, max=MOST, help="Size of a commit, for --egress.")]
+CheckpointGibOption = Annotated[float, typer.Option(min=0, max=MOST, help="Size of a commit in GiB, for --egress.")]
 
 QuotaOption = Annotated[
     list[str] | None,

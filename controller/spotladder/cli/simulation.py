@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import typer
 
 from spotladder.cli.option_errors import option_errors, seconds
-from spotladder.core.model import FOR_EVER, CapacityType, Instant, JobSpec, Price, Seconds, Tier
+from spotladder.core.accounting import GIB
+from spotladder.core.model import FOR_EVER, CapacityType, CommitSize, Instant, JobSpec, Price, Seconds, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner.plan import check_budget
 from spotladder.sim.compare import Scenario, ZoneSource, installed
@@ -26,7 +27,7 @@ from spotladder.sim.readers.egress_prices import Egress
 from spotladder.sim.readers.polarity import Polarity
 from spotladder.sim.synthetic import SyntheticMarket, fit
 from spotladder.sim.trace import Trace
-from spotladder.sim.world.program import ProgramPlan
+from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
 from spotladder.sim.zone_prices import KnownPrices, complete, recorded_prices
 
@@ -182,7 +183,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
     fallback = _plan(ON_DEMAND, Price(dearest, dearest), 0.0, options)
     zones.append(ZoneSource(replace(fallback, region=zones[0].plan.region)))
     tiers.append(Tier(ON_DEMAND, FOR_EVER, 1800.0, CapacityType.ON_DEMAND, Price(dearest, dearest)))
-    program = _program(options, seconds("--commit-interval", options.commit_interval or "5m"))
+    program = _program(options, seconds("--commit-interval", options.commit_interval or "5m"), options.workers)
     spec = JobSpec(tuple(tiers), workers=options.workers, stall_timeout=max(600.0, 5 * program.commit_interval))
     names = {tier.name: tier.name for tier in tiers}
     return replace(_scenario(spec, program, zones, names, options), assumptions=assumed)
@@ -232,7 +233,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
             path="spec.checkpoints.interval",
             where=str(file),
         )
-    program, elastic = _program(options, seconds("--commit-interval", interval)), job.spec.elastic
+    program, elastic = _program(options, seconds("--commit-interval", interval), spec.workers), job.spec.elastic
     program = replace(program, stands_by=job.spec.overlap is not None)
     if elastic is not None:
         program = replace(program, hands_over=True, sizes=sizes(job), grow_after=elastic.grow_after)
@@ -315,11 +316,13 @@ def _egress(file: Path | None, regions: list[str]) -> Egress:
     return prices
 
 
-def _program(options: SimulationOptions, interval: Seconds) -> ProgramPlan:
+def _program(options: SimulationOptions, interval: Seconds, workers: int) -> ProgramPlan:
+    """The program; its commits have one file of each worker."""
     restart, commit_time = seconds("--restart", options.restart), seconds("--commit-time", options.commit_time)
     work = max(1, round(options.hours * HOUR))
+    size = CommitSize(workers, round(options.checkpoint_gib * GIB)) if options.checkpoint_gib else NO_COMMIT
     with option_errors():
-        return ProgramPlan(work, restart, interval, commit_time, options.checkpoint_gib, hands_over=options.surge)
+        return ProgramPlan(work, restart, interval, commit_time, commit_size=size, hands_over=options.surge)
 
 
 def _plan(name: str, price: Price, notice: Seconds, options: SimulationOptions) -> ZonePlan:

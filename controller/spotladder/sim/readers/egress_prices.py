@@ -1,4 +1,5 @@
-"""Egress prices of regions in CSV: `from_region,to_region,price_usd_per_gb`."""
+"""Egress prices of regions in CSV: `from_region,to_region,price_usd_per_gb`. The unit is GiB, whatever the header of
+this published format calls it: 2^30 bytes, as in the sizes of commits and in `egressPerGiB`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from spotladder.sim.trace import MOST_USD
 HEADER = ["from_region", "to_region", "price_usd_per_gb"]
 
 Egress = Mapping[tuple[str, str], float]
-"""USD per GB, by source region and destination region."""
+"""USD per GiB, by source region and destination region."""
 
 
 def read(path: Path) -> Egress:

@@ -86,7 +86,6 @@ class Tally:
     that were not complete, so that no program ran on them, without those of standby attempts."""
 
     usd: dict[str, float] = field(default_factory=dict)
-    egress_usd: float = 0.0
     waiting_usd: float = 0.0
     node_seconds: dict[str, float] = field(default_factory=dict)
     recomputed: dict[str, Seconds] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """One job in a world, as an `AttemptBackend`: the decision core uses it like a cluster.
 
 The head of an attempt runs on capacity that is always available, as by default on a cluster. The decision core bills
-it, the stored commits, the requests to the bucket and their egress, if the spec has prices of them.
+it, the stored commits, the requests to the bucket and their egress, if the spec has prices of them. The newest commit
+is in the region of the zone where it was made.
 """
 
 from __future__ import annotations
@@ -176,11 +177,11 @@ class SimBackend:
 
     @property
     def spent(self) -> float:
-        """USD so far, including the nodes that are held."""
+        """USD for nodes so far, including those that are held."""
         now = self.market.now
         nodes = (pod.node for one in self._attempts.values() for pod in one.pods)
         held = sum(node.zone.cost(node.up_at, now) for node in nodes if node is not None and node.up_at < now)
-        return self.bill.nodes_usd + self.bill.egress_usd + held
+        return self.bill.nodes_usd + held
 
     @property
     def watched(self) -> set[str]:
@@ -191,6 +192,11 @@ class SimBackend:
             return zones
         used = {attempt.zone for attempt in self._attempts.values()}
         return used | {name for name in zones if self.market.zones[name].varying}
+
+    def egress_per_gib(self, tier: str) -> float:
+        """USD per GiB that an attempt on this tier reads from the newest commit."""
+        source, target = self.log.region, self.market.zones[self.tiers[tier]].plan.region
+        return self.egress.get((source, target), 0.0) if source and source != target else 0.0
 
     def next_event(self) -> Seconds:
         """The time of the job's next event, apart from the market; infinity: never."""
@@ -320,10 +326,6 @@ class SimBackend:
         attempt.program = SimulatedProgram(self.program, now, self.log.committed, restart, rate, zone=attempt.zone)
         attempt.size = size
         attempt.handing_over, attempt.held_at = False, None
-        plan = self.market.zones[attempt.zone].plan
-        if self.log.region and self.log.region != plan.region:
-            price = self.egress.get((self.log.region, plan.region), 0.0)
-            self.bill.egress_usd += price * self.program.checkpoint_gib
 
     def _commit(self, attempt: SimAttempt, program: SimulatedProgram) -> None:
         step = program.advance(self.market.now)

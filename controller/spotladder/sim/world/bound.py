@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from spotladder.core.accounting import HOUR
+from spotladder.core.accounting import GIB, HOUR
 from spotladder.core.model import Seconds
 from spotladder.errors import InvalidSpec
 from spotladder.sim.trace import Flags, Floats
@@ -212,7 +212,8 @@ class _Solution:
     def moves(self, region: int, zone: int) -> float:
         """USD to read the checkpoint of this region in that zone."""
         source, target = self.regions[region], self.zones[zone].zone.plan.region
-        return self.job.egress.get((source, target), 0.0) * self.job.program.checkpoint_gib if source != target else 0.0
+        gib = self.job.program.commit_size.bytes / GIB
+        return self.job.egress.get((source, target), 0.0) * gib if source != target else 0.0
 
     def _solve(self) -> float:
         units, deepest = self.grid.units, max([self.commit, *(zone.delay for zone in self.zones)])

@@ -18,10 +18,10 @@ class ProgramPlan:
 
     `work` is its training time without interruptions and `restart` the time from ready workers to the first step. Every
     `commit_interval` seconds of training it takes a snapshot, which is committed `commit_time` seconds later, while
-    training continues. `checkpoint_gib` is the size of a commit, and `commit_size` that of its files, for which the
-    spec may have prices. `commits_wake`: the controller decides after every commit; otherwise, and in `quiet_zones`, it
-    learns of commits at the next other event, which is faster and makes no difference to a policy that does not look at
-    progress there. `hands_over`: it can continue inside an attempt without pods that are leaving. `first_restarts`
+    training continues. `commit_size` is that of the files of a commit, for which the spec and the world may have
+    prices. `commits_wake`: the controller decides after every commit; otherwise, and in `quiet_zones`, it learns of
+    commits at the next other event, which is faster and makes no difference to a policy that does not look at progress
+    there. `hands_over`: it can continue inside an attempt without pods that are leaving. `first_restarts`
     replace `restart` for the first starts of the job, in their order. `stands_by`: it can be held in a standby attempt;
     `resume` is the part of `restart` that is left when such a program is let go, in which it reads the newest
     checkpoint. `sizes` are the ascending numbers of workers with which an elastic program trains, at a rate that is
@@ -33,7 +33,6 @@ class ProgramPlan:
     restart: Seconds = 180.0
     commit_interval: Seconds = 300.0
     commit_time: Seconds = 10.0
-    checkpoint_gib: float = 0.0
     commits_wake: bool = True
     quiet_zones: tuple[str, ...] = ()
     hands_over: bool = False
@@ -45,7 +44,7 @@ class ProgramPlan:
     commit_size: CommitSize = NO_COMMIT
 
     def __post_init__(self) -> None:
-        for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("checkpoint_gib", 0), ("resume", 0)):
+        for name, least in (("work", 1), ("restart", 0), ("commit_time", 0), ("resume", 0)):
             value = getattr(self, name)
             if not least <= value < math.inf:
                 raise InvalidSpec(f"expected {least} or more, got {value:g}", path=name)

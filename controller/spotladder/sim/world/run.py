@@ -25,6 +25,7 @@ from spotladder.core.model import (
     Seconds,
     Stage,
     TakeOver,
+    Tier,
     Ungate,
 )
 from spotladder.core.policies import Policy
@@ -145,9 +146,8 @@ class SimulationRun:
     def decide(self) -> None:
         """Decide and act until nothing is due. Raises PolicyOscillates."""
         backend, now = self.backend, self.backend.market.now
-        spec = self._priced()
         for _ in range(DECISIONS_AT_ONCE):
-            decision = decide(spec, self.state, backend.observe(), START + now, self.policy)
+            decision = decide(self._priced(), self.state, backend.observe(), START + now, self.policy)
             self.decisions += 1
             backend.market.grants.record(self.state, decision, backend.tiers, now)
             self.state, before = decision.state, backend.changes
@@ -171,8 +171,8 @@ class SimulationRun:
             succeeded=state.stage is Stage.SUCCEEDED,
             reason=state.reason,
             finished=max(0.0, ended - self.begins_at),
-            cost=bill.nodes_usd + bill.egress_usd + state.extra.total,
-            egress=bill.egress_usd + state.extra.egress,
+            cost=bill.nodes_usd + state.extra.total,
+            egress=state.extra.egress,
             evictions=sum(bill.evictions.values()),
             attempts=state.last_number,
             recomputed=sum(bill.recomputed.values()),
@@ -198,14 +198,20 @@ class SimulationRun:
         )
 
     def _priced(self) -> JobSpec:
-        """The spec with the current prices."""
-        market, tiers = self.backend.market, self.spec.tiers
-        prices = tuple(market.zone(self.backend.tiers[tier.name]).price(market.now) for tier in tiers)
-        if prices != tuple(tier.price.per_node_hour for tier in tiers):
-            priced = zip(tiers, prices, strict=True)
-            tiers = tuple(replace(tier, price=replace(tier.price, per_node_hour=price)) for tier, price in priced)
+        """The spec with the current prices: of nodes, and of egress if the world has prices of it."""
+        tiers = tuple(self._tier_priced(tier) for tier in self.spec.tiers)
+        if any(new is not old for new, old in zip(tiers, self.spec.tiers, strict=True)):
             self.spec = replace(self.spec, tiers=tiers)
         return self.spec
+
+    def _tier_priced(self, tier: Tier) -> Tier:
+        """The tier with its current prices; the same object if they have not changed."""
+        backend = self.backend
+        price = backend.market.zone(backend.tiers[tier.name]).price(backend.market.now)
+        egress = backend.egress_per_gib(tier.name) if backend.egress else tier.egress_per_gib
+        if (price, egress) == (tier.price.per_node_hour, tier.egress_per_gib):
+            return tier
+        return replace(tier, price=replace(tier.price, per_node_hour=price), egress_per_gib=egress)
 
     def _apply(self, action: Action) -> None:
         match action:
