@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "policies.md"
 
 @pytest.fixture
 def policy() -> Any:
-    (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    source, _its_test = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     scope: dict[str, Any] = {}
     exec(compile(source, str(PAGE), "exec"), scope)  # noqa: S102
     return scope["NightOwl"]()
