@@ -10,7 +10,7 @@ import pytest
 
 from spotladder.errors import InvalidSpec
 from spotladder.sim.spells import survival
-from spotladder.sim.synthetic import AGES, SyntheticMarket, fit, generate
+from spotladder.sim.synthetic import AGES, SyntheticMarket, fit, generate, generate_zones
 from spotladder.sim.trace import of_ticks
 from tests.sim.builders import trace
 
@@ -47,6 +47,26 @@ def test_availability_of_correlated_zones_is_correlated() -> None:
     assert fit(generate(SyntheticMarket(correlation=0.9), LONG // 4, ["a", "b"], 1)).correlation == pytest.approx(
         together
     )
+
+
+def test_zones_of_different_markets_correlate_only_if_asked() -> None:
+    """Before, they had the same random numbers."""
+    quiet = replace(SyntheticMarket(), lost=tuple(0.9 * chance for chance in SyntheticMarket().lost))
+    apart, together = (
+        np.corrcoef(
+            [
+                one.ticks(600)
+                for one in generate_zones(
+                    {"a": replace(SyntheticMarket(), correlation=value), "b": replace(quiet, correlation=value)},
+                    LONG // 4,
+                    1,
+                )
+            ]
+        )[0, 1]
+        for value in (0.0, 0.9)
+    )
+    assert abs(apart) < 0.1
+    assert together > 0.3
 
 
 def test_more_capacity_is_lost_by_day_than_by_night() -> None:

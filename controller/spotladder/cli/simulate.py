@@ -15,7 +15,9 @@ from spotladder.cli.simulate_options import (
     CheckpointGibOption,
     CommitIntervalOption,
     CommitTimeOption,
+    CorrelationOption,
     DeadlineOption,
+    DiurnalOption,
     EgressOption,
     HoursOption,
     JobIntervalOption,
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 def simulate(
     *,
     trace: TraceOption,
+    correlation: CorrelationOption = None,
+    diurnal: DiurnalOption = None,
     policy: PolicyOption = None,
     hours: HoursOption,
     deadline: DeadlineOption = None,
@@ -101,6 +105,7 @@ def simulate(
         from spotladder.sim import table
         from spotladder.sim.compare import compare
         from spotladder.sim.zone_prices import KnownPrices
+        from spotladder.sim.zone_traces import SyntheticSettings
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
@@ -123,6 +128,7 @@ def simulate(
         start=simulation.instant(start, time.time()),
         workers=workers or 1,
         prices=KnownPrices(spot_price, on_demand_price),
+        synthetic=SyntheticSettings(correlation, diurnal),
         restart=restart,
         commit_interval=commit_interval,
         commit_time=commit_time,

@@ -21,6 +21,25 @@ TraceOption = Annotated[
     ),
 ]
 
+CorrelationOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="How far synthetic zones lose capacity at the same time: 0, independently, to 1, together. Default: 0.",
+    ),
+]
+
+DiurnalOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Daily change in the losses of synthetic zones: with 0.5, half as many again 6 h after the start, and "
+        "half as many 18 h after it. Default: 0.",
+    ),
+]
+
 PolicyOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -25,11 +25,11 @@ from spotladder.sim.readers import egress_prices as egress_file
 from spotladder.sim.readers.any_format import Reading, read_trace
 from spotladder.sim.readers.egress_prices import Egress
 from spotladder.sim.readers.polarity import Polarity
-from spotladder.sim.synthetic import SyntheticMarket, fit
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import NO_COMMIT, ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
-from spotladder.sim.zone_prices import KnownPrices, complete, recorded_prices
+from spotladder.sim.zone_prices import KnownPrices, complete
+from spotladder.sim.zone_traces import SyntheticSettings, ZoneTraces, assumptions
 
 T = TypeVar("T")
 
@@ -42,28 +42,6 @@ BAR_AFTER: Seconds = 1.0
 
 BAR_EVERY: Seconds = 0.1
 """Minimum time between two updates of a progress bar."""
-
-
-@dataclass(frozen=True, slots=True)
-class ZoneTraces:
-    """The recorded traces of a zone, one per seed. `synthetic`: the zone has synthetic traces, which are fitted to the
-    recorded ones if there are any."""
-
-    traces: tuple[Trace, ...] = ()
-    synthetic: bool = False
-
-    @property
-    def prices(self) -> KnownPrices:
-        """The prices in the traces. A synthetic zone has the mean of those of the recorded one."""
-        return recorded_prices(self.traces)
-
-    def source(self, plan: ZonePlan, workers: int) -> ZoneSource:
-        """The zone for a job with this number of workers. Raises InvalidSpec for traces that cannot be fitted."""
-        if not self.synthetic:
-            return ZoneSource(plan, self.traces)
-        # The files are periods of one zone, so they say nothing about the correlation of zones.
-        market = replace(fit(self.traces, workers), correlation=0.0) if self.traces else SyntheticMarket()
-        return ZoneSource(plan, (), market)
 
 
 Traces = dict[str, ZoneTraces]
@@ -79,6 +57,7 @@ class SimulationOptions:
     start: Instant
     workers: int
     prices: KnownPrices
+    synthetic: SyntheticSettings
     restart: str
     commit_interval: str | None
     commit_time: str
@@ -175,7 +154,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
     notice = seconds("--notice", options.notice)
     for name, found in traces.items():
         price = prices[name]
-        zones.append(found.source(_plan(name, price, notice, options), options.workers))
+        zones.append(found.source(_plan(name, price, notice, options), options.workers, options.synthetic))
         tiers.append(Tier(name, FOR_EVER, 600.0, CapacityType.SPOT, price, notice=notice, surge=options.surge))
     if ON_DEMAND in traces:
         raise InvalidSpec(f"{ON_DEMAND!r} is the tier that is added: name the zone otherwise", path="--trace")
@@ -186,6 +165,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
     program = _program(options, seconds("--commit-interval", options.commit_interval or "5m"), options.workers)
     spec = JobSpec(tuple(tiers), workers=options.workers, stall_timeout=max(600.0, 5 * program.commit_interval))
     names = {tier.name: tier.name for tier in tiers}
+    assumed += assumptions(traces, options.synthetic)
     return replace(_scenario(spec, program, zones, names, options), assumptions=assumed)
 
 
@@ -221,7 +201,9 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     with errors_located(file):
         spec = _relative(job_spec(job, capacity, submitted_at=options.start), options)
     zones = [
-        traces[name].source(_plan(name, capacity[name].price, capacity[name].notice, options), spec.workers)
+        traces[name].source(
+            _plan(name, capacity[name].price, capacity[name].notice, options), spec.workers, options.synthetic
+        )
         if name in traces
         else ZoneSource(replace(_plan(name, capacity[name].price, 0.0, options), closed=closed.get(name, ())))
         for name in names
@@ -240,7 +222,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
     tiers = {tier.name: entry.capacity_tier for tier, entry in zip(spec.tiers, job.spec.tiers, strict=True)}
     with errors_located(file):
         scenario = _scenario(replace(spec, suspend=False), program, zones, tiers, options)
-    return replace(scenario, assumptions=assumed)
+    return replace(scenario, assumptions=assumed + assumptions(traces, options.synthetic))
 
 
 def _relative(spec: JobSpec, options: SimulationOptions) -> JobSpec:

@@ -19,7 +19,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
 from spotladder.sim import oracle, ray_sweep
 from spotladder.sim.child_processes import pooled
-from spotladder.sim.synthetic import SyntheticMarket, generate
+from spotladder.sim.synthetic import SyntheticMarket, generate_zones
 from spotladder.sim.trace import Floats, Trace
 from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.bound import BoundedJob
@@ -288,12 +288,16 @@ def _plans(scenario: Scenario, seed: int) -> tuple[list[ZonePlan], Seconds]:
 
 
 def _invented(scenario: Scenario, seed: int) -> dict[str, Trace]:
-    """The synthetic traces of this seed by zone. Zones of equal markets are drawn together, so that they correlate."""
+    """The synthetic traces of this seed by zone. Zones with equal ticks are drawn together, so that they can correlate;
+    the others have other random numbers."""
+    markets: dict[Seconds, dict[str, SyntheticMarket]] = {}
+    for source in scenario.zones:
+        if source.synthetic is not None:
+            markets.setdefault(source.synthetic.gap, {})[source.plan.name] = source.synthetic
     found: dict[str, Trace] = {}
-    for market in {source.synthetic for source in scenario.zones if source.synthetic is not None}:
-        names = [source.plan.name for source in scenario.zones if source.synthetic == market]
-        ticks = math.ceil(scenario.duration / market.gap)
-        found.update(zip(names, generate(market, ticks, names, seed), strict=True))
+    for index, (gap, zones) in enumerate(markets.items()):
+        ticks = math.ceil(scenario.duration / gap)
+        found.update(zip(zones, generate_zones(zones, ticks, [seed, index] if index else seed), strict=True))
     return found
 
 

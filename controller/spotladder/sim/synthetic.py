@@ -8,7 +8,7 @@ fitted to a trace.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -57,18 +57,24 @@ class SyntheticMarket:
 
 def generate(market: SyntheticMarket, ticks: int, zones: Sequence[str], seed: int) -> list[Trace]:
     """One trace of `ticks` ticks for each zone. The same seed gives the same traces."""
+    return generate_zones(dict.fromkeys(zones, market), ticks, seed)
+
+
+def generate_zones(markets: Mapping[str, SyntheticMarket], ticks: int, seed: int | Sequence[int]) -> list[Trace]:
+    """As `generate`, for zones that each have a market. Their ticks are equally long."""
     if ticks < 1:
         raise InvalidSpec(f"expected 1 or more, got {ticks}", path="ticks")
     dice = np.random.default_rng(seed)
-    shared = np.sqrt(market.correlation)
-    own = np.sqrt(1.0 - market.correlation)
-    luck = shared * dice.standard_normal(ticks)[:, None] + own * dice.standard_normal((ticks, len(zones)))
-    swing = 1.0 + market.diurnal * np.sin(2 * np.pi * np.arange(ticks) * market.gap / DAY)
-    begun = dice.random(len(zones)) < _long_run_share(market)
-    flags = np.empty((ticks, len(zones)), dtype=np.bool_)
-    for index in range(len(zones)):
-        flags[:, index] = _zone(market, luck[:, index].tolist(), swing.tolist(), bool(begun[index]))
-    return [of_ticks(zone, flags[:, index], market.gap, "synthetic") for index, zone in enumerate(zones)]
+    shared, own = dice.standard_normal(ticks), dice.standard_normal((ticks, len(markets)))
+    begun = dice.random(len(markets))
+    traces = []
+    for index, (zone, market) in enumerate(markets.items()):
+        luck = np.sqrt(market.correlation) * shared + np.sqrt(1.0 - market.correlation) * own[:, index]
+        swing = 1.0 + market.diurnal * np.sin(2 * np.pi * np.arange(ticks) * market.gap / DAY)
+        available = bool(begun[index] < _long_run_share(market))
+        flags = np.array(_zone(market, luck.tolist(), swing.tolist(), available), dtype=np.bool_)
+        traces.append(of_ticks(zone, flags, market.gap, "synthetic"))
+    return traces
 
 
 def _zone(market: SyntheticMarket, luck: list[float], swing: list[float], available: bool) -> list[bool]:
