@@ -14,6 +14,7 @@ from spotladder.api.read import read_job
 from spotladder.core.codec import dump
 from spotladder.core.model import JobState, Stage, TierRecord
 from spotladder.core.reasons import Reason
+from spotladder.display.figures import span
 from spotladder.display.report.plan_comparison import compare
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call, earlier_run
@@ -200,18 +201,40 @@ def test_the_last_run_of_the_job_is_compared_with_the_simulated_ones(
         stage=Stage.SUCCEEDED,
         reason=Reason.COMPLETED,
         started_at=1000.0,
-        ended_at=1000.0 + 90 * 3600,
+        ended_at=1000.0 + 9 * 3600,
         tiers=(TierRecord("spot-a", cost=0.25),),
     )
     state = earlier_run(tmp_path, monkeypatch, ended)
     sentence = (
-        "compared: the job has run before: $0.25 in 90.00 h (Completed); 0 % of the simulated runs cost less, 100 % end"
+        "compared: the job has run before: $0.25 in 9h 00m (Completed); 0 % of the simulated runs cost less, 100 % end"
     )
     assert sentence in planned(capsys, tmp_path, *RATE).out
     last = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]["lastRun"]
-    assert (last["costUsd"], last["hours"], last["cheaperRunsShare"]) == (0.25, 90.0, 0.0)
+    assert (last["costUsd"], last["hours"], last["cheaperRunsShare"]) == (0.25, 9.0, 0.0)
     state.write_text(dump(replace(ended, stage=Stage.RUNNING, ended_at=None)))
     assert "compared: " not in planned(capsys, tmp_path, *RATE).out
+
+
+@pytest.mark.parametrize(
+    ("run", "comparable"),
+    [
+        (JobState(ended_at=1094.0), False),
+        (JobState(ended_at=1000.0 + 90 * 3600), False),
+        (JobState(ended_at=1000.0 + 90 * 3600, total=360, timed_steps=100, timed_seconds=5000.0), True),
+        (JobState(ended_at=1000.0 + 5 * 3600, total=360, timed_steps=100, timed_seconds=50.0), False),
+    ],
+    ids=["a demo", "a long run", "a long wait", "fewer steps"],
+)
+def test_a_run_with_other_work_is_not_compared(
+    run: JobState, comparable: bool, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier_run(tmp_path, monkeypatch, replace(run, started_at=1000.0, stage=Stage.SUCCEEDED, reason=Reason.COMPLETED))
+    last = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]["lastRun"]
+    assert (last["cheaperRunsShare"] is not None, last["fasterRunsShare"] is not None) == (comparable, comparable)
+    said = "compared: the job has run before: $0.00 in "
+    answer = planned(capsys, tmp_path, *RATE).out
+    assert said in answer
+    assert ("; not compared with the simulated runs, because its work took " in answer) is not comparable
 
 
 def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:
@@ -257,7 +280,7 @@ def test_the_time_on_each_tier_has_percentiles(capsys: Capture, tmp_path: Path) 
     (row,) = [row for row in rows if row.startswith("Time on spot-a")]
     spot = found["tiers"][0]
     figures = (spot["hours"], *spot["hoursPercentiles"].values())
-    assert row.split()[3:] == [text for value in figures for text in (f"{value:.2f}", "h")]
+    assert row.split()[3:] == " ".join(span(value * 3600) for value in figures).split()
 
 
 def a_trace(folder: Path, name: str, flags: list[int]) -> Path:

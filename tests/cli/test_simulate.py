@@ -171,7 +171,7 @@ def test_jobs_share_the_capacity_of_a_zone(capsys: Capture, tmp_path: Path) -> N
     assert "seed 1, job 1: $" in page.read_text()
     timeline = page.read_text().split("The run with seed 0")[1].split("</section>")[0]
     assert re.findall(r"<text[^>]*>(ordered|job \d+)</text>", timeline) == ["ordered", "job 1"]
-    assert "zone: 0.00 h" in timeline, "the first job trains on spot"
+    assert "zone: 0s – " in timeline, "the first job trains on spot"
     assert "on-demand: " in timeline, "the second one does not"
 
 
@@ -193,7 +193,7 @@ def test_jobs_that_are_submitted_one_after_the_other(capsys: Capture, tmp_path: 
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("2 jobs that share the capacity, one every 4h, each 5 h of work on 2 nodes")
     by_job = answer.out.partition("Each job, means over the runs\n")[2].splitlines()
-    assert [line.split()[:4] for line in by_job[1:3]] == [["ordered", "0", "0.00", "h"], ["ordered", "1", "4.00", "h"]]
+    assert [line.split()[:3] for line in by_job[1:3]] == [["ordered", "0", "0s"], ["ordered", "1", "4h"]]
     assert "<h2>Each job, means over the runs</h2>" in page.read_text()
 
 
@@ -317,7 +317,7 @@ def test_a_budget_that_the_lowest_price_exceeds(capsys: Capture, tmp_path: Path)
 def test_runs_that_do_not_end_are_stopped(capsys: Capture) -> None:
     answer = call(capsys, "simulate", "--trace", "synthetic", "--hours", "1", "--restart", "100h")
     assert answer.code == 0
-    assert "ordered: runs without an end were stopped after 11 h\n" in answer.out
+    assert "ordered: runs without an end were stopped after 11h 00m\n" in answer.out
     assert "Whole" not in answer.out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from spotladder.cli.what_if import FIELDS, WhatIf
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
+from spotladder.display.figures import NONE, span
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -100,37 +101,10 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
     return Simulated(assumptions, seed, summed(question, own), variants, found, best, usd)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A run of the job that has ended, in USD and hours, beside the simulated runs: the shares of them that cost less,
-    and that ended sooner."""
-
-    reason: str
-    cost: float
-    hours: float
-    cheaper: float
-    faster: float
-
-    def __str__(self) -> str:
-        return (
-            f"the job has run before: ${self.cost:.2f} in {self.hours:.2f} h ({self.reason}); "
-            f"{100 * self.cheaper:.0f} % of the simulated runs cost less, {100 * self.faster:.0f} % end sooner"
-        )
-
-
-def compared(found: Simulated, run: JobState | None) -> Compared | None:
-    """The job's last run beside the simulated ones; None if it has not ended, or if it has no price or start."""
-    if run is None or run.ended_at is None or run.started_at is None or any(tier.unpriced for tier in run.tiers):
-        return None
-    hours, costs = (run.ended_at - run.started_at) / HOUR, found.own.cost.values
-    ends = found.own.hours.values if found.own.hours is not None else ()
-    cheaper, faster = sum(cost < run.spent_usd for cost in costs), sum(end < hours for end in ends)
-    return Compared(str(run.reason), run.spent_usd, hours, cheaper / found.own.runs, faster / found.own.runs)
-
-
 def print_forecast(found: Simulated, question: Question, run: JobState | None) -> None:
     """The tables of the terminal. `run` is the state of the job's last run."""
     from spotladder.planner.assumptions import assumed, observed
+    from spotladder.planner.last_run import compared
 
     own = found.own
     share = f"{100 * own.success:.0f} % ({100 * own.success_range[0]:.0f}–{100 * own.success_range[1]:.0f} %)"
@@ -138,14 +112,14 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     typer.echo()
     title = f"Simulated: {own.runs} runs, {share} succeed" + (" before the deadline" if limited else "")
     ends = "Ends after" if own.success in (0.0, 1.0) else "Ends after, if it succeeds"
-    rows = [_row("Cost", own.cost, "${:.2f}"), _row(ends, own.hours, "{:.2f} h")]
-    rows += [_row(f"Cost on {tier.name}", tier.cost, "${:.2f}") for tier in own.tiers]
-    rows += [_row(f"Time on {tier.name}", tier.hours, "{:.2f} h") for tier in own.tiers]
+    rows = [_row("Cost", own.cost, "${:.2f}".format), _row(ends, own.hours, _hours)]
+    rows += [_row(f"Cost on {tier.name}", tier.cost, "${:.2f}".format) for tier in own.tiers]
+    rows += [_row(f"Time on {tier.name}", tier.hours, _hours) for tier in own.tiers]
     print_table(COLUMNS, rows, title)
     typer.echo()
     used = ", ".join(f"{tier.name} {100 * tier.used:.0f} %" for tier in own.tiers)
     typer.echo(
-        f"used by: {used} of the runs; {own.losses.mean:.1f} losses, {own.recomputed.mean:.2f} h recomputed (means)"
+        f"used by: {used} of the runs; {own.losses.mean:.1f} losses, {_hours(own.recomputed.mean)} recomputed (means)"
     )
     of_share = f", that of the share of runs ±{100 * own.success_error:.1f} %" if own.success_error else ""
     typer.echo(f"confidence: the standard error of the mean cost is ±${own.cost.error:.2f}{of_share}")
@@ -158,7 +132,7 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     if found.on_demand_usd and own.success:
         saved = f"{100 * (1 - own.cost.mean / found.on_demand_usd):.1f} %".replace("-", "−")
         typer.echo(f"on demand without interruptions: ${found.on_demand_usd:.2f}; the mean saves {saved}")
-    if (last := compared(found, run)) is not None:
+    if (last := compared(found.own, question, run)) is not None:
         typer.echo(f"compared: {last}")
     for one, results in found.variants:
         typer.echo()
@@ -240,8 +214,9 @@ def _proposed(found: Proposal, question: Question) -> str:
 def plain(found: Simulated, question: Question, run: JobState | None) -> dict[str, Any]:
     """The forecast as data for JSON and YAML. `run` is the state of the job's last run."""
     from spotladder.planner.assumptions import assumed, observed
+    from spotladder.planner.last_run import compared
 
-    last = compared(found, run)
+    last = compared(found.own, question, run)
     return {
         "seed": found.seed,
         **_plain(found.own),
@@ -252,8 +227,9 @@ def plain(found: Simulated, question: Question, run: JobState | None) -> dict[st
             "reason": last.reason,
             "costUsd": round(last.cost, 4),
             "hours": round(last.hours, 4),
-            "cheaperRunsShare": round(last.cheaper, 4),
-            "fasterRunsShare": round(last.faster, 4),
+            "workHours": round(last.work, 4),
+            "cheaperRunsShare": None if last.shares is None else round(last.shares[0], 4),
+            "fasterRunsShare": None if last.shares is None else round(last.shares[1], 4),
         },
         "whatIf": [
             {
@@ -359,10 +335,14 @@ def _percentiles(values: Distribution) -> dict[str, float]:
     return {f"p{percent}": round(value, 4) for percent, value in values.at.items()}
 
 
-def _row(name: str, values: Distribution | None, form: str) -> tuple[str, ...]:
+def _row(name: str, values: Distribution | None, text: Callable[[float], str]) -> tuple[str, ...]:
     if values is None:
-        return (name, *["–"] * (len(COLUMNS) - 1))
-    return (name, form.format(values.mean), *(form.format(value) for value in values.at.values()))
+        return (name, *[NONE] * (len(COLUMNS) - 1))
+    return (name, text(values.mean), *(text(value) for value in values.at.values()))
+
+
+def _hours(hours: float) -> str:
+    return span(hours * HOUR)
 
 
 def _variant_row(text: str, result: Forecast) -> tuple[str, ...]:
@@ -371,7 +351,7 @@ def _variant_row(text: str, result: Forecast) -> tuple[str, ...]:
         f"{100 * result.success:.0f} %",
         f"${result.cost.mean:.2f}",
         f"${result.cost.at[90]:.2f}",
-        "–" if result.hours is None else f"{result.hours.mean:.2f} h",
+        NONE if result.hours is None else _hours(result.hours.mean),
         f"{result.losses.mean:.1f}",
     )
 

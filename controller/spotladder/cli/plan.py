@@ -39,6 +39,7 @@ from spotladder.cli.what_if import parsed
 from spotladder.cli.written_files import check_file, check_picture
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
+from spotladder.display.figures import span
 from spotladder.errors import InvalidSpec, not_written
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def _print(question: Question, accounting: Accounting) -> None:
     from spotladder.planner.plan import cheapest, choices, choose
 
     own, found = choose(question), choices(question)
-    columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Hours here")
+    columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
     print_table(columns, rows, f"{_workers(question.spec.workers)}, {question.hours:g} h on demand only")
     typer.echo()
@@ -265,7 +266,7 @@ def _tier_row(facts: TierFacts, own: Choice | None) -> tuple[str, ...]:
         f"{price.per_node_hour:.2f}" if price.known else "unknown",
         f"{price.on_demand:.2f}" if price.on_demand else "unknown",
         "unknown" if facts.evictions is None and facts.spot else f"{facts.evictions or 0:.3g}",
-        "unknown" if own is None else f"{own.expected.hours.get(facts.tier.name, 0.0):.2f}",
+        "unknown" if own is None else span(own.expected.hours.get(facts.tier.name, 0.0) * HOUR),
     )
 
 
@@ -273,12 +274,12 @@ def _choice_row(choice: Choice, question: Question, accounting: Accounting, *, b
     result = choice.estimates[accounting]
     price = question.on_demand_price
     unit = f"{result.cost:.2f} h" if price is None else f"${result.cost * price:.2f}"
-    unfinished = f" + {choice.expected.left:.1f} h left" if choice.expected.left else ""
+    unfinished = f" + {span(choice.expected.left * HOUR)} left" if choice.expected.left else ""
     return (
         ("as written" if choice.max_failures is None else str(choice.max_failures)) + (" *" if best else ""),
         f"{100 * choice.scenario.spot_fraction:.0f} %",
         f"{choice.expected.failures:.1f}",
-        f"{choice.scenario.total_hours:.2f} h{unfinished}",
+        f"{span(choice.scenario.total_hours * HOUR)}{unfinished}",
         unit,
         f"{100 * result.savings_fraction:.1f} %".replace("-", "−"),
         f"{result.break_even_failures:g}" if math.isfinite(result.break_even_failures) else "any number",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import CapacityType
+from spotladder.display.figures import span
 from spotladder.display.report.axes import Scale, ticks
 from spotladder.display.report.markup import Markup, element, join, trusted
 from spotladder.errors import not_written
@@ -141,7 +142,7 @@ def _ends(summaries: Sequence[Summary]) -> Markup:
         parts.append(_label(f"${value:g}", y(value)))
         parts.append(element("line", x1=LEFT, x2=WIDTH - 10, y1=y(value), y2=y(value), stroke="var(--line)"))
     for index, name, one in runs:
-        label = element("title", f"{name}: ${one.cost:.2f}, {one.finished / HOUR:.2f} h")
+        label = element("title", f"{name}: ${one.cost:.2f}, {span(one.finished)}")
         colour = STROKES[index % len(STROKES)]
         parts.append(element("circle", label, cx=x(one.finished / HOUR), cy=y(one.cost), r=4, fill=colour, opacity=0.6))
     means = [(summary.policy, x(summary.hours or 0.0), y(summary.cost)) for summary in frontier(summaries)]
@@ -167,7 +168,7 @@ def _timeline(summaries: Sequence[Summary], scenario: Scenario) -> list[Markup]:
             parts.append(
                 element(
                     "rect",
-                    element("title", f"{part.tier}: {since:.2f} h – {until:.2f} h{doing}"),
+                    element("title", f"{part.tier}: {span(part.since)} – {span(part.until)}{doing}"),
                     x=x(since),
                     y=ROW * index + 6,
                     width=max(0.5, x(until) - x(since)),
@@ -266,10 +267,10 @@ def _runs(summaries: Sequence[Summary], jobs: int) -> Markup:
             _seed(index, jobs),
             str(one.reason),
             f"${one.cost:.2f}",
-            f"{one.finished / HOUR:.2f} h",
+            span(one.finished),
             str(one.attempts),
             str(one.evictions),
-            f"{one.recomputed / HOUR:.2f} h",
+            span(one.recomputed),
             ", ".join(f"{tier} {hours:.1f}" for tier, hours in one.node_hours.items() if hours),
         )
         for summary in summaries

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
-from spotladder.display.figures import NONE
+from spotladder.display.figures import NONE, span
 from spotladder.sim.compare import Scenario, Summary
 
 COLUMNS = ("Policy", "Succeeded", "Cost", "p90", "Saved", "Ends after", "Evictions", "Recomputed", "Starts")
@@ -39,10 +39,10 @@ def rows(summaries: Sequence[Summary], scenario: Scenario) -> list[tuple[str, ..
             f"${summary.cost:.2f}",
             f"${summary.cost_at(90):.2f}",
             f"{100 * (1 - summary.cost / least):.1f} %".replace("-", "−") if least and summary.succeeded else NONE,
-            NONE if summary.hours is None else f"{summary.hours:.2f} h",
+            NONE if summary.hours is None else span(summary.hours * HOUR),
             f"{summary.evictions:.1f}",
-            f"{summary.recomputed:.2f} h",
-            f"{summary.overhead:.2f} h",
+            span(summary.recomputed * HOUR),
+            span(summary.overhead * HOUR),
         )
         for summary in summaries
     ]
@@ -61,12 +61,12 @@ def job_rows(summaries: Sequence[Summary], scenario: Scenario) -> list[tuple[str
         (
             one.policy,
             str(job),
-            f"{job * scenario.interval / HOUR:.2f} h",
+            span(job * scenario.interval),
             f"{one.succeeded} of {len(one.outcomes)}",
             f"${one.cost:.2f}",
-            NONE if one.hours is None else f"{one.hours:.2f} h",
+            NONE if one.hours is None else span(one.hours * HOUR),
             f"{one.evictions:.1f}",
-            f"{one.overhead:.2f} h",
+            span(one.overhead * HOUR),
         )
         for summary in summaries
         for job in range(scenario.jobs)
@@ -82,5 +82,5 @@ def failures(summaries: Sequence[Summary]) -> list[str]:
         if reasons:
             found.append(f"{summary.policy}: runs without success ended with {', '.join(reasons)}")
         if longest := max((one.finished for one in summary.outcomes if not one.ended), default=0.0):
-            found.append(f"{summary.policy}: runs without an end were stopped after {longest / HOUR:.4g} h")
+            found.append(f"{summary.policy}: runs without an end were stopped after {span(longest)}")
     return found
