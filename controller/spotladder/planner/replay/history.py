@@ -17,6 +17,7 @@ from spotladder.core.work import speed
 from spotladder.display.records import Beat, Began, Committed, Lost, Moved, Record, Resized
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
+from spotladder.planner.replay.recoveries import Recovered, with_recoveries
 from spotladder.sim.compare import Scenario, ZoneSource
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.program import ProgramPlan
@@ -81,6 +82,8 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         newest.spec,
         tiers=tuple(replace(tier, fleet=state.record(tier.name).fleet) for tier in newest.spec.tiers),
     )
+    recovered = with_recoveries(records, state, spec)
+    records = recovered.records
     pace = _pace(records, state, spec)
     work = _work(state, pace, hours)
     restarts = _restarts(records, pace, spec)
@@ -114,7 +117,7 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         low,
         high,
         uncertain,
-        _assumptions(program, tiers, uncertain, _suspended(records)),
+        (*_assumptions(program, tiers, uncertain, _suspended(records)), *_assumed_losses(recovered)),
         tuple(name for name in (newest.policy, newest.shadow) if name),
     )
 
@@ -280,3 +283,15 @@ def _assumptions(
             "assumes the last observed capacity, the second one capacity for all workers"
         )
     return tuple(found)
+
+
+def _assumed_losses(recovered: Recovered) -> list[str]:
+    """What the replay assumes about counted losses that the record lacks."""
+    found = []
+    if count := recovered.placed:
+        losses = "1 loss that the record lacks was" if count == 1 else f"{count} losses that the record lacks were"
+        found.append(f"{losses} when the steps of the heartbeats, the capacity or the attempt ended")
+    if count := recovered.unplaced:
+        losses = "1 counted failure has" if count == 1 else f"{count} counted failures have"
+        found.append(f"{losses} no known time: the replay has no loss for {'it' if count == 1 else 'them'}")
+    return found
