@@ -1,4 +1,7 @@
-"""The controller dies at every failpoint of a fallback, and no action is repeated or lost."""
+"""The controller dies at every failpoint of a fallback, and no action is repeated or lost.
+
+A fallback creates one object, because the guards of the job are there: so it never is between objects.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ POINTS = [
     Point.BEFORE_DELETE,
     Point.AFTER_DELETE,
     Point.BEFORE_LAUNCH,
-    Point.BETWEEN_OBJECTS,
     Point.AFTER_LAUNCH,
     Point.BEFORE_STATUS,
     Point.AFTER_STATUS,
