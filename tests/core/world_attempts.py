@@ -8,6 +8,7 @@ from spotladder.core.model import (
     Exit,
     PodPhase,
     PodRole,
+    QueueSeen,
 )
 from spotladder.core.reasons import Cause
 
@@ -60,6 +61,11 @@ class TrueAttempt:
     leaving: set[str] = field(default_factory=set)  # pods that the program was asked to continue without
     avoids: tuple[str, ...] = ()  # nodes that its pods may not use
     removed_at: float | None = None  # it is being removed until then
+    queue: QueueSeen | None = None  # what its admission queue says of it
+    suspended_at: float | None = None  # its queue removes its pods then
+    deactivated: bool = False  # its queue holds it until it is activated
+    hung_since: float | None = None  # it makes no step, and ignores every request
+    hang_reported: bool = False  # the backend observes this
 
     @property
     def runs(self) -> bool:

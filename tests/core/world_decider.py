@@ -14,10 +14,13 @@ from spotladder.core.model import (
     Delete,
     Drain,
     Finish,
+    Impediment,
+    JobSpec,
     JobState,
     Launch,
     Loss,
     Observation,
+    QueueEviction,
     Replace,
     Resize,
     TakeOver,
@@ -69,7 +72,9 @@ class Decider:
         if any((move.reason, move.attempt) == (Reason.INSUFFICIENT_CAPACITY, number) for move in decision.moves):
             assert not Situation(world.spec, before, seen, now).all_placed, "a slow start is no missing capacity"
         for record in decision.state.tiers:
-            assert record.exhausted_by in (None, Reason.INSUFFICIENT_CAPACITY, Reason.MAX_FAILURES_EXCEEDED)
+            assert record.exhausted_by in _EXHAUSTING
+        if seen.revision >= before.revision:
+            _check_queue(world.spec, before, seen, decision)
         if before.stage in TERMINAL:
             assert decision.state.stage is before.stage
         try:
@@ -143,9 +148,49 @@ class Decider:
         for _ in range(passes):
             if self.state.stage in TERMINAL:
                 return
+            if self.wake_at is None and self._waits_in_queue():
+                self.world.pass_time(self.world.random.choice([5.0, 3600.0]))  # Until the queue admits the attempt.
+                if not self._waits_in_queue():
+                    self.look()
+                continue
             assert self.wake_at is not None, f"never woken again in {self.state}"
             self.world.pass_time(max(0.0, self.wake_at - self.world.now))
             self.look()
+
+    def _waits_in_queue(self) -> bool:
+        program = self.world.programs.get(_number(self.state.attempt))
+        return program is not None and program.queue is not None and program.queue.held
+
+
+_EXHAUSTING = (None, Reason.INSUFFICIENT_CAPACITY, Reason.MAX_FAILURES_EXCEEDED, Reason.QUEUE_TIMEOUT)
+
+_AFTER_A_LOSS_OF_QUOTA = {
+    Reason.PREEMPTED,
+    Reason.HEAD_LOST,  # a client suspended it
+    Reason.MAX_FAILURES_EXCEEDED,
+    Reason.RECOVERY_TIMEOUT,  # it was deactivated while its replacement waited for capacity for recoveryTimeout
+}
+
+
+def _check_queue(spec: JobSpec, before: JobState, seen: Observation, decision: Decision) -> None:
+    """An attempt that its queue holds has no losses but that of its quota, and no timer but queueTimeout."""
+    attempt = before.attempt
+    one = seen.attempt(attempt.number) if attempt is not None and before.stage in LIVE else None
+    if attempt is None or one is None or one.queue is None:
+        return
+    reasons = {move.reason for move in decision.moves if move.attempt == attempt.number}
+    waited = before.impeded is not None and before.impeded.impediment is Impediment.QUOTA
+    tier, since = spec.tier(attempt.tier), before.waiting_since
+    expired = tier is not None and since is not None and before.clock >= since + tier.provision_timeout
+    if one.queue.held or (waited and not expired):
+        assert Reason.INSUFFICIENT_CAPACITY not in reasons, "provisionTimeout runs while the queue holds the attempt"
+    if one.queue.held:
+        losses = [loss for loss in decision.losses if loss.attempt == attempt.number and not loss.noticed]
+        assert len(losses) <= 1, "the loss of its quota is one failure"
+        assert not losses or reasons & _AFTER_A_LOSS_OF_QUOTA
+        ran = attempt.running_at is not None or attempt.known_pods
+        assert ran or not losses or one.queue.eviction is QueueEviction.PREEMPTED, "it only waits"
+        assert not reasons & {Reason.START_TIMEOUT, Reason.STALLED}
 
 
 def _plan(attempt: Attempt) -> tuple[object, ...]:

@@ -10,26 +10,23 @@ from spotladder.core.model import (
     PodRole,
 )
 from spotladder.core.reasons import Cause
+from tests.core import world_queue
 
 if TYPE_CHECKING:
-    from tests.core.world_attempts import Pod
+    from tests.core.world_attempts import Pod, TrueAttempt
     from tests.core.worlds import RandomWorld
 
 
 def trouble(world: RandomWorld) -> None:
-    """Take away capacity, nodes, clusters and attempts at random, and give them back."""
+    """Take away capacity, nodes, clusters, quota and attempts at random, and give them back."""
     dice = world.random
+    for program in world.programs.values():
+        world_queue.trouble(world, program)
+        _hang(world, program)
     if world.notices_only:
         return _notices(world)
     for tier in world.spec.tiers:
-        if dice.random() < 0.15:
-            (world.dry.discard if tier.name in world.dry else world.dry.add)(tier.name)
-        if dice.random() < 0.05:
-            (world.cut_off.discard if tier.name in world.cut_off else world.cut_off.add)(tier.name)
-        if dice.random() < 0.05:
-            (world.crashing.discard if tier.name in world.crashing else world.crashing.add)(tier.name)
-        if dice.random() < 0.05:
-            (world.slow.discard if tier.name in world.slow else world.slow.add)(tier.name)
+        _disturb(world, tier.name)
     for program in list(world.programs.values()):
         for pod in program.pods:
             _maintain(world, pod)
@@ -42,6 +39,33 @@ def trouble(world: RandomWorld) -> None:
             del world.programs[program.number]  # a user deletes it
         elif dice.random() < 0.02 and program.runs:
             program.exit = Exit.LOST
+
+
+def _disturb(world: RandomWorld, tier: str) -> None:
+    """Take away the tier's capacity, cluster or quota, or let its starts crash or take long, or undo this."""
+    troubles = (
+        (world.dry, 0.15),
+        (world.cut_off, 0.05),
+        (world.crashing, 0.05),
+        (world.slow, 0.05),
+        (world.without_quota, world.queue),
+    )
+    for tiers, probability in troubles:
+        if probability and world.random.random() < probability:
+            (tiers.discard if tier in tiers else tiers.add)(tier)
+
+
+def _hang(world: RandomWorld, program: TrueAttempt) -> None:
+    """Let a program that trains hang. The backend observes that it makes no step, or that its heartbeats have stopped.
+    Some programs go on later."""
+    dice = world.random
+    if not world.hangs or not program.started or program.exit is not None or not program.all_ready:
+        return
+    if program.hung_since is not None:
+        program.hung_since = None if dice.random() < 0.05 else program.hung_since
+    elif dice.random() < world.hangs:
+        program.hung_since, program.hang_reported = world.now, dice.random() < 0.5
+        world.hung += 1
 
 
 def _notices(world: RandomWorld) -> None:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
 
 from spotladder.core.model import (
-    AttemptSeen,
     Delete,
     Drain,
     Exit,
@@ -21,7 +19,6 @@ from spotladder.core.model import (
     Observation,
     PodPhase,
     PodRole,
-    PodSeen,
     Progress,
     Replace,
     Resize,
@@ -30,8 +27,10 @@ from spotladder.core.model import (
     UpdateStrategy,
 )
 from spotladder.core.reasons import Cause
+from tests.core import world_queue
 from tests.core.builders import START
 from tests.core.world_attempts import Pod, TrueAttempt
+from tests.core.world_sight import observed
 from tests.core.world_troubles import trouble
 
 STEPS_PER_SECOND = 1
@@ -53,6 +52,10 @@ class RandomWorld:
     maintenance: float = 0.0  # the probability that a node is cordoned, or uncordoned
     pool: int = 0  # the number of nodes of each tier, each with room for any number of pods; 0: added as needed
     lingers: float = 0.0  # how long an attempt that is being removed may run at most
+    queue: float = 0.0  # the probability that an admission queue takes quota back; 0: there is no queue
+    hangs: float = 0.0  # the probability that a program hangs
+    hang_timeout: float = 30.0
+    without_quota: set[str] = field(default_factory=set)
     crashing: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
     now: float = START
@@ -72,6 +75,9 @@ class RandomWorld:
     begun_smaller: int = 0
     held_smaller: int = 0
     ungated: int = 0
+    admitted: int = 0
+    evicted: int = 0
+    hung: int = 0
 
     # --- the backend ---
 
@@ -83,14 +89,11 @@ class RandomWorld:
         self.let_go = self.let_go if action.standby else action.attempt
         if self.spec.handover is Handover.WHEN_GONE:
             assert not any(program.runs for program in self.programs.values()), "two programs without a fence"
-        pods = [
-            self._pod(PodRole.HEAD),
-            *(self._pod(PodRole.WORKER, gated=action.gated) for _ in range(self.spec.workers)),
-        ]
-        self.programs[action.attempt] = TrueAttempt(
+        assert action.hangs <= self.hung, "a hang is counted once"
+        program = self.programs[action.attempt] = TrueAttempt(
             action.attempt,
             action.tier,
-            pods,
+            self.new_pods(self.spec.workers, gated=action.gated),
             step=self.committed,
             workers=self.spec.workers,
             wanted=self.spec.workers,
@@ -102,6 +105,8 @@ class RandomWorld:
             avoids=action.avoids,
             gated=action.gated,
         )
+        if self.queue:
+            world_queue.join(program)
 
     def ungate(self, action: Ungate) -> None:
         program = self.programs.get(action.attempt)
@@ -174,7 +179,7 @@ class RandomWorld:
         self.revision += 1
         return Observation(
             self.revision,
-            tuple(self._seen(program) for program in self.programs.values() if program.tier not in self.cut_off),
+            tuple(observed(self, program) for program in self.programs.values() if program.tier not in self.cut_off),
             Progress(
                 self.committed,
                 TOTAL,
@@ -196,70 +201,19 @@ class RandomWorld:
         newest = self.programs.get(self.newest_start)
         return newest is not None and newest.stands_by
 
-    def _nodes(self, program: TrueAttempt) -> list[str]:
+    def nodes_for(self, program: TrueAttempt) -> list[str]:
         """The nodes that can take a pod of the attempt; "" is one that is added for it."""
         pool = [f"{program.tier}-{index}" for index in range(self.pool)]
         return [node for node in pool or [""] if node not in program.avoids]
+
+    def new_pods(self, count: int, *, gated: bool) -> list[Pod]:
+        workers = (self._pod(PodRole.WORKER, gated=gated) for _ in range(count))
+        return [self._pod(PodRole.HEAD), *workers]
 
     def _pod(self, role: PodRole, *, gated: bool = False) -> Pod:
         self.pods_made += 1
         scarce = self.begins_with_all_workers and role is PodRole.WORKER and self.random.random() < 0.5
         return Pod(f"pod-{self.pods_made}", role, scarce=scarce, gated=gated)
-
-    def _seen(self, program: TrueAttempt) -> AttemptSeen:
-        if self.now < program.unheard_until:
-            return self._unheard(program)
-        program.heard = True
-        placed = program.tier in self.slow and program.tier not in self.dry
-        pods = tuple(
-            PodSeen(
-                pod.uid,
-                pod.role,
-                pod.phase,
-                ready=pod.phase is PodPhase.RUNNING,
-                suspect=pod.marked_at is not None and pod.phase is PodPhase.RUNNING,
-                noticed=pod.leaves and pod.phase is PodPhase.RUNNING,
-                notice_ends_at=pod.dies_at,
-                unschedulable=(
-                    pod.phase is PodPhase.PENDING
-                    and not pod.gated
-                    and (program.tier in self.dry or not self._nodes(program))
-                ),
-                gated=pod.gated,
-                cause=Cause.MAINTENANCE if pod.drained and pod.dies_at is None else pod.cause,
-                node=pod.node,
-                scheduled=placed and not pod.gated,
-                image_pulled=placed and not pod.gated,
-                exit_code=1 if pod.cause is Cause.APP_ERROR else None,
-            )
-            for pod in program.pods
-        )
-        workers = (pod for pod in pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST)
-        nodes = sum(pod.scheduled or pod.phase is PodPhase.RUNNING for pod in workers)
-        program.most_placed = max(program.most_placed, nodes)
-        surplus = program.wanted - program.workers if program.hands_over else None
-        held = program.all_ready if program.held else None
-        size = program.size if program.elastic and program.size else None
-        whole = program.begins_with_all_workers and not program.begun
-        return AttemptSeen(
-            program.number, pods, program.exit, surplus=surplus, held=held, size=size, waits_for_all_workers=whole
-        )
-
-    def _unheard(self, program: TrueAttempt) -> AttemptSeen:
-        """All nodes of the attempt are silent; their pods keep running."""
-        silent: dict[str, Any] = (
-            {"suspect": True}
-            if program.suspected
-            else {"phase": PodPhase.LOST, "ready": False, "cause": Cause.NODE_LOST, "silent": True}
-        )
-        pods = tuple(
-            PodSeen(pod.uid, pod.role, **silent)
-            if pod.phase is PodPhase.RUNNING
-            else PodSeen(pod.uid, pod.role, pod.phase, ready=False, cause=pod.cause)
-            for pod in program.pods
-        )
-        count = sum(1 for pod in pods if pod.silent)
-        return AttemptSeen(program.number, pods, nodes=count, silent_nodes=count, heartbeat_stopped=program.stopped)
 
     # --- time ---
 
@@ -268,6 +222,8 @@ class RandomWorld:
         for program in list(self.programs.values()):
             if program.removed_at is not None and self.now >= program.removed_at:
                 del self.programs[program.number]
+                continue
+            if world_queue.waits(self, program):
                 continue
             self._live(program, seconds)
             if self.silences and program.heard and program.runs and self.random.random() < 0.1:
@@ -284,7 +240,7 @@ class RandomWorld:
                 continue
             scarce = pod.scarce and self.random.random() < 0.95
             placeable = program.tier not in self.dry | self.slow and not scarce
-            if pod.phase is PodPhase.PENDING and placeable and (nodes := self._nodes(program)):
+            if pod.phase is PodPhase.PENDING and placeable and (nodes := self.nodes_for(program)):
                 pod.phase = PodPhase.RUNNING
                 pod.node = self.random.choice(nodes) if self.pool else ""
                 if program.tier in self.crashing and not program.started and pod.role is PodRole.HEAD:
@@ -296,7 +252,9 @@ class RandomWorld:
         if program.exit is not None:
             return
         program.begun = program.begun or program.all_ready
-        if program.all_ready and self._resized(program):
+        if not program.all_ready:
+            program.hung_since = None  # Its ranks begin again.
+        elif program.hung_since is None and self._resized(program):
             self._train(program, seconds)
         for pod in [pod for pod in program.pods if pod.phase is PodPhase.LOST and pod.role is PodRole.WORKER]:
             if self.random.random() < 0.5:  # KubeRay removes it eventually
@@ -363,6 +321,7 @@ class RandomWorld:
     def calm_down(self, lasting: str) -> None:
         """From now on one tier works permanently, and every cluster is reachable."""
         self.calm, self.lingers = True, 0.0
+        world_queue.calm_down(self, lasting)
         self.dry = {tier.name for tier in self.spec.tiers} - {lasting}
         self.cut_off, self.crashing, self.slow, self.silences = set(), set(), set(), 0.0
         for program in self.programs.values():
