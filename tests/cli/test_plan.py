@@ -167,7 +167,14 @@ def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) 
     assert list(found["costUsd"]) == ["mean", "p10", "p50", "p90", "p99"]
     assert [tier["name"] for tier in found["tiers"]] == ["spot-a", "on-demand"]
     assert [entry["value"] for entry in found["whatIf"][0]["values"]] == ["5m", "10m"]
-    assert len(found["advice"]["commitIntervalByAge"]) == 7
+    advice = found["advice"]
+    assert len(advice["commitIntervalByAge"]) == 7
+    assert advice["tierOrderCurve"][0]["tiers"] == ["spot-a", "on-demand"]
+    assert [one["maxFailures"] for one in advice["maxFailuresCurve"]] == [*range(11), -1]
+    assert list(advice["maxFailuresCurve"][0]) == ["maxFailures", "meanCostUsd", "successProbability", "runs"]
+    (timeouts,) = advice["provisionTimeoutCurves"]
+    assert timeouts["tier"] == "spot-a"
+    assert [one["provisionTimeout"] for one in timeouts["values"]] == ["5m", "10m", "20m", "40m", "1h20m"]
 
 
 def test_the_runs_use_the_policy_of_the_job(capsys: Capture, tmp_path: Path) -> None:
@@ -460,7 +467,9 @@ def test_a_picture_of_the_plan(capsys: Capture, tmp_path: Path) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.splitlines()[-1] == f"plot: {picture}"
     text = picture.read_text()
-    assert [word for word in ("share of runs", "spot-a.maxFailures=0..2", "Commit interval") if word not in text] == []
+    settings = ("spot-a.maxFailures=0..2", "maxFailures on all spot tiers", "provisionTimeout of spot-a")
+    panels = ("share of runs", *settings, "Commit interval")
+    assert [word for word in panels if word not in text] == []
     answer = planned(capsys, tmp_path, *RATE, "--plot", "plan.txt")
     assert (answer.code, answer.out) == (2, "")
     assert "--plot: must be a file name that ends with .png or .svg" in answer.err

@@ -10,7 +10,7 @@ import pytest
 from spotladder.core.model import FOR_EVER, CapacityType, Price, Tier
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.runs import Runs
-from spotladder.planner.search import Proposal, proposal
+from spotladder.planner.search import Curves, Proposal, advised
 from spotladder.planner.simulated import Assumptions
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
@@ -25,7 +25,7 @@ def spot(name: str, price: float, max_failures: int = FOR_EVER, **facts: Any) ->
 
 def found(asked: Question, assumptions: Assumptions | None = None, interval: float | None = None) -> Proposal | None:
     known = assumptions or Assumptions()
-    return proposal(asked, known, Runs(), range(RUNS), interval)
+    return advised(asked, known, Runs(), range(RUNS), interval).proposal
 
 
 def test_the_cheaper_tier_comes_first() -> None:
@@ -42,11 +42,25 @@ def test_a_low_max_failures_is_raised() -> None:
     better = found(question(spot("spot", 0.1, max_failures=0, evictions=0.3), BACKUP))
     assert better is not None
     assert better.tiers[0].tier.max_failures in (*range(3, 11), FOR_EVER)
-    assert [one.max_failures for one in better.curve] == [*range(11), FOR_EVER]
-    assert better.curve[0].usd == max(one.usd for one in better.curve)
-    assert better.candidates >= len(better.curve)
     assert better.tiers[1] == BACKUP
     assert better.after.cost.mean < better.before.cost.mean
+
+
+def test_the_advice_has_its_curves_also_if_nothing_is_proposed() -> None:
+    asked = question(spot("cheap", 0.1, availability=0.999), spot("dear", 0.5), BACKUP)
+    result = advised(asked, Assumptions(), Runs(), range(RUNS))
+    assert result.proposal is None
+    curves = result.curves
+    assert list(curves.orders) == [("cheap", "dear", "on-demand"), ("dear", "cheap", "on-demand")]
+    assert list(curves.max_failures) == [*range(11), FOR_EVER]
+    assert curves.max_failures[0].usd == max(one.usd for one in curves.max_failures.values())
+    (timeouts,) = curves.provision_timeouts.values()
+    assert list(curves.provision_timeouts) == ["cheap"], "requests for the other tier always succeed"
+    assert list(timeouts) == sorted({300.0, 600.0, 1200.0, 2400.0, 4800.0, asked.tiers[0].tier.provision_timeout})
+
+
+def test_a_job_without_spot_capacity_has_no_curves() -> None:
+    assert advised(question(BACKUP), Assumptions(), Runs(), range(2)).curves == Curves({}, {}, {})
 
 
 def test_settings_that_are_good_are_kept() -> None:
@@ -110,5 +124,5 @@ def test_another_commit_interval_is_proposed_if_it_costs_less() -> None:
 def test_the_same_seeds_give_the_same_proposal(seed: int) -> None:
     asked = question(spot("spot", 0.1, max_failures=0, evictions=0.3), BACKUP)
     known = Assumptions()
-    first, again = (proposal(asked, known, Runs(), range(seed, seed + RUNS)) for _ in range(2))
+    first, again = (advised(asked, known, Runs(), range(seed, seed + RUNS)) for _ in range(2))
     assert first == again

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spotladder.core.model import JobState
     from spotladder.planner.advice import IntervalAdvice
     from spotladder.planner.plan import Question
-    from spotladder.planner.search import Proposal
+    from spotladder.planner.search import Curves, Proposal, Tried
     from spotladder.planner.simulated import Assumptions, Distribution, Forecast
 
 LEAST_WAITING = 0.01
@@ -42,6 +42,7 @@ class Simulated:
     own: Forecast
     variants: tuple[tuple[WhatIf, tuple[tuple[str, Forecast], ...]], ...]
     proposal: Proposal | None
+    curves: Curves
     interval: IntervalAdvice | None
     on_demand_usd: float | None
 
@@ -81,7 +82,7 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
     from spotladder.cli.simulation import bar
     from spotladder.planner.advice import interval
     from spotladder.planner.runs import Runs
-    from spotladder.planner.search import most_runs, proposal
+    from spotladder.planner.search import advised, most_runs
     from spotladder.planner.simulated import summed, uninterrupted_usd, with_tier
 
     seeds, best = range(seed, seed + runs), interval(question, assumptions.commit_time)
@@ -96,9 +97,10 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
 
         own = known.of(question, assumptions, seeds)
         variants = tuple((one, tuple((text, variant(one, value)) for text, value in one.values)) for one in asked)
-        found = proposal(question, assumptions, known, seeds, wanted)
+        found = advised(question, assumptions, known, seeds, wanted)
     usd = uninterrupted_usd(question, assumptions)
-    return Simulated(assumptions, seed, summed(question, own), variants, found, best, usd)
+    before = summed(question, own)
+    return Simulated(assumptions, seed, before, variants, found.proposal, found.curves, best, usd)
 
 
 def print_forecast(found: Simulated, question: Question, run: JobState | None) -> None:
@@ -152,7 +154,8 @@ def draw(file: Path, found: Simulated) -> None:
     from spotladder.planner import plots
 
     after = None if found.proposal is None else found.proposal.after
-    plots.draw(file, found.own, after, [(one.option, results) for one, results in found.variants], found.interval)
+    curves = [plots.of_what_if(one.option, results) for one, results in found.variants] + plots.of_search(found.curves)
+    plots.draw(file, found.own, after, curves, found.interval)
 
 
 def advice(found: Simulated, question: Question) -> list[str]:
@@ -242,6 +245,7 @@ def plain(found: Simulated, question: Question, run: JobState | None) -> dict[st
         "advice": {
             "tierOrder": _order(found, question),
             "proposal": None if found.proposal is None else _plain_proposal(found.proposal),
+            **_plain_curves(found.curves),
             "commitIntervalSeconds": None if found.interval is None else round(found.interval.interval, 1),
             "commitIntervalByAgeSource": None if found.interval is None else found.interval.source,
             "commitIntervalByAge": []
@@ -283,16 +287,28 @@ def _plain_proposal(found: Proposal) -> dict[str, Any]:
         "savingUsd": round(found.saving, 4),
         "savingUsdStandardError": round(found.error, 4),
         "settingsTried": found.candidates,
-        "maxFailuresCurve": [
+    }
+
+
+def _plain_curves(found: Curves) -> dict[str, Any]:
+    """The curves from which the advice follows."""
+    return {
+        "tierOrderCurve": [{"tiers": list(names), **_plain_tried(one)} for names, one in found.orders.items()],
+        "maxFailuresCurve": [{"maxFailures": value, **_plain_tried(one)} for value, one in found.max_failures.items()],
+        "provisionTimeoutCurves": [
             {
-                "maxFailures": one.max_failures,
-                "meanCostUsd": round(one.usd, 4),
-                "successProbability": round(one.success, 4),
-                "runs": one.runs,
+                "tier": name,
+                "values": [
+                    {"provisionTimeout": format_duration(value), **_plain_tried(one)} for value, one in values.items()
+                ],
             }
-            for one in found.curve
+            for name, values in found.provision_timeouts.items()
         ],
     }
+
+
+def _plain_tried(one: Tried) -> dict[str, Any]:
+    return {"meanCostUsd": round(one.usd, 4), "successProbability": round(one.success, 4), "runs": one.runs}
 
 
 def _plain(result: Forecast) -> dict[str, Any]:

@@ -17,7 +17,7 @@ runs as written are spread evenly over the range of the costs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -57,13 +57,22 @@ MINUTE: Seconds = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One value of maxFailures on all spot tiers, in the proposed order: the mean cost in USD and the share of the runs
-    that succeed, over `runs` runs."""
+    """The mean cost of some settings in USD and the share of the runs that succeed, over `runs` runs."""
 
-    max_failures: int
     usd: float
     success: float
     runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """The settings beside the best ones that differ in one of them only. `orders` has the orders of the tiers by their
+    names, `max_failures` each value on all spot tiers, ascending, and `provision_timeouts` each value in seconds of
+    each tier whose requests may fail. Those of a job without spot tiers are empty."""
+
+    orders: Mapping[tuple[str, ...], Tried]
+    max_failures: Mapping[int, Tried]
+    provision_timeouts: Mapping[str, Mapping[Seconds, Tried]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ class Proposal:
     """Better settings: the tiers in their new order, and the commit interval in seconds, None if the job's own is kept.
     `before` and `after` are the forecasts of the job as written and of the proposal, over the same runs. `saving` is
     the mean difference of their cost in USD, and `error` its standard error. `candidates` is the number of settings
-    that were tried, and `curve` has those that differ only in maxFailures."""
+    that were tried."""
 
     tiers: tuple[TierFacts, ...]
     commit_interval: Seconds | None
@@ -80,7 +89,15 @@ class Proposal:
     saving: float
     error: float
     candidates: int
-    curve: tuple[Tried, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """The best settings that were found, None if the job's own are as good, and the curves with the other settings of
+    these."""
+
+    proposal: Proposal | None
+    curves: Curves
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +144,7 @@ def _spread(seeds: Sequence[int], number: int) -> list[int]:
 
 
 def most_runs(question: Question, runs: int) -> int:
-    """Upper limit of the runs that `proposal` needs with so many seeds, beside those of the job as written."""
+    """Upper limit of the runs that `advised` needs with so many seeds, beside those of the job as written."""
     few, more = min(runs, SCREENING_RUNS), min(runs, SEARCH_RUNS)
     values = [
         len(values)
@@ -136,41 +153,51 @@ def most_runs(question: Question, runs: int) -> int:
     ]
     steps = 3 + len(values)
     candidates = 2 * (1 + ORDERS) + len(MAX_FAILURES) + sum(values) + 1
-    curve = len(MAX_FAILURES)
-    return (candidates + curve) * few + 2 * steps * (few + more) + runs
+    timeouts = len(PROVISION_TIMEOUTS) + 1
+    curves = 1 + ORDERS + len(MAX_FAILURES) + timeouts * len(_tiers_to_change(question, "provision_timeout"))
+    return (candidates + curves) * few + 2 * steps * (few + more) + runs
 
 
-def proposal(
+def advised(
     question: Question, assumptions: Assumptions, runs: Runs, seeds: range, commit_interval: Seconds | None = None
-) -> Proposal | None:
-    """The best settings that were found; None if the job's own are as good.
+) -> Advised:
+    """The best settings of this job, and the curves from which they follow.
 
     `seeds` are those of the forecast of the job as written. `commit_interval` is tried in place of the job's, in
     seconds.
     """
-    written = best = _Candidate(question, assumptions)
+    written = _Candidate(question, assumptions)
     search = _Search(runs, written, seeds)
-    best = search.best(best, [replace(best, question=one) for one in _orders(question, assumptions)])
-    best = search.best(best, [replace(best, question=one) for one in _limits(best.question)])
-    for field, values in (("max_failures", MAX_FAILURES), ("provision_timeout", PROVISION_TIMEOUTS)):
-        for name in _tiers_to_change(question, field):
-            changes = _changes(best.question, name, field, values)
-            best = search.best(best, [replace(best, question=one) for one in changes])
-    interval = None
-    if commit_interval is not None and commit_interval != assumptions.commit_interval:
-        other = replace(best, assumptions=replace(assumptions, commit_interval=commit_interval))
-        if search.best(best, [other]) is other:
-            best, interval = other, commit_interval
-    if best is written:
-        return None
+    best = _best(search, written, commit_interval)
     before, after = (runs.of(one.question, one.assumptions, seeds) for one in (written, best))
     saving, error = _difference(before, after)
     if not _better(before, after, LEAST_SAVING, LEAST_ERRORS * error):
-        return None
-    curve = tuple(_curve(search, best))
-    tried = len(search.tried)
-    forecasts = summed(question, before), summed(best.question, after)
-    return Proposal(best.question.tiers, interval, *forecasts, saving, error, tried, curve)
+        return Advised(None, _curves(search, written))
+    interval = best.assumptions.commit_interval
+    found = Proposal(
+        best.question.tiers,
+        None if interval == assumptions.commit_interval else interval,
+        summed(question, before),
+        summed(best.question, after),
+        saving,
+        error,
+        len(search.tried),
+    )
+    return Advised(found, _curves(search, best))
+
+
+def _best(search: _Search, written: _Candidate, commit_interval: Seconds | None) -> _Candidate:
+    """The best settings on the seeds of the search."""
+    best, assumptions = written, written.assumptions
+    best = search.best(best, [replace(best, question=one) for one in _orders(best.question, assumptions)])
+    best = search.best(best, [replace(best, question=one) for one in _limits(best.question).values()])
+    for field, values in (("max_failures", MAX_FAILURES), ("provision_timeout", PROVISION_TIMEOUTS)):
+        for name in _tiers_to_change(best.question, field):
+            changes = _changes(best.question, name, field, values)
+            best = search.best(best, [replace(best, question=one) for one in changes])
+    if commit_interval is not None and commit_interval != assumptions.commit_interval:
+        best = search.best(best, [replace(best, assumptions=replace(assumptions, commit_interval=commit_interval))])
+    return best
 
 
 def _rank(found: Sequence[SimulationOutcome]) -> tuple[int, float]:
@@ -204,10 +231,9 @@ def _orders(question: Question, assumptions: Assumptions) -> list[Question]:
     return list(found.values())
 
 
-def _limits(question: Question) -> Iterator[Question]:
+def _limits(question: Question) -> dict[int, Question]:
     """The question with each value of maxFailures on all spot tiers."""
-    for limit in MAX_FAILURES:
-        yield with_tiers(question, [_limited(facts, limit) for facts in question.tiers])
+    return {limit: with_tiers(question, [_limited(facts, limit) for facts in question.tiers]) for limit in MAX_FAILURES}
 
 
 def _limited(facts: TierFacts, limit: int | None) -> TierFacts:
@@ -250,10 +276,31 @@ def _changes(question: Question, name: str, field: str, values: Sequence[float])
             yield with_tier(question, name, **{field: value})
 
 
-def _curve(search: _Search, best: _Candidate) -> Iterator[Tried]:
-    """Each value of maxFailures on all spot tiers, ascending, with the other settings of `best`."""
-    variants = dict(zip(MAX_FAILURES, _limits(best.question), strict=True))
-    for limit in (*MAX_FAILURES[1:], FOR_EVER):
-        found = search.screened(replace(best, question=variants[limit]))
+def _curves(search: _Search, best: _Candidate) -> Curves:
+    """The curves with the other settings of `best`."""
+
+    def tried(question: Question) -> Tried:
+        found = search.screened(replace(best, question=question))
         failed, usd = _rank(found)
-        yield Tried(limit, usd, -failed / len(found), len(found))
+        return Tried(usd, -failed / len(found), len(found))
+
+    own = best.question
+    if not any(facts.spot and own.uses(facts) for facts in own.tiers):
+        return Curves({}, {}, {})
+    orders = dict.fromkeys([own.tiers, *cheapest_orders(own, ORDERS)])
+    limits = _limits(own)
+    return Curves(
+        {tuple(facts.tier.name for facts in order): tried(with_tiers(own, order)) for order in orders},
+        {limit: tried(limits[limit]) for limit in (*MAX_FAILURES[1:], FOR_EVER)},
+        {
+            name: {value: tried(one) for value, one in _timeouts(own, name)}
+            for name in _tiers_to_change(own, "provision_timeout")
+        },
+    )
+
+
+def _timeouts(question: Question, name: str) -> list[tuple[Seconds, Question]]:
+    """Each value of provisionTimeout of this tier, and the question with it, ascending."""
+    found = [question, *_changes(question, name, "provision_timeout", PROVISION_TIMEOUTS)]
+    index = [facts.tier.name for facts in question.tiers].index(name)
+    return sorted(((one.tiers[index].tier.provision_timeout, one) for one in found), key=lambda entry: entry[0])
