@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spotladder.cli.cluster.capacity_tiers import capacity_in
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
@@ -20,9 +21,10 @@ from spotladder.cli.written_files import check_file
 from spotladder.errors import EnvironmentFailure, InvalidSpec, not_written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from spotladder.core.model import JobState
+    from spotladder.core.model import JobState, PricePoint
+    from spotladder.custom_resources import CapacityRecord
     from spotladder.display.records import Recorded
     from spotladder.planner.replay.history import RecordedRun
     from spotladder.sim.world.run import SimulationOutcome
@@ -120,8 +122,8 @@ def replay(
     if to is not None and to.suffix != ".json":
         raise InvalidSpec(f"must be a file name that ends with .json, not {to.name!r}", path="--to")
     check_file("--to", to)
-    recorded, state = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
-    found = history(recorded.records, state, hours)
+    recorded, state, prices = _recorded(job, ClusterTarget(namespace, context, kubeconfig), state_dir)
+    found = history(recorded.records, state, hours, prices)
     names = policies(policy or found.policies)
     if to is not None and names[0] == ORACLE:
         raise InvalidSpec(
@@ -140,8 +142,13 @@ def replay(
     return None
 
 
-def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple[Recorded, JobState]:
-    """The record of the job and its state, of this machine or of a cluster."""
+Prices = dict[str, "tuple[PricePoint, ...]"]
+"""The recorded prices of each tier, oldest first."""
+
+
+def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple[Recorded, JobState, Prices]:
+    """The record of the job, its state and the prices of its tiers, of this machine or of a cluster. The prices of the
+    pools of this machine do not change."""
     from spotladder.cli.cluster import kubernetes_names
 
     try:
@@ -149,16 +156,25 @@ def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple
     except typer.BadParameter as error:
         raise Refused(f"JOB: {error.message}") from None
     if run := run_of(name, target, state_dir):
-        return run.recorded(), run.state()
+        return run.recorded(), run.state(), {}
 
-    async def find(cluster: ConnectedCluster) -> JobSnapshot:
-        return await snapshot_of(cluster, await cluster.job(name))
+    async def find(cluster: ConnectedCluster) -> tuple[JobSnapshot, Prices]:
+        found = await snapshot_of(cluster, await cluster.job(name))
+        return found, _prices(found, await capacity_in(cluster))
 
-    snapshot = on_cluster(target, find)
+    snapshot, prices = on_cluster(target, find)
     recorded, missing = snapshot.timeline(time.time())
     for what in missing:
         typer.echo(f"warning: {what}", err=True)
-    return recorded, snapshot.state
+    return recorded, snapshot.state, prices
+
+
+def _prices(snapshot: JobSnapshot, capacity: Mapping[str, CapacityRecord]) -> Prices:
+    """The prices in the status of the job's CapacityTiers that the user may read."""
+    from spotladder.custom_resources.tier_outcomes import history_in
+
+    tiers = snapshot.job.tiers
+    return {tier: history_in(capacity[named].status).prices for tier, named in tiers if named in capacity}
 
 
 def _replays(found: RecordedRun, policies: Sequence[str], changes: Sequence[str]) -> list[Replayed]:

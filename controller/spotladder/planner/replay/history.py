@@ -7,16 +7,18 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from types import MappingProxyType
 
 import numpy as np
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
-from spotladder.core.model import Instant, JobSpec, JobState, Seconds, Stage
+from spotladder.core.model import Instant, JobSpec, JobState, PricePoint, Seconds, Stage, Tier
 from spotladder.core.work import speed
 from spotladder.display.records import Beat, Began, Committed, Lost, Moved, Record, Resized
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
+from spotladder.planner.replay.prices import RecordedPrices, assumed_prices, recorded_prices
 from spotladder.planner.replay.recoveries import Recovered, with_recoveries
 from spotladder.sim.compare import Scenario, ZoneSource
 from spotladder.sim.trace import Trace
@@ -31,6 +33,10 @@ COMMIT_INTERVAL: Seconds = 300.0
 
 COMMIT_TIME: Seconds = 10.0
 """Duration of a commit, if no attempt of the record was asked to commit."""
+
+
+NO_PRICES: Mapping[str, Sequence[PricePoint]] = MappingProxyType({})
+"""No tier has recorded prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +77,30 @@ class RecordedRun:
         return replace(self, low=changed(self.low), high=changed(self.high))
 
 
-def history(records: Sequence[Record], state: JobState, hours: float | None = None) -> RecordedRun:
+def history(
+    records: Sequence[Record],
+    state: JobState,
+    hours: float | None = None,
+    prices: Mapping[str, Sequence[PricePoint]] = NO_PRICES,
+) -> RecordedRun:
     """The history of a recorded job. `hours` is the work without interruptions; by default it follows from the measured
-    duration of the steps. Raises InvalidSpec if the record lacks information."""
+    duration of the steps. `prices` are the recorded ones of its tiers, oldest first; a tier without has the price of
+    the spec. Raises InvalidSpec if the record lacks information."""
     opening = [record for record in records if isinstance(record, Began)]
     if not opening:
         raise InvalidSpec("has no recorded run: run it first, or name another job")
     first, newest = opening[0], opening[-1]
+    priced = {
+        tier.name: found
+        for tier in newest.spec.tiers
+        if (found := recorded_prices(prices.get(tier.name, ()), first.at)) is not None
+    }
     spec = replace(
         newest.spec,
-        tiers=tuple(replace(tier, fleet=state.record(tier.name).fleet) for tier in newest.spec.tiers),
+        tiers=tuple(
+            replace(_priced(tier, priced.get(tier.name)), fleet=state.record(tier.name).fleet)
+            for tier in newest.spec.tiers
+        ),
     )
     recovered = with_recoveries(records, state, spec)
     records = recovered.records
@@ -104,7 +124,7 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         Scenario(
             relative,
             program,
-            tuple(_zone(one, spec, complete=complete) for one in tiers),
+            tuple(_zone(one, spec, priced.get(one.name), complete=complete) for one in tiers),
             {tier.name: tier.name for tier in spec.tiers},
             measured=True,
         )
@@ -117,7 +137,11 @@ def history(records: Sequence[Record], state: JobState, hours: float | None = No
         low,
         high,
         uncertain,
-        (*_assumptions(program, tiers, uncertain, _suspended(records)), *_assumed_losses(recovered)),
+        (
+            *_assumptions(program, tiers, uncertain, _suspended(records)),
+            *_assumed_losses(recovered),
+            *(sentence for name, found in priced.items() for sentence in assumed_prices(name, found)),
+        ),
         tuple(name for name in (newest.policy, newest.shadow) if name),
     )
 
@@ -138,15 +162,39 @@ def _relative(spec: JobSpec, program: ProgramPlan) -> JobSpec:
     )
 
 
-def _zone(capacity: TierCapacity, spec: JobSpec, *, complete: bool) -> ZoneSource:
+def _priced(tier: Tier, prices: RecordedPrices | None) -> Tier:
+    """The tier as it was at the start of the run."""
+    if prices is None:
+        return tier
+    return replace(tier, price=replace(tier.price, per_node_hour=prices.changes[0][1]), prices=prices.known)
+
+
+def _zone(capacity: TierCapacity, spec: JobSpec, prices: RecordedPrices | None, *, complete: bool) -> ZoneSource:
     tier = spec.tier(capacity.name)
     if tier is None:  # The capacity is that of the spec's tiers.
         raise AssertionError(capacity.name)
-    points = dict(capacity.assumed(spec.workers, complete=complete))
-    times, nodes = np.array(list(points), dtype=np.float64), np.array(list(points.values()), dtype=np.int64)
-    trace = Trace(capacity.name, times, nodes, math.inf, source="the record")
+    nodes = dict(capacity.assumed(spec.workers, complete=complete))
+    usd = dict(((0.0, tier.price.per_node_hour),) if prices is None else prices.changes)
+    times = sorted({*nodes, *usd})
+    trace = Trace(
+        capacity.name,
+        np.array(times, dtype=np.float64),
+        np.array(_values(nodes, times), dtype=np.int64),
+        math.inf,
+        prices=None if prices is None else np.array(_values(usd, times), dtype=np.float64),
+        source="the record",
+    )
     plan = ZonePlan(capacity.name, None, tier.price, capacity.ready_after, 0.0, capacity.notice, region=capacity.name)
     return ZoneSource(plan, (trace,))
+
+
+def _values(changes: Mapping[Seconds, float], times: Sequence[Seconds]) -> list[float]:
+    """The values at these times, of which the first one is 0, after the changes to them, which begin at 0."""
+    found, value = [], 0.0
+    for at in times:
+        value = changes.get(at, value)
+        found.append(value)
+    return found
 
 
 def _work(state: JobState, pace: Seconds | None, hours: float | None) -> Seconds:

@@ -61,6 +61,7 @@ def written(scenario: Scenario, policy: str, outcome: SimulationOutcome) -> str:
                 for trace in source.traces
                 for at, nodes in zip(trace.times.tolist(), trace.nodes.tolist(), strict=True)
             ],
+            "prices": [usd for trace in source.traces if trace.prices is not None for usd in trace.prices.tolist()],
         }
         for source in scenario.zones
     ]
@@ -124,5 +125,7 @@ def _zone(entry: dict[str, Any]) -> ZoneSource:
     if not entry["changes"]:
         return ZoneSource(plan)
     times, nodes = zip(*entry["changes"], strict=True)
-    trace = Trace(name, np.array(times, dtype=np.float64), np.array(nodes, dtype=np.int64), math.inf)
+    # A file of an earlier version has no prices of each change.
+    usd = np.array(entry["prices"], dtype=np.float64) if entry.get("prices") else None
+    trace = Trace(name, np.array(times, dtype=np.float64), np.array(nodes, dtype=np.int64), math.inf, prices=usd)
     return ZoneSource(plan, (trace,))

@@ -29,6 +29,7 @@ from spotladder.core.model import (
     Ungate,
 )
 from spotladder.core.policies import Policy
+from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
 from spotladder.sim.oscillation import PolicyOscillates
 from spotladder.sim.world.backend import SimBackend
@@ -211,7 +212,9 @@ class SimulationRun:
         egress = backend.egress_per_gib(tier.name) if backend.egress else tier.egress_per_gib
         if (price, egress) == (tier.price.per_node_hour, tier.egress_per_gib):
             return tier
-        return replace(tier, price=replace(tier.price, per_node_hour=price), egress_per_gib=egress)
+        # As a controller does. A replay begins with the history of the tier; other simulations have none.
+        prices = with_price(tier.prices, price, START + backend.market.now) if tier.prices else ()
+        return replace(tier, price=replace(tier.price, per_node_hour=price), egress_per_gib=egress, prices=prices)
 
     def _apply(self, action: Action) -> None:
         match action:
