@@ -264,6 +264,7 @@ def test_surge_keeps_the_attempt(capsys: Capture, tmp_path: Path) -> None:
         (("--checkpoint-gib", "5"), "--checkpoint-gib: goes with --egress"),
         (("--egress", "egress.csv"), "--egress: goes with --checkpoint-gib"),
         (("--seeds", "0"), "--seeds"),
+        (("--ray", "local", "--processes", "2"), "--processes: cannot be used with --ray, which uses its processors"),
         (("--trace", "nowhere.json"), "nowhere.json: cannot be read"),
         (("--trace", ""), "--trace: expected [ZONE=]FILE, [ZONE=]synthetic or [ZONE=]synthetic:FILE, got ''"),
         (("--trace", "b="), "--trace: expected [ZONE=]FILE"),

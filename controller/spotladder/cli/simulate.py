@@ -119,6 +119,10 @@ def simulate(
     )
     if workers is not None and job is not None:
         raise InvalidSpec("cannot be used with --job, which has workers: remove one of the two", path="--workers")
+    if processes > 1 and ray is not None:
+        raise InvalidSpec(
+            "cannot be used with --ray, which uses its processors: remove one of the two", path="--processes"
+        )
     check_picture("--plot", plot)
     check_picture("--survival", survival)
     check_file("--report", report)

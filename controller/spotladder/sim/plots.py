@@ -27,11 +27,13 @@ def draw(file: Path, summaries: Sequence[Summary], jobs: int = 1) -> None:
     drawn = lanes(summaries, jobs)
     figure = new_figure((10, 8.4 + 0.5 * len(drawn)), "--plot")
     grid = figure.add_gridspec(3, 2, height_ratios=(4, 3.6, 0.8 + 0.6 * len(drawn)))
-    _costs(figure.add_subplot(grid[0, 0]), summaries)
+    costs = figure.add_subplot(grid[0, 0])
+    _costs(costs, summaries)
     _ends(figure.add_subplot(grid[0, 1]), summaries)
     _work(figure.add_subplot(grid[1, 0]), summaries)
     _spent(figure.add_subplot(grid[1, 1]), summaries)
     _timeline(figure.add_subplot(grid[2, :]), drawn, jobs)
+    figure.legend(*costs.get_legend_handles_labels(), loc="outside upper center", ncols=4)  # beside no curve
     save(figure, file, "--plot")
 
 
@@ -90,7 +92,6 @@ def _costs(axes: Any, summaries: Sequence[Summary]) -> None:
         axes.step([costs[0], *costs], [0.0, *shares], where="post", color=colour, label=summary.policy)
     axes.set(xlabel="cost (USD)", ylabel="share of runs", ylim=(0, 1.02), title="Cost")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend()
 
 
 def _ends(axes: Any, summaries: Sequence[Summary]) -> None:
@@ -137,7 +138,6 @@ def _spent(axes: Any, summaries: Sequence[Summary]) -> None:
         xlim=(0, None), ylim=(0, None), xlabel="hours after the start", ylabel="paid (USD)", title="Cost over time"
     )
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize="small")
 
 
 def _timeline(axes: Any, drawn: Sequence[tuple[str, SimulationOutcome]], jobs: int) -> None:
