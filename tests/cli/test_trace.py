@@ -61,6 +61,22 @@ def test_a_trace_beside_one_fitted_to_it(capsys: Capture, tmp_path: Path) -> Non
     assert "Spells without capacity" in picture.read_text()
 
 
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        (SPELLS, "2 ends of spells {} capacity (standard error of their mean: 71 % or more)"),
+        (window((0, 30)), "0 ends of spells {} capacity (their mean is unknown)"),
+    ],
+)
+def test_a_fit_says_how_uncertain_it_is(text: str, ends: str, capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, "trace", written(tmp_path, "zone.json", text), "--fit")
+    known = f"{ends.format('with')} and {ends.format('without')}"
+    share = "75.0 %" if text == SPELLS else "100.0 %"
+    note = " ".join(answer.out.splitlines()[-1].split())
+    assert note.startswith(f"note: zone: fitted to {known}; capacity for {share} of the time in the record, ")
+    assert note.endswith(" % in the fitted process")
+
+
 EVENTS = "0,add,a\n600000,add,b\n1200000,remove,a\n2400000,remove,b\n"
 
 

@@ -35,6 +35,15 @@ def test_a_fit_recovers_the_market_and_its_survival_curves() -> None:
         assert survival([copy], available, 60) == pytest.approx(survival([source], available, 60), abs=0.05)
 
 
+def test_a_spell_that_is_cut_off_does_not_count_as_one_that_lasts() -> None:
+    """In short windows, most spells are cut off. Here their age does not matter."""
+    market = SyntheticMarket(lost=(0.2,) * 7, back=(0.2,) * 7)
+    flags = generate(market, LONG, ["a"], 3)[0].ticks(600)
+    found = fit([of_ticks("a", flags[begin : begin + 5], 600) for begin in range(0, LONG, 5)])
+    assert found.lost[:3] == pytest.approx((0.2, 0.2, 0.2), abs=0.015)
+    assert found.back[:3] == pytest.approx((0.2, 0.2, 0.2), abs=0.015)
+
+
 def test_availability_of_correlated_zones_is_correlated() -> None:
     apart, together = (
         np.corrcoef([one.ticks(600) for one in generate(SyntheticMarket(correlation=value), LONG // 4, ["a", "b"], 1)])[

@@ -53,11 +53,12 @@ def trace(
     zones = simulation.read_zones(traces, polarity, sort=sort)
     if convert is not None:
         conversion.write(convert, zones)
-    found = []
+    found, notes = [], []
     for name, readings in zones.items():
         found.append(describe(name, readings, workers))
         if fit:
             found.append(describe(f"{name}, fitted", [generated(name, readings, workers)], 1))
+            notes.append(trace_table.fit_note(*found[-2:]))
     if survival is not None:
         from spotladder.sim.plots import draw_survival
 
@@ -70,7 +71,7 @@ def trace(
         typer.echo()
         title = trace_table.title(workers, available=available)
         print_table(trace_table.SPELL_COLUMNS, trace_table.spell_rows(found, available=available), title)
-    for sentence in trace_table.notes(found):
+    for sentence in trace_table.notes(found) + notes:
         typer.echo(f"\nnote: {sentence}")
     for name, file in (("Survival curves", survival), ("Converted trace", convert)):
         if file is not None:

@@ -133,13 +133,15 @@ def like(zone: str, traces: Sequence[Trace], workers: int = 1) -> Trace:
 
 
 def _hazards(flags: Sequence[Flags], available: bool, usual: Sequence[float]) -> tuple[float, ...]:
-    """Ends of spells over ticks at risk, for each range of ages; `usual` counts as one tick at risk."""
+    """Ends of spells over ticks at risk, for each range of ages; `usual` counts as one tick at risk. Whether a spell
+    that is cut off would have ended with its last tick is not known, so that tick is not at risk."""
     bounds = np.array((0, *AGES))
     found = [spell for one in flags for spell in spells(one, available)]
-    lengths = np.array([length for length, _ended in found], dtype=np.int64)
-    risks = np.clip(lengths[:, None] - bounds, 0, np.diff(bounds, append=np.iinfo(np.int64).max)).sum(axis=0) + 1.0
+    lengths, ended = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    at_risk = lengths - (1 - ended)
+    risks = np.clip(at_risk[:, None] - bounds, 0, np.diff(bounds, append=np.iinfo(np.int64).max)).sum(axis=0) + 1.0
     ends = np.array(usual)
-    np.add.at(ends, np.searchsorted(AGES, lengths[[ended for _length, ended in found]]), 1.0)
+    np.add.at(ends, np.searchsorted(AGES, lengths[ended == 1]), 1.0)
     return tuple(float(value) for value in ends / risks)
 
 

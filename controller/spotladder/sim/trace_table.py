@@ -77,6 +77,21 @@ def notes(found: Sequence[Description]) -> list[str]:
     return sentences
 
 
+def fit_note(recorded: Description, fitted: Description) -> str:
+    """How far the figures of a fitted process can be trusted. The mean length of spells is known up to about one part
+    in the square root of the number that end."""
+    known = [
+        f"{count(spells.ended)} ends of spells {kind} capacity ({_error(spells.ended)})"
+        for kind, spells in (("with", recorded.available), ("without", recorded.unavailable))
+    ]
+    shares = f"{percent(recorded.share, 1)} of the time in the record, {percent(fitted.share, 1)} in the fitted process"
+    return f"{recorded.zone}: fitted to {' and '.join(known)}; capacity for {shares}"
+
+
+def _error(ended: int) -> str:
+    return f"standard error of their mean: {percent(ended**-0.5)} or more" if ended else "their mean is unknown"
+
+
 def _price(prices: Prices | None) -> str:
     if prices is None:
         return NONE
