@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import FOR_EVER, CapacityType, Price, Tier
+from spotladder.planner import parallel
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.runs import Runs
 from spotladder.planner.search import Curves, Proposal, advised
@@ -126,3 +127,13 @@ def test_the_same_seeds_give_the_same_proposal(seed: int) -> None:
     known = Assumptions()
     first, again = (advised(asked, known, Runs(), range(seed, seed + RUNS)) for _ in range(2))
     assert first == again
+
+
+def test_the_processors_change_the_time_and_not_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = question(spot("a", 0.1, max_failures=0, evictions=0.3), spot("b", 0.2, availability=0.7), BACKUP)
+    found = []
+    for number in (1, 3):
+        monkeypatch.setattr(parallel, "processors", lambda number=number: number)
+        runs = Runs()
+        found.append((advised(asked, Assumptions(), runs, range(RUNS)), runs.simulated))
+    assert found[0] == found[1]

@@ -18,7 +18,7 @@ from typing import BinaryIO, TypeVar
 from spotladder.sim.child_processes import held_interrupts
 
 LEAST_ITEMS = 12
-"""Minimum number of items of a process."""
+"""Minimum number of items of a process, if each is one run."""
 
 MOST_PROCESSES = 8
 
@@ -40,11 +40,16 @@ class _Child:
         os.waitpid(self.pid, 0)
 
 
-def spread(run: Callable[[int], T], items: Sequence[int], done: Callable[[int], None] = lambda _items: None) -> list[T]:
+def spread(
+    run: Callable[[int], T],
+    items: Sequence[int],
+    done: Callable[[int], None] = lambda _items: None,
+    least: int = LEAST_ITEMS,
+) -> list[T]:
     """The results of `run` for these different items, in their order. `done` is called with the number of items of
-    each step: one of this process and, as their shares are equal, one of each other process. The other processes have
-    ended when it returns or raises."""
-    parts = max(1, min(processors(), MOST_PROCESSES, len(items) // LEAST_ITEMS))
+    each step: one of this process and, as their shares are equal, one of each other process. Each process has
+    at least so many items, and the other processes have ended when it returns or raises."""
+    parts = max(1, min(processors(), MOST_PROCESSES, len(items) // least))
     own, *others = [items[index::parts] for index in range(parts)]
     with ExitStack() as stack:
         children: list[_Child] = []

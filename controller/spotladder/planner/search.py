@@ -123,6 +123,7 @@ class _Search:
         self.tried.update(found)
         if not found:
             return before
+        self._runs.prepare([(other.question, other.assumptions) for other in found], self._few)
         one = min(found, key=lambda other: _rank(self.screened(other)))
         for seeds, least in ((self._few, LEAST_SAVING), (self._more, 0.0)):
             if not _better(self._of(before, seeds), self._of(one, seeds), least):

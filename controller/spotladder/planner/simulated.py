@@ -130,6 +130,11 @@ def outcomes(
 ) -> list[SimulationOutcome]:
     """One run for each seed. `done` is called with the numbers of runs that have ended. Raises InvalidSpec like
     `forecast`."""
+    return spread(simulator(question, assumptions), list(seeds), done)
+
+
+def simulator(question: Question, assumptions: Assumptions) -> Callable[[int], SimulationOutcome]:
+    """Makes the run of a seed. Raises InvalidSpec like `forecast`."""
     spec, horizon = _relative(question)
     if assumptions.commit_size is None:
         spec = replace(spec, bucket=BucketPrice())
@@ -154,7 +159,7 @@ def outcomes(
         zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
         return simulate(Scenario(spec, program, zones, tiers), question.policy, seed)
 
-    return spread(run, list(seeds), done)
+    return run
 
 
 def _pays_for_commits(spec: JobSpec) -> bool:
