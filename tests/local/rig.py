@@ -65,7 +65,13 @@ TOKEN = "t0ken"
 
 
 class BackendRig:
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **job_fields: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        pools: Mapping[str, PoolClock] | None = None,
+        **job_fields: Any,
+    ) -> None:
         self.folder, self.now = folder, BEGAN
         self.nodes: dict[str, FakeNode] = {}
         self.submitted: list[tuple[str, Mapping[str, str]]] = []
@@ -87,6 +93,7 @@ class BackendRig:
             folder=folder, temporary=lambda number: folder / "tmp" / f"a{number}", token=TOKEN
         )
         self.pool = PoolClock(PoolPlan("pool", nodes=4), BEGAN, BEGAN)
+        self.pools = pools or {"spot-a": self.pool, "spot-b": self.pool}
         tiers, environment = {"spot-a": tier, "spot-b": tier}, {"SPOTLADDER_URI": "s3://b/p"}
         job = LocalJob(
             **{"workers": 2, **job_fields},
@@ -99,7 +106,7 @@ class BackendRig:
         self.backend = LocalBackend(
             job,
             machine,
-            {"spot-a": self.pool, "spot-b": self.pool},
+            self.pools,
             self.log,
             clock=lambda: self.now,
             emit=self.records.append,
