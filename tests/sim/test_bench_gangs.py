@@ -1,0 +1,75 @@
+"""The benchmark of gangs over regions: its zones, its scenarios and its rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spotladder.cli.simulation import region_of
+from spotladder.core.accounting import GIB
+from spotladder.sim.compare import compare
+from spotladder.sim.trace import Trace
+from tests.bench import bench_gangs, gangs
+from tests.bench.gangs import Gang, Place
+
+HOURS, DEADLINE = 1, 2
+
+
+def steady(zone: str, nodes: int) -> Trace:
+    return Trace(zone, np.array([0.0]), np.array([nodes]), 7200.0, prices=np.array([1.0]), on_demand_price=3.0)
+
+
+def test_a_zone_has_pools_of_nodes_and_is_the_same_again() -> None:
+    found, again = (bench_gangs.trace("us-west-2a", 3) for _ in range(2))
+    assert found.nodes.tolist() == again.nodes.tolist()
+    assert found.nodes.tolist() != bench_gangs.trace("us-west-2b", 3).nodes.tolist()
+    assert set(found.nodes.tolist()) <= {0, 4, 8, 12, 16}
+    assert found.end == bench_gangs.DEADLINE * 3600
+
+
+def test_the_places_are_one_region_and_all(tmp_path: Path) -> None:
+    home, everywhere, *others = bench_gangs.places(1, tmp_path)
+    assert {region_of(zone) for zone in home.zones} == {"us-east-1"}
+    assert len({region_of(zone) for zone in everywhere.zones}) == 3
+    assert [str(place) for place in others] == [
+        "3 regions, egress",
+        "1 region, known capacity",
+        "3 regions, known capacity",
+    ]
+
+
+@pytest.mark.parametrize(("gang", "trains"), [(Gang("rigid", 4), False), (Gang("elastic", 4, 2), True)])
+def test_only_an_elastic_gang_trains_with_fewer_nodes(gang: Gang, trains: bool) -> None:
+    place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 3)]})
+    (found,) = compare(gangs.scenario(gang, place, HOURS, DEADLINE), ["adaptive"], 1)
+    assert (found.outcomes[0].node_hours["us-east-1a"] > 1.0) is trains
+
+
+def test_egress_is_paid_between_regions(tmp_path: Path) -> None:
+    zones = {"us-east-1a": [steady("us-east-1a", 1)], "us-west-2a": [steady("us-west-2a", 1)]}
+    place = Place("2 regions", zones, gangs.egress_file(list(zones), tmp_path))
+    found = gangs.scenario(Gang("1 node", 1), place, HOURS, DEADLINE)
+    assert found.egress["us-east-1", "us-west-2"] == gangs.EGRESS
+    assert found.program.commit_size.bytes == gangs.CHECKPOINT * GIB
+    free = gangs.scenario(Gang("1 node", 1), replace(place, egress=None), HOURS, DEADLINE)
+    assert not free.egress
+
+
+def test_each_row_stands_beside_on_demand_and_the_oracle_is_the_bound() -> None:
+    place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 16)]})
+    first, *others = gangs.compared(Gang("2 of 2", 2), [place], HOURS, DEADLINE, 1)
+    assert first.name == "2 of 2: on-demand"
+    assert first.reference is None
+    assert [row.name for row in others] == [f"2 of 2: {name}, 1 zone" for name in (*gangs.POLICIES, "oracle")]
+    assert all(row.met and row.reference == first.measured and row.also["deadlines missed"] == 0 for row in others)
+
+
+def test_without_capacity_the_row_of_a_dearer_policy_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gangs, "POLICIES", ("ordered",))
+    place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 1)]})
+    _first, found, bound = gangs.compared(Gang("2 of 2", 2), [place], HOURS, DEADLINE, 1)
+    assert not found.met  # the node that a gang holds while it waits is paid
+    assert bound.met
