@@ -47,7 +47,7 @@ def test_a_start_without_a_commit_costs_no_egress() -> None:
 
 
 class WithoutEgress:
-    """The policy `adaptive`, which is told that no move costs egress."""
+    """The policy `adaptive` with outlooks whose moves cost no egress."""
 
     def choose(self, view: TierView) -> TierChoice:
         outlooks = tuple(replace(one, move=replace(one.move, egress=0.0)) for one in view.outlooks)

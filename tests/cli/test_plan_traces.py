@@ -1,0 +1,58 @@
+"""`spotladder plan --trace`: tiers whose capacity is that of recorded traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.api.builders import written
+from tests.cli.test_plan import RATE, UNKNOWN_RATE, Capture, planned
+
+
+def a_trace(folder: Path, name: str, flags: list[int]) -> Path:
+    """Ticks of ten minutes; a 1 means preempted."""
+    return written(folder, name, json.dumps({"metadata": {"gap_seconds": 600}, "data": flags}))
+
+
+def test_a_tier_with_a_trace_is_simulated_with_its_capacity(capsys: Capture, tmp_path: Path) -> None:
+    trace = a_trace(tmp_path, "z.json", ([0] * 11 + [1]) * 12)
+    found = planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10", world=UNKNOWN_RATE)
+    assert (found.code, found.err) == (0, "")
+    assert f"observed: spot-a: 24 h of {trace}, 92 % of them with nodes for all workers, which were lost 12 times" in (
+        found.out
+    )
+    assert "assumed: each run begins at a random moment of the traces of spot-a\n" in found.out
+    data = json.loads(planned(capsys, tmp_path, "--trace", f"spot-a={trace}", "--runs", "10", "-o", "json").out)
+    assert data["tiers"][0]["evictionsPerNodeHour"] == pytest.approx(0.27, abs=0.01)
+    assert data["simulation"]["losses"] > 0
+    assert "spot-a: 24 h" in data["simulation"]["observations"][0]
+    again = planned(capsys, tmp_path, *RATE, "--trace", f"spot-a={trace}", "-o", "json").out
+    assert json.loads(again)["tiers"][0]["evictionsPerNodeHour"] == data["tiers"][0]["evictionsPerNodeHour"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("spot-z={file}", "--trace: the job has no tier 'spot-z' (expected one of spot-a, on-demand): write TIER=FILE"),
+        ("{file}", "--trace: the job has no tier 'z' (expected one of spot-a, on-demand): write TIER=FILE"),
+        ("on-demand={file}", "--trace: on-demand is on-demand, and its nodes are never lost: name a spot tier"),
+        ("spot-a=synthetic", "--trace: spot-a: runs without a trace are synthetic already: name a file, or omit it"),
+        ("spot-a=", "--trace: expected [ZONE=]FILE"),
+        ("spot-a=none.json", "none.json"),
+    ],
+)
+def test_a_trace_that_cannot_be_used(given: str, said: str, capsys: Capture, tmp_path: Path) -> None:
+    trace = a_trace(tmp_path, "z.json", [0, 0, 1, 0])
+    answer = planned(capsys, tmp_path, *RATE, "--trace", given.format(file=trace))
+    assert (answer.code, answer.out) == (2, "")
+    assert said in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_a_wrong_polarity_of_a_trace_is_refused(capsys: Capture, tmp_path: Path) -> None:
+    trace = a_trace(tmp_path, "z.json", [0, 0, 1, 0])
+    answer = planned(capsys, tmp_path, *RATE, "--trace", f"spot-a={trace}", "--polarity", "up")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--polarity: expected available or preempted, got 'up'" in answer.err
