@@ -17,7 +17,19 @@ from spotladder.core.cost import estimate
 from spotladder.core.model import JobSpec, JobState, Loss, Move, Price, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import savings
-from spotladder.display.records import Beat, Began, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Recorded
+from spotladder.display.records import (
+    Beat,
+    Began,
+    Billed,
+    Committed,
+    Ended,
+    LeftBill,
+    Lost,
+    Moved,
+    Noted,
+    Recorded,
+    Resized,
+)
 from spotladder.display.report import gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
@@ -136,6 +148,20 @@ def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
     assert amounts["on-demand-formula"] == pytest.approx(scenario.hours * 2.82)
     assert amounts["paid"] == facts.spent
     assert next(iter(amounts)) == "paid"
+
+
+def test_the_cost_formulas_count_the_steps_of_an_elastic_job_as_if_all_workers_had_made_them() -> None:
+    run = PlayedRun(world=CloudEvents(notices={}, kills=frozenset())).play()
+    whole = gather(Recorded(tuple(run.records)), run.state)
+    (attempt,) = whole.attempts
+    middle = (attempt.work[0].start + attempt.work[-1].end) / 2
+    sizes = Resized(START, 1, 2, 2), Resized(START + middle, 1, 1, 2)
+    records = sorted([*run.records, *sizes], key=lambda record: record.at)
+    before, after = measured(whole), measured(gather(Recorded(tuple(records)), run.state))
+    assert before is not None
+    assert after is not None
+    assert (before.scenario.hours - after.scenario.hours) * 3600 == pytest.approx(whole.time.new / 4)
+    assert after.scenario.spot_fraction == 1
 
 
 @pytest.mark.parametrize(

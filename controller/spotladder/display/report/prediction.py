@@ -1,9 +1,9 @@
 """Compares the cost of a run with the cost of alternatives and with the results of the closed formulas.
 
-The formulas get measured arguments: T, the hours of an uninterrupted run (one start of the program, each step once,
-its end); α, the share of new steps' time on spot; M, the counted failures; Δt, the hours beyond T for each failure;
-the measured discount of spot. Neither side includes the wait for the first nodes: it is the same with and without
-failures, and is not paid for.
+The formulas get measured arguments: T, the hours of an uninterrupted run (one start of the program, each step once
+with all workers, its end); α, the share of new steps' time on spot; M, the counted failures; Δt, the hours beyond T for
+each failure; the measured discount of spot. Neither side includes the wait for the first nodes: it is the same with and
+without failures, and is not paid for.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class ComparedCosts:
 
 def measured(facts: Facts) -> Measured | None:
     """The arguments of this run; None without prices or steps, or if they are outside of the formulas' domain."""
-    new = sum(each.new for each in facts.attempts)
+    new = sum(each.with_all_workers for each in facts.attempts)
     if new <= 0 or facts.node_hours <= 0 or facts.on_demand <= 0 or facts.unpriced:
         return None
-    hours = (_startup(facts) + facts.time.new + _ending(facts)) / HOUR
+    hours = (_startup(facts) + new + _ending(facts)) / HOUR
     overhead = max(0.0, (facts.time.total - _first_wait(facts)) / HOUR - hours)
-    on_spot = sum(each.new for each in facts.attempts if each.capacity_type is CapacityType.SPOT)
+    on_spot = sum(each.with_all_workers for each in facts.attempts if each.capacity_type is CapacityType.SPOT)
     failures = facts.failures
     spot = [record for tier, record in facts.tiers if tier.capacity_type is CapacityType.SPOT]
     spot_on_demand = sum(record.on_demand_cost for record in spot)
