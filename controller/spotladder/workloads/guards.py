@@ -6,21 +6,18 @@ the job. In a member cluster nothing is deleted with the job, so each attempt ha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Self
 
 from spotladder.resources import DISRUPTION_BUDGETS, APIResource
 from spotladder.workloads import names
+from spotladder.workloads.digest import digest
 from spotladder.workloads.pods import PodOverlay
 from spotladder.workloads.records import Made, Object, made_fields
 
 MORE_THAN_ALL_PODS = 1_000_000
 """More pods than the attempts of a job have: no number of healthy pods allows an eviction."""
-
-_DIGEST = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +56,6 @@ class Guarded:
     def guard(self, kind: APIResource, spec: Mapping[str, Any]) -> dict[str, Any]:
         """A guard of this kind."""
         made: dict[str, Any] = {"labels": dict(self.labels), "spec": dict(spec)}
-        digest = sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:_DIGEST]
         return {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
@@ -67,7 +63,7 @@ class Guarded:
                 "name": self.name,
                 "namespace": self.namespace,
                 "labels": made["labels"],
-                "annotations": {names.DIGEST: digest},
+                "annotations": {names.DIGEST: digest(made)},
             },
             "spec": made["spec"],
         }

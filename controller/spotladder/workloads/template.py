@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from spotladder.api.tieredjob import TieredJob
 from spotladder.errors import InvalidSpec
 from spotladder.resources import APIResource
+from spotladder.workloads.digest import digest
 from spotladder.workloads.pods import PodOverlay
 from spotladder.workloads.records import QUEUE
 
@@ -34,8 +33,7 @@ def digests_of(job: TieredJob) -> dict[str, str]:
     for tier in job.spec.tiers:
         overrides = tier.overrides.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         parts = [workload, overrides, *([tier.queue] if tier.queue else [])]
-        text = json.dumps(parts, sort_keys=True)
-        found[tier.name] = sha256(text.encode()).hexdigest()[:16]
+        found[tier.name] = digest(parts)
     return found
 
 

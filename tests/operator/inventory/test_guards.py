@@ -37,7 +37,7 @@ async def synced(*existing: dict[str, Any]) -> AsyncIterator[Guards]:
     guards = Guards(
         client, clock=clock, scopes=[""], labels="", wake=lambda _job: None, token_gone=lambda _namespace: None
     )
-    assert guards.is_current(DISRUPTION_BUDGETS, wanted()) is None, "nothing is listed yet"
+    assert guards.is_current(DISRUPTION_BUDGETS, wanted()) is False, "nothing is listed yet"
     running = [asyncio.create_task(cache.run()) for cache in guards.caches]
     try:
         await asyncio.gather(*(cache.wait_for_sync() for cache in guards.caches))

@@ -50,7 +50,7 @@ def loaded_job(made: TieredJob, client: AcceptingClient) -> tuple[Any, Clusters,
     inventory: Any = SimpleNamespace(
         unreadable=lambda *_: [],
         written=lambda *_: None,
-        guards=SimpleNamespace(exists=lambda *_: None, is_current=lambda *_: None, of=lambda *_: []),
+        guards=SimpleNamespace(exists=lambda *_: None, is_current=lambda *_: False, of=lambda *_: []),
     )
     loaded: Any = SimpleNamespace(
         record=JobRecord(name="digits", namespace="team-a", uid="1b4e28ba"),

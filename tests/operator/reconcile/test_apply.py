@@ -54,9 +54,8 @@ def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, W
 async def test_launching_twice_applies_identical_objects_and_does_not_modify_the_job(template: dict[str, Any]) -> None:
     made, client = job(template), AcceptingClient()
     before = made.model_copy(deep=True)
-    loaded, applier, home = launching(made, client)
+    loaded, applier, _home = launching(made, client)
     for _ in range(2):
-        home.guards.clear()  # as in a new process
         assert await applier.launch(loaded, Launch(1, "spot-a")) is None
     half = len(client.made) // 2
     assert client.made[:half] == client.made[half:]
@@ -102,24 +101,25 @@ async def test_a_main_object_whose_creation_was_not_confirmed_is_applied() -> No
 async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> None:
     client = AcceptingClient()
     loaded, applier, home = launching(job(ray_template()), client)
+    guards: Any = home.inventory.guards
+    guards.is_current = lambda _kind, body: body in client.made
     for attempt in (1, 2):
         assert await applier.launch(loaded, Launch(attempt, "spot-a")) is None
     made = [(body["kind"], body["metadata"]["name"]) for body in client.made]
-    guards = [("PodDisruptionBudget", "digits-attempts"), ("NetworkPolicy", "digits-attempts")]
-    assert made == [*guards, ("RayJob", "digits-a001"), ("RayJob", "digits-a002")]
+    shared = [("PodDisruptionBudget", "digits-attempts"), ("NetworkPolicy", "digits-attempts")]
+    assert made == [*shared, ("RayJob", "digits-a001"), ("RayJob", "digits-a002")]
     assert client.made[-1]["metadata"]["annotations"][names.GUARDS] == "job"
 
     template = ray_template()
     template["spec"]["rayClusterSpec"]["headGroupSpec"]["rayStartParams"] = {"dashboard-port": "8300"}
     loaded.job = job(template)
-    client.made.clear()
+    before = len(client.made)
     await applier.launch(loaded, Launch(3, "spot-a"))
-    assert [body["kind"] for body in client.made] == ["PodDisruptionBudget", "NetworkPolicy", "RayJob"], (
+    assert [body["kind"] for body in client.made[before:]] == ["PodDisruptionBudget", "NetworkPolicy", "RayJob"], (
         "a changed port"
     )
 
     client.made.clear()
-    home.guards.clear()
     home.home = "home-uid"
     for attempt in (4, 5):
         await applier.launch(loaded, Launch(attempt, "spot-a"))
@@ -129,11 +129,9 @@ async def test_all_attempts_of_a_job_in_the_home_cluster_share_its_guards() -> N
 
 @pytest.mark.parametrize(
     ("policy", "applied"),
-    [(True, []), (False, ["PodDisruptionBudget", "NetworkPolicy"]), (None, ["PodDisruptionBudget", "NetworkPolicy"])],
+    [(True, []), (False, ["PodDisruptionBudget", "NetworkPolicy"])],
 )
-async def test_a_new_process_applies_guards_unless_they_exist_as_they_should_be(
-    policy: bool | None, applied: list[str]
-) -> None:
+async def test_guards_are_applied_unless_they_exist_as_they_should_be(policy: bool, applied: list[str]) -> None:
     client = AcceptingClient()
     loaded, applier, home = launching(job(ray_template()), client)
     guards: Any = home.inventory.guards

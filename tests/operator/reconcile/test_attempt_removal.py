@@ -77,23 +77,19 @@ async def test_an_attempt_is_deleted_by_name_and_its_pods_with_a_short_grace_per
 async def test_the_guards_that_all_attempts_share_are_kept_unless_no_attempt_follows(suspend: bool) -> None:
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
-    home.guards[loaded.record.key] = "applied"
     top = RayJobRecord(name="digits-a001", uid="r", shares_guards=True, **OF_IT)
     loaded.found = JobObjects({1: located(home, top=top)}, ())
     loaded.spec = replace(loaded.spec, suspend=suspend)
     await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
     guards = [(kind, "digits-attempts", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
     assert client.removed == [*(guards if suspend else []), (RAYJOBS, "digits-a001", "r", None)]
-    assert bool(home.guards) is not suspend, "the next attempt applies them again"
 
 
 async def test_the_guards_of_a_job_that_has_ended_are_removed() -> None:
     client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    home.guards[loaded.record.key] = "applied"
+    loaded, clusters, _home = loaded_job(job(ray_template()), client)
     await AttemptRemover(clusters).remove_guards(loaded)
     assert client.removed == [(kind, "digits-attempts", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
-    assert home.guards == {}
 
 
 async def test_a_pod_that_is_being_deleted_is_known_before_the_watch_delivers_it(

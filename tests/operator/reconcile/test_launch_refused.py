@@ -65,7 +65,7 @@ class LaunchRig:
             written=lambda *_: None,
             attempts=lambda *_: {},
             of_others=lambda *_: {},
-            guards=SimpleNamespace(exists=lambda *_: None, is_current=lambda *_: None),
+            guards=SimpleNamespace(exists=lambda *_: None, is_current=lambda *_: False),
         )
         self.cluster.inventory = cast("Any", self.inventory)
         if member:

@@ -44,7 +44,7 @@ class Busy(SpotladderError):
 
 class WorkloadCluster:
     """One cluster. `home` is "" for the home cluster itself, and the home cluster's identity for member clusters,
-    which have a monitor. `guards` has, by job, the digest of the guards that this process has applied."""
+    which have a monitor."""
 
     def __init__(
         self,
@@ -61,7 +61,6 @@ class WorkloadCluster:
         self.inventory = inventory
         self.monitor = monitor
         self.home = home
-        self.guards: dict[JobKey, str] = {}
         self._most = most
         self._inside = 0
 

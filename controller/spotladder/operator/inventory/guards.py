@@ -57,18 +57,14 @@ class Guards:
 
     def exists(self, kind: APIResource, name: str, namespace: str) -> bool | None:
         """Whether the object exists; None if that is unknown."""
-        cache = self._kinds[kind].within(namespace)
-        if cache is None or not cache.has_synced or cache.problem:
-            return None
-        return cache.get(name, namespace) is not None
+        cache = self._readable(kind, namespace)
+        return None if cache is None else cache.get(name, namespace) is not None
 
-    def is_current(self, kind: APIResource, body: Object) -> bool | None:
-        """Whether the guard exists and was made of the same as this one; None if that is unknown."""
+    def is_current(self, kind: APIResource, body: Object) -> bool:
+        """Whether the guard is known to exist, made of the same as this one."""
         name, namespace = body["metadata"]["name"], body["metadata"]["namespace"]
-        cache, exists = self._kinds[kind].within(namespace), self.exists(kind, name, namespace)
-        if cache is None or not exists:
-            return exists
-        guard = cache.get(name, namespace)
+        cache = self._readable(kind, namespace)
+        guard = None if cache is None else cache.get(name, namespace)
         return guard is not None and not guard.deleting and guard.digest == digest_of(body)
 
     def of(self, kind: APIResource, job: Key) -> list[GuardRecord]:
@@ -79,6 +75,11 @@ class Guards:
         """Add the API server's response to a write of the controller to the cache."""
         if kind in self._kinds:
             self._kinds[kind].put(answer)
+
+    def _readable(self, kind: APIResource, namespace: str) -> Cache[GuardRecord] | None:
+        """The objects of this kind in the namespace; None if they are unknown."""
+        cache = self._kinds[kind].within(namespace)
+        return None if cache is None or not cache.has_synced or cache.problem else cache
 
     def _guard_changed(self, before: GuardRecord | None, after: GuardRecord | None) -> None:
         if before is not None and after is None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 from spotladder.api.record import API_VERSION
@@ -27,6 +25,7 @@ from spotladder.operator.reconcile.preflight import Preflight, lacking, lacking_
 from spotladder.operator.reconcile.token_secret import ensure_token
 from spotladder.resources import NAMESPACES, PODS, TIEREDJOBS, APIResource
 from spotladder.workloads import names
+from spotladder.workloads.digest import digest
 from spotladder.workloads.kinds import main_kinds
 from spotladder.workloads.rayjob.authentication import uses_token, without_token
 from spotladder.workloads.records import Made, PodRecord
@@ -74,13 +73,13 @@ class Applier:
             objects = loaded.workload.render(loaded.job, origin, placed, action.attempt, variables)
         except InvalidSpec as error:
             return Diagnosis(ConditionReason.INVALID_SPEC, str(error))
-        digest = _digest(objects)
-        if problem := await self._refused(loaded, action.attempt, digest):
+        wanted = digest(objects)
+        if problem := await self._refused(loaded, action.attempt, wanted):
             return problem
         if _is_there(loaded.found.attempts.get(action.attempt), cluster):
             return None  # Also if the spec has changed since: a new spec applies to the next attempt.
         main = objects[-1]["metadata"]
-        main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: digest}
+        main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: wanted}
         if len(objects) > len(_of_attempt(objects)):
             main["annotations"][names.GUARDS] = "job"
         if problem := self._occupied(cluster, loaded.record, action.attempt):
@@ -101,20 +100,17 @@ class Applier:
     async def _make_all(
         self, cluster: WorkloadCluster, loaded: Loaded, objects: list[dict[str, Any]], attempt: int
     ) -> Diagnosis | None:
-        """Create the objects in order; the main object, by which the others are found, is the last. Guards that an
-        earlier attempt has made are left as they are, if they are the same. Where this is unknown, those that this
-        process has made are."""
+        """Create the objects in order; the main object, by which the others are found, is the last. Guards of an
+        earlier attempt are left as they are if they are known to be the same."""
         kinds = {(kind.api_version, kind.kind): kind for kind in loaded.workload.made}
         made: list[tuple[APIResource, Made]] = []
         if not cluster.monitor:
             for body in objects:
                 body["metadata"]["ownerReferences"] = [owner(loaded)]
-        key, own = loaded.record.key, _of_attempt(objects)
-        shared = [body for body in objects if body not in own]
-        guards, found = _digest(shared), cluster.inventory.guards
-        current = [found.is_current(kinds[body["apiVersion"], body["kind"]], body) for body in shared]
-        made_here = cluster.guards.get(key) == guards
-        for body in own if all(made_here if known is None else known for known in current) else objects:
+        own, guards = _of_attempt(objects), cluster.inventory.guards
+        shared = (body for body in objects if body not in own)
+        current = all(guards.is_current(kinds[body["apiVersion"], body["kind"]], body) for body in shared)
+        for body in own if current else objects:
             if made:
                 reach(Point.BETWEEN_OBJECTS)
             kind, metadata = kinds[body["apiVersion"], body["kind"]], body["metadata"]
@@ -125,10 +121,9 @@ class Applier:
                     await self._remover.remove(cluster, *earlier)
                 return refusal
             made.append((kind, Made(name=metadata["name"], namespace=metadata["namespace"], uid="")))
-        cluster.guards[key] = guards
         return None
 
-    async def _refused(self, loaded: Loaded, attempt: int, digest: str) -> Diagnosis | None:
+    async def _refused(self, loaded: Loaded, attempt: int, wanted: str) -> Diagnosis | None:
         """Why the workload's operator will never run the attempt that exists; None when it may, or none exists.
 
         If the job was corrected since, the attempt is removed. It is created again under the same number once it is
@@ -138,7 +133,7 @@ class Applier:
         top = found.objects.top if found is not None else None
         if found is None or top is None or not (why := main_kinds()[top.kind].refusal(found.objects)):
             return None
-        if top.digest != digest and not top.deleting:
+        if top.digest != wanted and not top.deleting:
             with found.cluster.turn():
                 await self._remover.remove_attempt(found.cluster, top)
         return Diagnosis(ConditionReason.BLOCKED, f"{top.kind.kind} {top.name} is not valid: {why}")
@@ -291,10 +286,6 @@ async def _created(cluster: WorkloadCluster, kind: APIResource, body: dict[str, 
         with suppress(Conflict):
             return await cluster.client.create(kind, body)
     return await cluster.client.apply(kind, body)
-
-
-def _digest(objects: Sequence[Mapping[str, Any]]) -> str:
-    return sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _of_attempt(objects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

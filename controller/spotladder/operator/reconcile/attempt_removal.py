@@ -122,7 +122,6 @@ class AttemptRemover:
 
     async def _remove_guards(self, workload: WorkloadKind, key: JobKey) -> None:
         home, (namespace, job) = self._clusters.home, key
-        home.guards.pop(key, None)
         with home.turn():
             for kind in guard_kinds(workload):
                 await self.remove(home, kind, Made(name=names.guards_name(job), namespace=namespace, uid=""))

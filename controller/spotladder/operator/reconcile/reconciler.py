@@ -383,5 +383,4 @@ class Reconciler:
         self._logs.unfollow(key)
         self._outages.forget(key)
         self._preflight.forget(key)
-        self._clusters.home.guards.pop(key, None)
         self._observer.forgotten(key)

@@ -1,0 +1,14 @@
+"""Digests tell whether an object, or the pods of a tier, would be made of the same again."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+_LENGTH = 16
+
+
+def digest(content: Any) -> str:
+    """The digest of this content, which can be JSON. The order of keys does not matter."""
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:_LENGTH]
