@@ -61,7 +61,7 @@ def test_a_job_returns_to_spot_beside_its_running_attempt_also_after_restarts_of
 
 
 def reason_of_end(e2e: E2eCluster, attempt: int) -> str:
-    """Why the policy ended this attempt on the on-demand tier, from its Event; "" if there is no such Event yet."""
+    """Returns the message of the Event that tells why the policy ended this attempt, or an empty string."""
     prefix = f"attempt {attempt} on {ON_DEMAND}: "
     messages = (str(event.get("message")) for event in e2e.kube.list("events") if event["reason"] == Reason.POLICY)
     return next((message.removeprefix(prefix) for message in messages if message.startswith(prefix)), "")

@@ -270,7 +270,7 @@ async def _removes(kube: KubeWorld, pod: str, *, requested: int, after: float) -
 
 
 async def _hands_over(kube: KubeWorld, going: str) -> bool:
-    """Whether exactly this pod is told that the program continues without it."""
+    """Whether this pod, and no other one, has the notice of a handover."""
     annotations = {pod["metadata"]["name"]: pod["metadata"].get("annotations", {}) for pod in await kube.pods(1)}
     told = {pod: found[names.NOTICE] for pod, found in annotations.items() if names.NOTICE in found}
     return list(told) == [going] and NoticeKind.HANDOVER in told[going]

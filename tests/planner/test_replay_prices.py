@@ -13,7 +13,7 @@ from spotladder.core.model import AttemptRecord, JobState, PricePoint, Progress,
 from spotladder.core.reasons import Reason
 from spotladder.planner.replay.history import RecordedRun, history
 from spotladder.planner.replay.incident import differences, read, written
-from spotladder.planner.replay.prices import recorded_prices
+from spotladder.planner.replay.prices import prices_of_run
 from spotladder.sim.compare import simulate
 from spotladder.sim.world import run as simulation
 from spotladder.sim.world.market import START
@@ -91,12 +91,12 @@ def test_a_simulation_without_recorded_prices_shows_no_history_to_its_policies()
 
 def test_before_its_first_recorded_price_a_tier_has_that_price() -> None:
     later = (PricePoint(1000.0, 0.5), PricePoint(9000.0, 0.7))
-    found = recorded_prices(later, began=400.0)
+    found = prices_of_run(later, began=400.0)
     assert found is not None
     assert found.changes == ((0.0, 0.5), (600.0, 0.5), (8600.0, 0.7))
     assert found.known == (PricePoint(START, 0.5),)
     assert found.missing == 600.0
-    assert recorded_prices((), began=400.0) is None
+    assert prices_of_run((), began=400.0) is None
 
 
 def test_the_prices_come_from_the_status_of_the_capacity_tiers(

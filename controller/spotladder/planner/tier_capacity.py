@@ -33,7 +33,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.sim import synthetic
 from spotladder.sim.synthetic import SyntheticMarket
 from spotladder.sim.trace import UNLIMITED, Floats, Trace
-from spotladder.sim.zone_prices import recorded_prices
+from spotladder.sim.zone_prices import prices_in_traces
 
 if TYPE_CHECKING:
     from spotladder.planner.plan import TierFacts
@@ -75,7 +75,7 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> Ti
     flags = [trace.available(workers) for trace in traces]
     losses = sum(int((one[:-1] & ~one[1:]).sum()) for one in flags)
     hours = sum(trace.share(workers) * trace.end for trace in traces) / HOUR
-    price, found = facts.tier.price, recorded_prices(traces)
+    price, found = facts.tier.price, prices_in_traces(traces)
     if found.spot is not None:
         price = Price.listed(found.spot, found.on_demand or price.on_demand or None)
     return replace(

@@ -23,7 +23,7 @@ class KnownPrices:
     on_demand: float | None = None
 
 
-def recorded_prices(traces: Sequence[Trace]) -> KnownPrices:
+def prices_in_traces(traces: Sequence[Trace]) -> KnownPrices:
     """The mean price over time of these traces of one zone, None if one of them has no prices, and the first on-demand
     price in them."""
     on_demand = next((trace.on_demand_price for trace in traces if trace.on_demand_price), None)

@@ -10,7 +10,7 @@ from spotladder.sim.compare import ZoneSource
 from spotladder.sim.synthetic import SyntheticMarket, fit, tick_of
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.zone import ZonePlan
-from spotladder.sim.zone_prices import KnownPrices, recorded_prices
+from spotladder.sim.zone_prices import KnownPrices, prices_in_traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ZoneTraces:
     @property
     def prices(self) -> KnownPrices:
         """The prices in the traces. A synthetic zone has the mean of those of the recorded one."""
-        return recorded_prices(self.traces)
+        return prices_in_traces(self.traces)
 
     def source(self, plan: ZonePlan, workers: int, settings: SyntheticSettings) -> ZoneSource:
         """The zone for a job with this number of workers. Raises InvalidSpec for traces that cannot be fitted."""

@@ -18,7 +18,7 @@ from spotladder.core.work import speed
 from spotladder.display.records import Beat, Began, Committed, Lost, Moved, Record, Resized
 from spotladder.errors import InvalidSpec
 from spotladder.planner.replay.capacity import TierCapacity, recorded_capacity
-from spotladder.planner.replay.prices import RecordedPrices, assumed_prices, recorded_prices
+from spotladder.planner.replay.prices import RecordedPrices, assumed_prices, prices_of_run
 from spotladder.planner.replay.recoveries import Recovered, with_recoveries
 from spotladder.sim.compare import Scenario, ZoneSource
 from spotladder.sim.trace import Trace
@@ -93,7 +93,7 @@ def history(
     priced = {
         tier.name: found
         for tier in newest.spec.tiers
-        if (found := recorded_prices(prices.get(tier.name, ()), first.at)) is not None
+        if (found := prices_of_run(prices.get(tier.name, ()), first.at)) is not None
     }
     spec = replace(
         newest.spec,

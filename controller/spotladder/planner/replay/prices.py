@@ -22,7 +22,7 @@ class RecordedPrices:
     missing: Seconds = 0.0
 
 
-def recorded_prices(points: Sequence[PricePoint], began: Instant) -> RecordedPrices | None:
+def prices_of_run(points: Sequence[PricePoint], began: Instant) -> RecordedPrices | None:
     """The prices in a run that began then; None if none are recorded."""
     if not points:
         return None
