@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from spotladder.core import codec
 from spotladder.core.lifecycle import decide
@@ -115,7 +115,7 @@ class SteppedJob:
         more = {"unavailable": seen.unavailable, "limited": seen.limited, "blocked": seen.blocked}
         return self.see(*seen.attempts, after=after, **more)
 
-    def running(self, number: int | None = None, workers: int = 2) -> SteppedJob:
+    def running(self, number: int | None = None, workers: int = 2) -> Self:
         """Bring an idle job to an attempt with all workers ready, or as many as an elastic one begins with."""
         self.see()
         number = number or self.state.last_number

@@ -34,6 +34,7 @@ from spotladder.core.model.observation import (
     QueueSeen,
 )
 from spotladder.core.model.outcomes import NO_OUTCOMES, AgeCounts, Outcomes
+from spotladder.core.model.shadow import Shadow, ShadowTier
 from spotladder.core.model.spec import (
     FOR_EVER,
     BucketPrice,
@@ -49,9 +50,8 @@ from spotladder.core.model.spec import (
     Tier,
     UpdateStrategy,
 )
+from spotladder.core.model.stage import PHASE_OF, TERMINAL, Phase, Stage
 from spotladder.core.model.state import (
-    PHASE_OF,
-    TERMINAL,
     Attempt,
     AttemptRecord,
     ExtraCosts,
@@ -60,9 +60,7 @@ from spotladder.core.model.state import (
     JobState,
     LeftAttempt,
     NodeFailures,
-    Phase,
     Spell,
-    Stage,
     Start,
     Steps,
     TierRecord,
@@ -125,6 +123,8 @@ __all__ = [
     "Replace",
     "Resize",
     "Seconds",
+    "Shadow",
+    "ShadowTier",
     "Spell",
     "Stage",
     "StandbyChange",

@@ -10,7 +10,8 @@ from spotladder.core.copying import replace
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.spec import Tier
-from spotladder.core.model.state import JobState, Spell, Stage, TierRecord
+from spotladder.core.model.stage import Stage
+from spotladder.core.model.state import JobState, Spell, TierRecord
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.reasons import Cause, Reason
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 from spotladder.core.copying import replace
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
+from spotladder.core.model.shadow import Shadow
+from spotladder.core.model.stage import PHASE_OF, Phase, Stage
 from spotladder.core.model.units import Instant, Seconds
 from spotladder.core.model.wire import WIRE_NAME
 from spotladder.core.reasons import Reason
@@ -28,50 +28,6 @@ class Impediment(StrEnum):
     START = "Start"  # every pod has its node and image and is not ready yet
     PROGRAM = "Program"  # the program, or a container of the attempt, ended by its own fault
     MAINTENANCE = "Maintenance"  # an administrator drains nodes of the attempt
-
-
-class Stage(StrEnum):
-    """The stage of a job. `lifecycle.TRANSITIONS` defines the allowed transitions."""
-
-    IDLE = "Idle"  # no attempt; the policy chooses a tier
-    STARTING = "Starting"  # an attempt is planned or launched; not all of its workers have been ready yet
-    RUNNING = "Running"  # all workers are ready
-    REPLACING = "Replacing"  # all workers are ready; replacements start for pods whose nodes will be reclaimed
-    RECOVERING = "Recovering"  # all workers were ready, some are lost, the attempt may recover by itself
-    DRAINING = "Draining"  # asked to commit and stop
-    ENDING = "Ending"  # being removed
-    SUSPENDED = "Suspended"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-
-
-class Phase(StrEnum):
-    """The phase that users see for a stage (`status.phase`)."""
-
-    PENDING = "Pending"
-    RUNNING = "Running"
-    DRAINING = "Draining"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    SUSPENDED = "Suspended"
-
-
-PHASE_OF: Mapping[Stage, Phase] = MappingProxyType(
-    {
-        Stage.IDLE: Phase.PENDING,
-        Stage.STARTING: Phase.PENDING,
-        Stage.RUNNING: Phase.RUNNING,
-        Stage.REPLACING: Phase.RUNNING,
-        Stage.RECOVERING: Phase.RUNNING,
-        Stage.DRAINING: Phase.DRAINING,
-        Stage.ENDING: Phase.DRAINING,
-        Stage.SUSPENDED: Phase.SUSPENDED,
-        Stage.SUCCEEDED: Phase.SUCCEEDED,
-        Stage.FAILED: Phase.FAILED,
-    }
-)
-
-TERMINAL = frozenset({Stage.SUCCEEDED, Stage.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +227,7 @@ class JobState:
     program hung. `idle_usd` is what the nodes of the live attempt have cost while they waited for the rest of their
     gang, since `waiting_since` and on a tier with an `idle_budget`. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
-    the earlier attempts whose objects still exist, oldest first.
+    the earlier attempts whose objects still exist, oldest first. `shadow` is what the shadow policy would have done.
     """
 
     stage: Stage = Stage.IDLE
@@ -320,6 +276,7 @@ class JobState:
     extra: ExtraCosts = ExtraCosts()
     heads_per_hour: float = 0.0
     left: tuple[LeftAttempt, ...] = ()
+    shadow: Shadow | None = None
 
     @property
     def phase(self) -> Phase:
@@ -391,6 +348,7 @@ class JobState:
             tiers=tiers,
             waiting_since=self.waiting_since and 0.0,
             recovering_since=self.recovering_since and 0.0,
+            shadow=self.shadow and self.shadow.lasting,
         )
 
     def record(self, name: str) -> TierRecord:

@@ -31,6 +31,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.policies import Policy
+from spotladder.core.shadowing import shadowed
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import Specs
 from spotladder.custom_resources.stored_state import status_of
@@ -208,6 +209,8 @@ class Reconciler:
         self._outputs.collect(loaded, lambda: self._readings.address(record, job))
         self._outages.watch(loaded)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
+        after, chosen = shadowed(loaded.spec, decision.state, loaded.seen, job.spec.policy.shadow, self._policy)
+        decision = replace(decision, state=after)
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
             known.blocked = None
@@ -232,7 +235,7 @@ class Reconciler:
         if result.guards is not None:
             problems.append(result.guards)
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        shadow = of_shadow(loaded, decision.state, self._policy)
+        shadow = of_shadow(loaded, decision.state, chosen)
         updates = {**result.updates, **self._preflight_updates(loaded), **shadow}
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
         before = loaded.before if persisted is loaded.status else decision.state
