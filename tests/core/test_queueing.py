@@ -169,6 +169,17 @@ def test_a_deactivated_workload_pauses_the_job_until_it_is_activated() -> None:
     assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.QUOTA_WITHDRAWN, 0)
 
 
+def test_a_deactivation_during_a_wait_for_capacity_is_no_recovery_that_takes_too_long() -> None:
+    """recoveryTimeout passes, without effect, while the replacement waits for capacity."""
+    job = SteppedJob(spec(tier("spot-a", -1, DAY), recovery_timeout=60.0)).running()
+    without_capacity = attempt(1, head(), worker("w1-0"), pending("new", unschedulable=True), queue=QueueSeen("team"))
+    for _ in range(3):
+        job.see(without_capacity, after=50)
+    failures = job.state.failures
+    job.see(held(1, queue=evicted(QueueEviction.DEACTIVATED)), after=5)
+    assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, failures)
+
+
 GONE_HEAD = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.DELETED)
 CRASHED_HEAD = replace(GONE_HEAD, cause=Cause.APP_ERROR, exit_code=1)
 

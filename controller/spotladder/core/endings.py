@@ -228,11 +228,12 @@ def stalled(draft: Draft) -> None:
 
 
 def recovery_timed_out(draft: Draft) -> None:
-    """End the attempt if recoveryTimeout has expired, unless it waits for capacity, where provisionTimeout applies."""
+    """End the attempt if recoveryTimeout has expired, unless it waits for capacity, where provisionTimeout applies, or
+    for quota."""
     since = draft.state.recovering_since
     if since is None or not draft.situation.passed(draft.situation.recovery_deadline):
         return
-    if not draft.situation.reachable or draft.situation.waits_for_capacity:
+    if not draft.situation.reachable or draft.situation.held_by is not None or draft.situation.waits_for_capacity:
         return
     if not draft.state.loss_counted:
         draft.count([synthetic(draft.situation.attempt, f"recovery-{since:.3f}", Cause.UNKNOWN)])
