@@ -180,6 +180,14 @@ def test_a_deactivation_during_a_wait_for_capacity_is_no_recovery_that_takes_too
     assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, failures)
 
 
+def test_an_attempt_that_a_deactivation_ends_does_not_stall_meanwhile() -> None:
+    """Its pods live for their grace period, in which the program commits no more."""
+    job = SteppedJob(spec(tier("spot-a", 0), stall_timeout=60.0)).running()
+    for _ in range(3):
+        job.see(replace(all_ready(1), queue=evicted(QueueEviction.DEACTIVATED), hung="rank 0"), after=50)
+    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
+
+
 GONE_HEAD = PodSeen("head", PodRole.HEAD, PodPhase.LOST, ready=False, cause=Cause.DELETED)
 CRASHED_HEAD = replace(GONE_HEAD, cause=Cause.APP_ERROR, exit_code=1)
 
@@ -191,8 +199,9 @@ CRASHED_HEAD = replace(GONE_HEAD, cause=Cause.APP_ERROR, exit_code=1)
         held(1, GONE_HEAD, queue=evicted(QueueEviction.DEACTIVATED)),
         held(1, CRASHED_HEAD, queue=evicted(QueueEviction.DEACTIVATED)),
         held(1, GONE_HEAD, queue=evicted(QueueEviction.DEACTIVATED), exit=Exit.LOST, message="its RayCluster is gone"),
+        held(1, GONE_HEAD, queue=evicted(QueueEviction.DEACTIVATED), exit=Exit.INTERRUPTED),
     ],
-    ids=["all pods", "the head", "a head that stopped with an error", "the cluster"],
+    ids=["all pods", "the head", "a head that stopped with an error", "the cluster", "its program"],
 )  # fmt: skip
 @pytest.mark.parametrize("running", [True, False], ids=["ready before", "not ready before"])
 def test_a_head_that_a_deactivation_removes_is_no_failure(seen: AttemptSeen, running: bool) -> None:

@@ -168,7 +168,6 @@ _AFTER_A_LOSS_OF_QUOTA = {
     Reason.PREEMPTED,
     Reason.HEAD_LOST,  # a client suspended it
     Reason.MAX_FAILURES_EXCEEDED,
-    Reason.RECOVERY_TIMEOUT,  # it was deactivated while its replacement waited for capacity for recoveryTimeout
 }
 
 

@@ -46,8 +46,8 @@ def ended_by_itself(draft: Draft) -> bool:
             draft.end_by_loss(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
     elif seen.exit not in (Exit.SUCCEEDED, Exit.FENCED) and (eviction := taken_back(draft.situation)) is not None:
         end_by_queue(draft, eviction)
-    elif draft.situation.held_by is not None and seen.exit in (None, Exit.LOST):
-        return False  # The queue has removed its pods: it waits for quota.
+    elif draft.situation.held_by is not None and seen.exit in (None, Exit.LOST, Exit.INTERRUPTED):
+        return False  # The queue has ended its pods: it waits for quota.
     elif seen.exit is not None:
         _exited(draft, attempt, seen, seen.exit)
     elif crashed := crashed_pods(attempt, seen):
@@ -217,7 +217,7 @@ def _updates_now(draft: Draft) -> bool:
 def stalled(draft: Draft) -> None:
     """End the attempt if its program hangs, or if stallTimeout has expired."""
     seen = draft.situation.attempt_seen
-    if seen is not None and seen.hung and not draft.situation.finished:
+    if seen is not None and seen.hung and not draft.situation.finished and draft.situation.held_by is None:
         draft.state = replace(draft.state, hangs=draft.state.hangs + 1)
         draft.count([synthetic(draft.situation.attempt, "stalled", Cause.STALLED)])
         return draft.end(Reason.STALLED, f"the program hangs: {seen.hung}")

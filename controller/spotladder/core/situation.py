@@ -269,8 +269,8 @@ class Situation:
 
     @property
     def stall_deadline(self) -> Instant | None:
-        """When stallTimeout expires; None once the last step is committed."""
-        return None if self.finished else self.last_progress + self.spec.stall_timeout
+        """When stallTimeout expires; None once the last step is committed, and while its queue ends its pods."""
+        return None if self.finished or self.held_by is not None else self.last_progress + self.spec.stall_timeout
 
     @property
     def attribution_deadline(self) -> Instant | None:
