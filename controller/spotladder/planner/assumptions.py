@@ -6,6 +6,7 @@ import math
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
+from spotladder.core.model import Tier
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import Assumptions
 from spotladder.planner.tier_capacity import OUTAGE, outages
@@ -60,6 +61,7 @@ def assumed(assumptions: Assumptions, question: Question) -> list[str]:
     sentences += _capacity([facts for facts in question.tiers if facts.spot])
     sentences += [_closed(facts) for facts in question.tiers if facts.closed]
     sentences.append(_chosen_by(question.policy))
+    sentences += [_steady(facts.tier) for facts in question.tiers if _varied(facts.tier)]
     if unpriced := [facts.tier.name for facts in question.tiers if not facts.tier.price.known]:
         sentences.append(f"the price of {', '.join(unpriced)} is unknown: the simulated runs count it as $0.00")
     if assumptions.commit_size is None and _priced_commits(question):
@@ -97,6 +99,20 @@ def _capacity(spot: list[TierFacts]) -> list[str]:
         if unknown:
             sentences.append(f"requests for nodes on {', '.join(unknown)} {when}: their capacity is unknown")
     return sentences
+
+
+def _varied(tier: Tier) -> bool:
+    """Whether the recorded price of the tier has changed."""
+    return len({point.usd for point in tier.prices}) > 1
+
+
+def _steady(tier: Tier) -> str:
+    """That the price of the tier no longer changes."""
+    usd = [point.usd for point in tier.prices]
+    return (
+        f"the price of {tier.name} stays at ${tier.price.per_node_hour:.4g} per node-hour, as now; it was "
+        f"${min(usd):.4g} to ${max(usd):.4g}"
+    )
 
 
 def _closed(facts: TierFacts) -> str:

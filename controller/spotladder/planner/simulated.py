@@ -18,6 +18,7 @@ from spotladder.core.accounting import HOUR, stored_per_second
 from spotladder.core.extra_costs import with_progress
 from spotladder.core.model import BucketPrice, CommitSize, ExtraCosts, JobSpec, JobState, Progress, Seconds
 from spotladder.errors import InvalidSpec
+from spotladder.planner.known_prices import known_prices
 from spotladder.planner.parallel import spread
 from spotladder.planner.plan import Question, TierFacts, check_budget, time_limit
 from spotladder.planner.tier_capacity import drawn
@@ -204,10 +205,12 @@ def with_tiers(question: Question, tiers: Sequence[TierFacts]) -> Question:
 
 
 def _relative(question: Question) -> tuple[JobSpec, Seconds]:
-    """The spec with its deadline as a duration, and how long a run may take. Raises InvalidSpec."""
+    """The spec with its deadline as a duration and its recorded prices at times of the simulation, and how long a run
+    may take. Raises InvalidSpec."""
     spec, shortest = question.spec, time_limit(question.spec, question.hours)
     horizon = 10.0 * question.hours * HOUR if shortest is None else shortest
-    tiers = tuple(facts.tier for facts in question.tiers)
+    now = spec.submitted_at
+    tiers = tuple(replace(facts.tier, prices=known_prices(facts.tier.prices, now)) for facts in question.tiers)
     # The stall timer reads commits, which do not wake the controller here.
     found = replace(spec, tiers=tiers, deadline=None, max_duration=shortest, suspend=False, stall_timeout=1e9)
     return found, horizon

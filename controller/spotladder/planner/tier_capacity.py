@@ -75,12 +75,13 @@ def with_traces(facts: TierFacts, traces: tuple[Trace, ...], workers: int) -> Ti
     flags = [trace.available(workers) for trace in traces]
     losses = sum(int((one[:-1] & ~one[1:]).sum()) for one in flags)
     hours = sum(trace.share(workers) * trace.end for trace in traces) / HOUR
-    price, found = facts.tier.price, prices_in_traces(traces)
+    tier, found = facts.tier, prices_in_traces(traces)
     if found.spot is not None:
-        price = Price.listed(found.spot, found.on_demand or price.on_demand or None)
+        price = Price.listed(found.spot, found.on_demand or tier.price.on_demand or None)
+        tier = replace(tier, price=price, prices=())
     return replace(
         facts,
-        tier=replace(facts.tier, price=price),
+        tier=tier,
         evictions=losses / (hours * workers) if hours else 0.0,
         observed=hours * workers,
         unavailable="",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spotladder.core.durations import format_duration
 from spotladder.core.model import Instant, PricePoint, Seconds
 from spotladder.core.price_history import SPACING
+from spotladder.planner.known_prices import known_prices
 from spotladder.sim.world.market import START
 
 
@@ -26,7 +27,7 @@ def prices_of_run(points: Sequence[PricePoint], began: Instant) -> RecordedPrice
     """The prices in a run that began then; None if none are recorded."""
     if not points:
         return None
-    known = tuple(PricePoint(START + point.since - began, point.usd) for point in points if point.since <= began)
+    known = known_prices(points, began)
     first = known[-1].usd if known else points[0].usd
     later = ((point.since - began, point.usd) for point in points if point.since > began)
     missing = max(0.0, points[0].since - began)

@@ -212,7 +212,7 @@ class SimulationRun:
         egress = backend.egress_per_gib(tier.name) if backend.egress else tier.egress_per_gib
         if (price, egress) == (tier.price.per_node_hour, tier.egress_per_gib):
             return tier
-        # As a controller does. A replay begins with the history of the tier; other simulations have none.
+        # As a controller does. Plans and replays begin with the history of the tier; other simulations have none.
         prices = with_price(tier.prices, price, START + backend.market.now) if tier.prices else ()
         return replace(tier, price=replace(tier.price, per_node_hour=price), egress_per_gib=egress, prices=prices)
 
