@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,9 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-# Limit the number of examples, not their time: on a busy machine they are slow.
-settings.register_profile("spotladder", deadline=None, print_blob=True)
+# Limit the number of examples, not their time: on a busy machine they are slow. The examples depend on the tests alone,
+# so that the same code has the same result; `make fuzz` searches others.
+settings.register_profile("spotladder", deadline=None, print_blob=True, derandomize="SPOTLADDER_FUZZ" not in os.environ)
 settings.load_profile("spotladder")
 
 
