@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from spotladder.core.crashes import CRASH_LIMIT, LONGEST_BACKOFF
-from spotladder.core.losses import UNCOUNTED
+from spotladder.core.losses import KEPT_LOSSES, UNCOUNTED
 from spotladder.core.model import (
     CapacityType,
     Exhausted,
@@ -64,6 +65,17 @@ def no_loss_is_counted_twice(decider: Decider) -> None:
     identities = [loss.pod for loss in decider.losses]
     note(f"{decider.state}")
     assert len(identities) == len(set(identities)), "a failure was counted twice"
+    the_state_keeps_the_newest_losses(decider)
+
+
+def the_state_keeps_the_newest_losses(decider: Decider) -> None:
+    state = decider.state
+    kept = Counter((one.attempt, one.tier, one.cause, one.noticed) for one in state.losses for _ in range(one.pods))
+    newest = decider.losses[len(decider.losses) - kept.total() :]
+    assert kept == Counter((one.attempt, one.tier, one.cause, one.noticed) for one in newest)
+    assert len(state.losses) <= KEPT_LOSSES
+    if len(newest) == len(decider.losses):
+        assert sum(one.failures for one in state.losses) == state.failures
 
 
 @many

@@ -7,6 +7,8 @@ set is gone, the identity of its pod is `<pod>`.
 
 from __future__ import annotations
 
+import math
+
 from spotladder.core.bad_nodes import bad_nodes, with_node_failures
 from spotladder.core.copying import replace
 from spotladder.core.crashes import crashed_pods
@@ -14,8 +16,10 @@ from spotladder.core.model import (
     Attempt,
     AttemptSeen,
     FailureUnit,
+    Instant,
     JobState,
     Loss,
+    LossRecord,
     Observation,
     PodPhase,
     PodRole,
@@ -30,6 +34,9 @@ UNCOUNTED = frozenset({Cause.MAINTENANCE})
 KEPT_LOST_PODS = 512
 """Maximum number of lost pods of an attempt that are recorded by name; the oldest are dropped, so that the state stays
 small on a tier without a limit."""
+
+KEPT_LOSSES = 128
+"""Maximum number of records of losses of a job; the oldest are dropped."""
 
 
 def with_record(state: JobState, record: TierRecord) -> JobState:
@@ -146,10 +153,12 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         for pod in pods
     )
     bad = bad_nodes(state)
-    failures = sum(1 for pod in failing(pods) if pod.node not in bad)
+    failed = [pod.uid for pod in failing(pods) if pod.node not in bad]
     state = with_node_failures(state, pods)
     if unit is FailureUnit.INTERRUPTION:
-        failures = 0 if state.loss_counted else min(1, failures)
+        failed = [] if state.loss_counted else failed[:1]
+    failures = len(failed)
+    state = replace(state, losses=(*state.losses, *_records(state.clock, attempt, pods, set(failed)))[-KEPT_LOSSES:])
     record = state.record(attempt.tier)
     state = with_record(state, replace(record, failures=record.failures + failures))
     attempt = replace(
@@ -158,6 +167,42 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
     )
     return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
+
+
+def _records(now: Instant, attempt: Attempt, pods: list[PodSeen], failed: set[str]) -> list[LossRecord]:
+    """The records of these losses, one for each cause, and for losses with a notice. `failed` are the identities of
+    those that are failures."""
+    alike: dict[tuple[Cause, bool], list[PodSeen]] = {}
+    for pod in pods:
+        alike.setdefault((pod.cause, pod.phase is not PodPhase.LOST), []).append(pod)
+    return [
+        LossRecord(
+            _tenths(now),
+            attempt.number,
+            attempt.tier,
+            cause,
+            len(lost),
+            sum(pod.uid in failed for pod in lost),
+            noticed,
+        )
+        for (cause, noticed), lost in alike.items()
+    ]
+
+
+def _tenths(now: Instant) -> Instant:
+    return math.floor(10 * now) / 10
+
+
+def with_recovery(state: JobState, attempt: Attempt, now: Instant) -> JobState:
+    """The state when all workers of the attempt are ready after its newest losses."""
+    if not any(loss.attempt == attempt.number and loss.ready_at is None for loss in state.losses):
+        return state
+
+    def recovered(loss: LossRecord) -> LossRecord:
+        ends = loss.attempt == attempt.number and loss.ready_at is None
+        return replace(loss, ready_at=_tenths(now)) if ends else loss
+
+    return replace(state, losses=tuple(map(recovered, state.losses)))
 
 
 def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:

@@ -20,6 +20,7 @@ from spotladder.core.model.decision import (
     TierView,
     Ungate,
 )
+from spotladder.core.model.loss_records import LossRecord, NodeFailures
 from spotladder.core.model.observation import (
     AttemptSeen,
     Blocker,
@@ -59,7 +60,6 @@ from spotladder.core.model.state import (
     Impediment,
     JobState,
     LeftAttempt,
-    NodeFailures,
     Spell,
     Start,
     Steps,
@@ -104,6 +104,7 @@ __all__ = [
     "Launch",
     "LeftAttempt",
     "Loss",
+    "LossRecord",
     "Move",
     "MoveCosts",
     "NodeFailures",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from spotladder.core.copying import replace
+from spotladder.core.model.loss_records import LossRecord, NodeFailures
 from spotladder.core.model.observation import Progress
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.shadow import Shadow
@@ -148,14 +149,6 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFailures:
-    """How many pods of the job have failed on a node that lives."""
-
-    node: str
-    failures: int
-
-
-@dataclass(frozen=True, slots=True)
 class TierRecord:
     """The history of one tier.
 
@@ -228,6 +221,7 @@ class JobState:
     gang, since `waiting_since` and on a tier with an `idle_budget`. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
     the earlier attempts whose objects still exist, oldest first. `shadow` is what the shadow policy would have done.
+    `losses` are the newest losses, oldest first.
     """
 
     stage: Stage = Stage.IDLE
@@ -277,6 +271,7 @@ class JobState:
     heads_per_hour: float = 0.0
     left: tuple[LeftAttempt, ...] = ()
     shadow: Shadow | None = None
+    losses: tuple[LossRecord, ...] = ()
 
     @property
     def phase(self) -> Phase:
