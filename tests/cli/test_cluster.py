@@ -122,6 +122,16 @@ def test_an_invalid_namespace_of_a_context_can_be_replaced(capsys: Capture, tmp_
     assert call(capsys, "get", "digits", "--kubeconfig", file, "-n", "team-a").code == 5
 
 
+@pytest.mark.parametrize("names", [("digits",), ("digits", "other"), ()])
+def test_get_of_one_job_shows_what_its_shadow_policy_would_have_done(
+    names: tuple[str, ...], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = {"metadata": {"name": "digits", "namespace": "team-a"}, "status": {"shadow": {"summary": "adaptive agreed"}}}
+    monkeypatch.setattr("spotladder.cli.cluster.get.on_cluster", lambda _target, _work: ([job], "team-a"))
+    shown = call(capsys, "get", *names).out
+    assert ("\nshadow   adaptive agreed\n" in shown) == (len(names) == 1)
+
+
 def deleted(*finalizers: str, observed: int = 3, degraded: str = "", **status: Any) -> dict[str, Any]:
     """A TieredJob at generation 3, with a deletionTimestamp."""
     conditions = [{"type": "Degraded", "status": "True" if degraded else "False", "message": degraded}]

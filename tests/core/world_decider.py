@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spotladder.core import codec
 from spotladder.core.lifecycle import decide
@@ -29,6 +29,7 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
+from spotladder.core.shadowing import shadowed
 from spotladder.core.situation import LIVE, Situation
 from tests.core.worlds import RandomWorld
 
@@ -41,8 +42,10 @@ class DeciderCrash(Exception):
 class Decider:
     """Drives the decision core like a controller (load, decide, apply, persist) and crashes between the steps."""
 
-    def __init__(self, world: RandomWorld, crashes: float, policy: Policy | None = None) -> None:
-        self.world, self.crashes = world, crashes
+    def __init__(
+        self, world: RandomWorld, crashes: float, policy: Policy | None = None, shadow: Policy | None = None
+    ) -> None:
+        self.world, self.crashes, self.shadow = world, crashes, shadow
         self.policy = policy or Ordered()
         self.state = JobState()
         self.losses: list[Loss] = []
@@ -67,6 +70,9 @@ class Decider:
         decision = decide(world.spec, before, seen, now, self.policy)
         if world.random.random() < 0.1:
             assert decision == decide(world.spec, before, seen, now, self.policy), "a function of its arguments"
+        if (shadow := self.shadow) is not None:
+            state, _ = shadowed(world.spec, decision.state, seen, "shadow", lambda _: shadow)
+            decision = replace(decision, state=state)
         assert not (decision.moves and decision.actions)
         number = before.attempt.number if before.attempt else 0
         if any((move.reason, move.attempt) == (Reason.INSUFFICIENT_CAPACITY, number) for move in decision.moves):

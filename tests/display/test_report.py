@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from spotladder.core.cost import estimate
-from spotladder.core.model import JobSpec, JobState, Loss, Move, Price, Stage, Tier
+from spotladder.core.model import JobSpec, JobState, Loss, Move, Price, Shadow, ShadowTier, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import savings
+from spotladder.core.shadowing import summary
 from spotladder.display.records import (
     Beat,
     Began,
@@ -51,6 +52,22 @@ def test_the_printed_table_matches_the_golden_file(digits: Facts) -> None:
     out = io.StringIO()
     print_report(digits, Console(file=out, width=40))
     golden.check("digits.report.txt", out.getvalue())
+
+
+def test_the_report_has_what_the_shadow_policy_would_have_done(digits: Facts) -> None:
+    tier = ShadowTier("spot-b", 20.0, 12.0, 8.0, 0.4, 0.3)
+    shadow = Shadow("adaptive", agreed=80.0, tiers=(tier,))
+    facts = replace(digits, state=replace(digits.state, shadow=shadow))
+    found = check_json(as_json(facts))["shadow"]
+    assert (found["summary"], found["savedUSD"]) == (summary(shadow), 0.1)
+    text = " ".join(check_page(page(facts)).text)
+    for wanted in ("Shadow policy", f"{summary(shadow)}.", "capacity assumed for", "12s", "$0.40"):
+        assert wanted in text
+    out = io.StringIO()
+    print_report(facts, Console(file=out, width=40))
+    assert f"shadow    {summary(shadow)}" in out.getvalue()
+    not_asked = replace(digits, state=replace(digits.state, shadow=Shadow("adaptive")))
+    assert "Shadow policy" not in " ".join(check_page(page(not_asked)).text)
 
 
 @pytest.mark.parametrize("width", [50, 60, 70, 80, 120])

@@ -50,6 +50,7 @@ class RunnerRig:
     new_commits: list[Committed] = field(default_factory=list)
     error: str | None = None
     now: float = BEGAN
+    shadow: str | None = None
 
     def __post_init__(self) -> None:
         self.runner = Runner(
@@ -60,6 +61,7 @@ class RunnerRig:
             keep=self,
             emit=self.records.append,
             view=self,  # type: ignore[arg-type]
+            shadow=self.shadow,
             clock=lambda: self.now,
             wait=self.wait,
         )

@@ -162,8 +162,8 @@ class PolicyChoice(Record):
     shadow: PolicyName | None = Field(
         default=None,
         description=(
-            "A second policy that the controller evaluates but does not follow. The condition Shadow has the tier that "
-            "it would use; `spotladder replay` shows what the job would have cost with it."
+            "A second policy that is evaluated but not followed. The condition Shadow has the tier that it would use, "
+            "`spotladder status` estimates what it would have saved; `spotladder replay` simulates the job with it."
         ),
     )
 

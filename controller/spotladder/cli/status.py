@@ -86,6 +86,10 @@ def _show_one(run: LocalRun, output: Format) -> None:
         from spotladder.display.narrate import removal_text
 
         typer.echo(f"ended    {removal_text(state.left, time.time())}")
+    if state.shadow is not None and state.shadow.agreement is not None:
+        from spotladder.core.shadowing import summary
+
+        typer.echo(f"shadow   {summary(state.shadow)}")
     typer.echo(f"runner   {'none' if process is None else f'process {process}'}")
     typer.echo(f"folder   {run.folder.path}")
 
@@ -123,6 +127,8 @@ def _row(run: LocalRun) -> tuple[str, ...]:
 
 
 def _plain(run: LocalRun) -> dict[str, Any]:
+    from spotladder.display.shadow_figures import shadow_data
+
     state, process = run.state(), run.process
     standby = None if state.standby is None else {"attempt": state.standby.number, "tier": state.standby.tier}
     waited = _waited(run)
@@ -145,6 +151,7 @@ def _plain(run: LocalRun) -> dict[str, Any]:
         **({"waiting": _waiting(waited)} if waited else {}),
         **({"standby": standby} if standby else {}),
         **({"removing": [{"attempt": left.number, "tier": left.tier} for left in state.left]} if state.left else {}),
+        **({"shadow": shadow_data(state.shadow)} if state.shadow else {}),
         "folder": str(run.folder.path),
     }
 

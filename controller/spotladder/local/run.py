@@ -155,7 +155,16 @@ def _run(
             emit=emit,
             revision=start.state.revision + 1,
         )
-        runner = Runner(plan.spec, plan.policy, backend, commits=_Commits(watch), keep=folder, emit=emit, view=view)
+        runner = Runner(
+            plan.spec,
+            plan.policy,
+            backend,
+            commits=_Commits(watch),
+            keep=folder,
+            emit=emit,
+            view=view,
+            shadow=plan.shadow,
+        )
         stopping.hand_to(runner.ask_to_stop)
         try:
             code = runner.run(start.state)
@@ -176,6 +185,7 @@ class _Plan:
     job: LocalJob
     pools: Mapping[str, PoolPlan]
     policy: Policy
+    shadow: str | None
     run: RunIdentity
     warnings: tuple[str, ...]
 
@@ -196,6 +206,7 @@ def _plan(request: Request) -> _Plan:
         job,
         pools,
         by_name(request.job.spec.policy.name),
+        request.job.spec.policy.shadow,
         RunIdentity(began, preflight.python_version(), ray, job.environment[Variable.URI], uid=uuid.uuid4().hex),
         tuple(_warnings(request)),
     )

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Protocol
 
 from spotladder.core.accounting import account, left_costs
@@ -46,6 +47,7 @@ from spotladder.core.model import (
 from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
+from spotladder.core.shadowing import shadowed
 from spotladder.core.situation import Situation
 from spotladder.display.figures import span
 from spotladder.display.narrate import waiting_text
@@ -53,6 +55,7 @@ from spotladder.display.records import Beat, Billed, Committed, Ended, LeftBill,
 from spotladder.display.view import View
 from spotladder.display.view_state import ViewSnapshot
 from spotladder.errors import EnvironmentFailure, SpotladderError
+from spotladder.policies.registry import by_name
 
 POLL_INTERVAL: Seconds = 0.05
 """Interval between two observations; it bounds the reaction to the end of a process."""
@@ -111,12 +114,14 @@ class Runner:
         keep: Keep,
         emit: Callable[[Record], None],
         view: View,
+        shadow: str | None = None,
         clock: Callable[[], Instant] = time.time,
         wait: Callable[[Seconds], None] = time.sleep,
     ) -> None:
         self._spec, self._policy, self._backend = spec, policy, backend
         self._commits, self._keep, self._emit, self._view = commits, keep, emit, view
         self._clock, self._wait = clock, wait
+        self._shadow, self._shadow_error, self._policy_of = shadow, "", cache(by_name)
         self._asked = 0
         self._saved_at = self._drawn_at = -math.inf
         self._beats: dict[int, tuple[int, Instant]] = {}
@@ -148,7 +153,7 @@ class Runner:
             now = self._clock()
             spec = self._stopped_spec() if self._asked else self._spec
             seen = self._backend.observe()
-            decision = decide(spec, self.state, seen, now, self._policy)
+            decision = self._with_shadow(spec, decide(spec, self.state, seen, now, self._policy), seen)
             left = tuple(LeftBill(one.number, one.tier, *costs) for one, *costs in left_costs(self.state, spec, now))
             self._persist(decision, now)
             self._narrate(decision, now, left)
@@ -165,6 +170,14 @@ class Runner:
 
     def _stopped_spec(self) -> JobSpec:
         return replace(self._spec, suspend=True, suspend_reason=Reason.STOP_REQUESTED)
+
+    def _with_shadow(self, spec: JobSpec, decision: Decision, seen: Observation) -> Decision:
+        """The decision with the choice of the shadow policy in its state. Records an error of the policy once."""
+        state, choice = shadowed(spec, decision.state, seen, self._shadow, self._policy_of)
+        if choice is not None and choice.failed and choice.failed != self._shadow_error:
+            self._emit(Noted(self._clock(), f"the shadow policy {self._shadow} failed: {choice.failed}"))
+            self._shadow_error = choice.failed
+        return replace(decision, state=state)
 
     def _persist(self, decision: Decision, now: Instant) -> None:
         changed = decision.state.lasting != self.state.lasting

@@ -23,6 +23,8 @@ from spotladder.core.model import (
     Move,
     Price,
     Progress,
+    Shadow,
+    ShadowTier,
     Stage,
     Tier,
     TierRecord,
@@ -124,6 +126,35 @@ def test_status_shows_what_a_live_run_waits_for(runs: Runs, capsys: pytest.Captu
             lines.append(Waited(now))
         assert "waiting" not in json.loads(call(capsys, "status", "digits", "-o", "json").out)
         assert "waits" not in call(capsys, "status", "digits").out
+
+
+def test_status_shows_what_the_shadow_policy_would_have_done(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "shadow" not in call(capsys, "status", "digits").out
+    runs.folder.save(replace(SUCCEEDED, shadow=Shadow("adaptive")))
+    assert "shadow" not in call(capsys, "status", "digits").out, "it was not asked yet"
+    tier = ShadowTier("spot-b", 600.0, 480.0, 120.0, 3.0, 1.0)
+    runs.folder.save(
+        replace(SUCCEEDED, shadow=Shadow("adaptive", agreed=1800.0, tiers=(tier,), moves=1, moves_usd=0.5))
+    )
+    sentence = (
+        "adaptive agreed 75 % of the time, and would have used spot-b for 10m: estimated 1.50 USD less, with 1 move; "
+        "assumes that spot-b had capacity; no estimate for 2m on spot-b"
+    )
+    assert f"shadow   {sentence}" in call(capsys, "status", "digits").out
+    assert json.loads(call(capsys, "status", "digits", "-o", "json").out)["shadow"] == {
+        "policy": "adaptive",
+        "summary": sentence,
+        "agreedSeconds": 1800.0,
+        "tiers": [
+            {
+                "name": "spot-b", "seconds": 600.0, "assumedSeconds": 480.0, "uncountedSeconds": 120.0,
+                "actualUSD": 3.0, "estimatedUSD": 1.0,
+            }
+        ],
+        "moves": 1,
+        "movesUSD": 0.5,
+        "savedUSD": 1.5,
+    }  # fmt: skip
 
 
 def test_status_names_the_attempts_that_are_being_removed(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,6 +106,11 @@ def _removing(attempts: Sequence[Mapping[str, Any]] | None, now: float) -> str:
     return removal_text(left, now)
 
 
+def shadow(job: Mapping[str, Any]) -> str:
+    """What the shadow policy would have done and saved; "" if that is unknown."""
+    return str(((job.get("status") or {}).get("shadow") or {}).get("summary") or "")
+
+
 def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
     """`status.waiting` as text: the message, the duration, and the timeout with its action; "" if the job does not
     wait."""

@@ -49,6 +49,8 @@ def get(
         print_data(display.cleaned(jobs[0]) if names and len(names) == 1 else display.listed(jobs), output)
     elif jobs:
         print_table(*display.rows(jobs, namespaces=everywhere))
+        if names and len(names) == 1 and (shadow := display.shadow(jobs[0])):
+            typer.echo(f"\nshadow   {shadow}")
     else:
         typer.echo("No TieredJobs found." if everywhere else f"No TieredJobs found in namespace {where}.", err=True)
 

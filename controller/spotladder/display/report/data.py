@@ -11,6 +11,7 @@ from spotladder.display.report.attempts import AttemptFacts, Span
 from spotladder.display.report.facts import Facts, Mark
 from spotladder.display.report.plan_comparison import PlanComparison
 from spotladder.display.report.prediction import ON_DEMAND, compared_costs, measured
+from spotladder.display.shadow_figures import shadow_data
 
 FORMAT = "spotladder.report/v1"
 """Version of the document. Fields are only added within one version."""
@@ -111,6 +112,7 @@ def as_data(facts: Facts, plan: PlanComparison | None = None) -> dict[str, Any]:
         ],
         "damagedLines": facts.damaged,
         "gaps": list(facts.gaps),
+        **({} if facts.state.shadow is None else {"shadow": shadow_data(facts.state.shadow)}),
         **({} if plan is None else {"plan": plan.data()}),
     }
 
