@@ -89,8 +89,8 @@ NOTE = (
     "count nodes. The oracle is exact here; it does not cover elastic gangs. The ratio is the cost relative to "
     "on-demand.\n\n"
     "A larger gang gains more from several regions: a zone nearly always has one node, but rarely all sixteen. "
-    "`uniform-progress` does not leave on-demand for a zone whose capacity is unknown, so it saves little with gangs "
-    "unless the capacity is known. `adaptive` tries such zones."
+    "`uniform-progress` does not leave on-demand for a zone whose capacity is unknown, so it saves little with a gang "
+    "that needs all sixteen, unless the capacity is known. `adaptive` tries such zones."
 )
 
 if __name__ == "__main__":

@@ -49,8 +49,13 @@ def worker(uid: str, *, ready: bool = True, **more: Any) -> PodSeen:
     return PodSeen(uid, ready=ready, **more)
 
 
-def pending(uid: str, *, unschedulable: bool = True) -> PodSeen:
-    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, unschedulable=unschedulable)
+def pending(uid: str, *, unschedulable: bool = True, **more: Any) -> PodSeen:
+    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, unschedulable=unschedulable, **more)
+
+
+def refused(uid: str) -> PodSeen:
+    """A pod for which the provisioner has no capacity."""
+    return pending(uid, refused=True)
 
 
 def lost(uid: str, cause: Cause = Cause.INTERRUPTION, **more: Any) -> PodSeen:

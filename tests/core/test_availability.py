@@ -12,7 +12,7 @@ from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.core.tier_view import view_of
-from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, spec, tier
+from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, refused, spec, tier
 
 HOUR = 3600.0
 
@@ -147,7 +147,7 @@ def test_a_review_time_in_the_past_does_not_cause_a_busy_loop() -> None:
     assert job.last.wake_at == job.now + ACTION_RETRY_INTERVAL
 
 
-@pytest.mark.parametrize(("seen", "available"), [(attempt(1, head(), refused=True), False), (all_ready(1), True)])
+@pytest.mark.parametrize(("seen", "available"), [(attempt(1, head(), refused("w1-0")), False), (all_ready(1), True)])
 def test_the_live_attempt_shows_whether_its_tier_has_capacity(seen: AttemptSeen, available: bool) -> None:
     job = deadline_job(10).planned()
     job.see(seen, after=1)

@@ -9,11 +9,11 @@ import pytest
 
 from spotladder.core.elastic import BEGIN_DELAY
 from spotladder.core.explanation import explain
-from spotladder.core.model import AttemptSeen, Drain, PodSeen, Progress, Replace, Resize, Stage
+from spotladder.core.model import AttemptSeen, Drain, OnInsufficientCapacity, PodSeen, Progress, Replace, Resize, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.replacing import COMMIT_RESERVE
 from spotladder.core.situation import REMOVAL_DELAY, Situation
-from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, spec, tier, worker
+from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, refused, spec, tier, worker
 
 PROVISION = 600.0
 
@@ -161,10 +161,10 @@ def resized(made: SteppedJob) -> list[int]:
     return [todo.workers for todo in made.last.actions if isinstance(todo, Resize)]
 
 
-def waiting_for_two(made: SteppedJob, **more: Any) -> SteppedJob:
+def waiting_for_two(made: SteppedJob, *missing: PodSeen) -> SteppedJob:
     """An attempt of four workers of which two are ready and two have no node."""
     made.see()
-    made.see(starting(*workers("a", "b"), pending("c"), pending("d"), **more), after=10)
+    made.see(starting(*workers("a", "b"), *(missing or (pending("c"), pending("d")))), after=10)
     return made
 
 
@@ -186,7 +186,50 @@ def test_a_program_begins_without_the_workers_that_have_had_no_node_for_a_while(
 
 
 def test_a_program_begins_at_once_without_workers_that_the_provisioner_refuses() -> None:
-    assert resized(waiting_for_two(job(), refused=True)) == [2]
+    assert resized(waiting_for_two(job(), refused("c"), refused("d"))) == [2]
+    assert resized(waiting_for_two(job(), refused("c"), pending("d"))) == [], "the node of d may come"
+
+
+def gated(name: str) -> PodSeen:
+    return pending(name, unschedulable=False, gated=True)
+
+
+@pytest.mark.parametrize(
+    ("pods", "capacity"),
+    [
+        ((pending("a"), pending("b"), pending("c"), refused("d")), []),
+        ((pending("a"), pending("b"), refused("c"), refused("d")), []),
+        ((pending("a"), refused("b"), refused("c"), refused("d")), [False]),
+        ((*workers("a", "b"), pending("c"), refused("d")), [True]),
+        ((*workers("a"), refused("b"), refused("c"), refused("d")), [False]),
+        ((refused("a"), *(gated(name) for name in "bcd")), [False]),
+    ],
+    ids=["3 may come", "2 may come", "1 may come", "2 are ready", "1 is ready", "the probe is refused"],
+)
+def test_a_tier_has_no_capacity_when_too_few_workers_for_the_smallest_size_may_come(
+    pods: tuple[PodSeen, ...], capacity: list[bool]
+) -> None:
+    made = job()
+    made.see()
+    made.see(starting(*pods), after=1)
+    assert [spell.available for spell in made.state.record("spot-a").spells] == capacity
+
+
+def test_a_tier_has_no_capacity_when_a_worker_that_cannot_be_left_out_is_refused() -> None:
+    made = job()
+    made.see()
+    made.see(starting(*workers("a", "b", "c"), refused("d"), surplus=None), after=1)
+    assert [spell.available for spell in made.state.record("spot-a").spells] == [False]
+
+
+def test_a_refusal_ends_an_attempt_only_below_the_smallest_size() -> None:
+    impatient = tier("spot-a", 3, PROVISION, on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
+    made = SteppedJob(spec(impatient, tier("on-demand", -1), workers=4, min_workers=2))
+    made.see()
+    made.see(starting(pending("a"), pending("b"), refused("c"), refused("d")), after=1)
+    assert made.state.stage is Stage.STARTING
+    made.see(starting(pending("a"), refused("b"), refused("c"), refused("d")), after=1)
+    assert made.state.tier == "on-demand"
 
 
 def test_a_program_waits_for_workers_that_have_a_node() -> None:

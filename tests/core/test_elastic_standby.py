@@ -26,12 +26,13 @@ from spotladder.core.model import (
     Ungate,
 )
 from spotladder.core.reasons import Reason
-from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, priced, spec, worker
+from tests.core.builders import START, SteppedJob, attempt, head, lost, noticed, pending, priced, refused, spec, worker
 from tests.core.test_standing_by import Wish
 
 WORKERS = 4
 NODES = [worker(f"s{index}") for index in range(WORKERS)]
 MISSING = [pending(f"s{index}") for index in range(WORKERS)]
+REFUSED = [refused(f"s{index}") for index in range(WORKERS)]
 SPOT = priced("spot", 1.0, 3.0, max_failures=2)
 ON_DEMAND = priced("on-demand", 3.0, 3.0, max_failures=-1)
 
@@ -133,9 +134,9 @@ def test_a_standby_that_gets_too_few_workers_is_given_up_after_provision_timeout
 
 def test_a_refusal_of_the_provisioner_ends_a_standby_only_below_the_smallest_size() -> None:
     job = standing_by(elastic(replace(SPOT, on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)))
-    job.see(live(), standby(*NODES[:2], *MISSING[2:], refused=True), after=1)
+    job.see(live(), standby(*NODES[:2], *REFUSED[2:]), after=1)
     assert (resized(job), job.last.standby_changes) == ([2], ()), "it begins at once"
-    job.see(live(), standby(*NODES[:1], *MISSING[1:], refused=True), after=1)
+    job.see(live(), standby(*MISSING[:1], *REFUSED[1:]), after=1)
     assert job.last.standby_changes[0].message == "the provisioner has no capacity"
 
 
@@ -165,7 +166,7 @@ def test_the_standby_begins_while_the_live_attempt_is_drained() -> None:
     job.see(draining, standby(*MISSING), after=1)
     job.see_again(after=55)
     assert job.state.stage is Stage.DRAINING
-    job.see(draining, standby(*NODES[:2], *MISSING[2:], refused=True), after=1)
+    job.see(draining, standby(*NODES[:2], *REFUSED[2:]), after=1)
     assert (job.state.stage, resized(job)) == (Stage.DRAINING, [2])
 
 

@@ -77,7 +77,7 @@ def placed(uid: str) -> PodSeen:
             id="no message",
         ),
         pytest.param(
-            waiting(says("w-0", SCHEDULER), refused=True),
+            waiting(replace(says("w-0", SCHEDULER), refused=True)),
             f"the provisioner has no capacity: {SCHEDULER}", "provisionTimeout", PROVISION, "the job leaves the tier",
             id="the provisioner has none",
         ),
@@ -172,5 +172,5 @@ def test_with_fallback_on_insufficient_capacity_a_refusal_ends_the_wait_at_once(
     impatient = tier("spot-a", 0, PROVISION, on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
     made = SteppedJob(spec(impatient, tier("on-demand", -1)))
     made.see()
-    made.see(attempt(1, head(), says("w-0", SCHEDULER), refused=True), after=10)
+    made.see(attempt(1, head(), replace(says("w-0", SCHEDULER), refused=True)), after=10)
     assert (made.end_reason, made.state.tier) == (Reason.INSUFFICIENT_CAPACITY, "on-demand")

@@ -25,7 +25,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
-from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, spec, tier, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, pending, refused, spec, tier, worker
 
 LIMITS = {"attribution_window": 60.0, "contact_timeout": 100.0, "start_timeout": 900.0, "stall_timeout": 600.0}
 PROVISION, QUEUE = 300.0, 1000.0
@@ -250,4 +250,4 @@ def test_the_evidence_of_missing_capacity_names_at_most_three_pods() -> None:
 
 def test_the_evidence_of_missing_capacity_counts_the_workers_that_run() -> None:
     assert waiting_for_capacity(worker("w-0"), worker("w-1"), workers=3) == "2 of 3 workers run"
-    assert waiting_for_capacity(pending("w-0"), refused=True) == "the provisioner has no capacity"
+    assert waiting_for_capacity(refused("w-0")) == "the provisioner has no capacity"

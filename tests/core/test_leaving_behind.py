@@ -24,7 +24,20 @@ from spotladder.core.model import (
 )
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD
-from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, priced, spec, tier, worker
+from tests.core.builders import (
+    START,
+    SteppedJob,
+    all_ready,
+    attempt,
+    head,
+    lost,
+    pending,
+    priced,
+    refused,
+    spec,
+    tier,
+    worker,
+)
 
 HURT = attempt(1, head(), lost("w1-0"), worker("w1-1"))
 """An attempt on a tier that tolerates no failure. It holds one node."""
@@ -174,8 +187,7 @@ def returning() -> SteppedJob:
 
 def test_no_attempt_starts_on_a_tier_on_which_an_earlier_one_is_being_removed() -> None:
     made = returning()
-    refused = attempt(2, head(), pending("w2-0"), refused=True)
-    decision = made.see(HURT, refused, after=1)
+    decision = made.see(HURT, attempt(2, head(), refused("w2-0")), after=1)
     assert (made.state.stage, made.number) == (Stage.ENDING, 2)
     decision = made.see(HURT, after=1)
     assert (made.state.stage, made.state.attempt) == (Stage.IDLE, None)
@@ -186,7 +198,7 @@ def test_no_attempt_starts_on_a_tier_on_which_an_earlier_one_is_being_removed() 
 
 def test_such_a_wait_is_limited() -> None:
     made = returning()
-    made.see(HURT, attempt(2, head(), pending("w2-0"), refused=True), after=1)
+    made.see(HURT, attempt(2, head(), refused("w2-0")), after=1)
     made.see(HURT, after=1)
     wait = made.state.left[0].since + HANDOVER_GRACE_PERIOD - made.now
     made.see(HURT, after=wait - 0.1)

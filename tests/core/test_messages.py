@@ -19,6 +19,7 @@ from tests.core.builders import (
     noticed,
     pending,
     priced,
+    refused,
     spec,
     tier,
     worker,
@@ -174,7 +175,7 @@ def test_a_refusal_of_the_provisioner_has_its_own_message() -> None:
     mode = OnInsufficientCapacity.FALLBACK
     job = SteppedJob(spec(tier("spot-a", 1, on_insufficient_capacity=mode), tier("on-demand")))
     job.see()
-    job.see(attempt(1, head(), pending("w"), refused=True), after=1)
+    job.see(attempt(1, head(), refused("w")), after=1)
     assert message(job, Reason.INSUFFICIENT_CAPACITY) == "the provisioner has no capacity"
 
 

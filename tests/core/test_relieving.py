@@ -32,6 +32,7 @@ from tests.core.builders import (
     noticed,
     pending,
     priced,
+    refused,
     spec,
     worker,
 )
@@ -161,7 +162,7 @@ def test_a_standby_without_capacity_is_given_up_and_the_attempt_drained() -> Non
     made = tiers()
     last = replace(made.tiers[1], on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
     job, ends_at = warned(replace(made, tiers=(made.tiers[0], last)))
-    job.see(gang(ends_at), attempt(2, pending("o1"), refused=True), after=5)
+    job.see(gang(ends_at), attempt(2, refused("o1")), after=5)
     assert (job.state.stage, job.state.standby, job.state.failures) == (Stage.DRAINING, None, 1)
 
 

@@ -34,7 +34,20 @@ from spotladder.core.model import (
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.standing_by import STANDBY_RETRY_INTERVAL
 from spotladder.policies import registry
-from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, pending, priced, spec, tier, worker
+from tests.core.builders import (
+    START,
+    SteppedJob,
+    all_ready,
+    attempt,
+    head,
+    lost,
+    pending,
+    priced,
+    refused,
+    spec,
+    tier,
+    worker,
+)
 
 
 class Wish:
@@ -172,7 +185,7 @@ def test_a_refusal_of_the_provisioner_ends_the_standby_at_once() -> None:
     chosen = tiers()
     cheap = replace(chosen.tiers[0], on_insufficient_capacity=OnInsufficientCapacity.FALLBACK)
     job = standing_by(replace(chosen, tiers=(cheap, chosen.tiers[1])))
-    job.see(all_ready(1), attempt(2, pending("s1"), refused=True), after=1)
+    job.see(all_ready(1), attempt(2, refused("s1")), after=1)
     assert job.last.standby_changes[0].message == "the provisioner has no capacity"
     assert job.state.record("spot").spells[-1].available is False
 

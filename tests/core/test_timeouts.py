@@ -29,6 +29,7 @@ from tests.core.builders import (
     noticed,
     pending,
     priced,
+    refused,
     spec,
     tier,
     worker,
@@ -283,7 +284,7 @@ def test_a_refusal_of_the_provisioner_falls_back_only_with_on_insufficient_capac
     for mode, name in ((OnInsufficientCapacity.WAIT, "spot-a"), (OnInsufficientCapacity.FALLBACK, "on-demand")):
         job = SteppedJob(spec(tier("spot-a", 1, on_insufficient_capacity=mode), tier("on-demand")))
         job.see()
-        job.see(attempt(1, head(), pending("w"), refused=True), after=1)
+        job.see(attempt(1, head(), refused("w")), after=1)
         assert job.state.tier == name
 
 

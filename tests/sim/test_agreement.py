@@ -142,9 +142,9 @@ class EverySecond:
                 replace(pod, phase=PodPhase.RUNNING, ready=True, unschedulable=False) if pod.uid in started else pod
                 for pod in seen.pods
             )
-            self.backend._attempts[number] = replace(
-                seen, pods=pods, refused=self.reports_shortage and free < len(pending)
-            )
+            refused = set(pending[free:]) if self.reports_shortage else set()
+            pods = tuple(replace(pod, refused=pod.uid in refused) for pod in pods)
+            self.backend._attempts[number] = replace(seen, pods=pods)
             size = self._size(number, complete=free >= len(waiting) == len(pending))
             if size and number not in self.programs:
                 self._begin(number, now, size)

@@ -48,6 +48,16 @@ def test_only_an_elastic_gang_trains_with_fewer_nodes(gang: Gang, trains: bool) 
     assert (found.outcomes[0].node_hours["us-east-1a"] > 1.0) is trains
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("policy", ["greedy", "uniform-progress", "adaptive"])
+def test_an_elastic_gang_stays_on_a_zone_with_enough_nodes_for_its_smallest_size(policy: str, known: bool) -> None:
+    zones = {name: [steady(name, 3)] for name in ("us-east-1a", "us-east-1b")}
+    place = Place("2 zones", zones, known=known)
+    (found,) = compare(gangs.scenario(Gang("elastic", 4, 2), place, HOURS, DEADLINE), [policy], 1)
+    (done,) = found.outcomes
+    assert (done.succeeded, done.attempts, done.node_hours["on-demand"]) == (True, 1, 0.0)
+
+
 def test_egress_is_paid_between_regions(tmp_path: Path) -> None:
     zones = {"us-east-1a": [steady("us-east-1a", 1)], "us-west-2a": [steady("us-west-2a", 1)]}
     place = Place("2 regions", zones, gangs.egress_file(list(zones), tmp_path))

@@ -159,6 +159,14 @@ def test_missing_capacity_refuses_an_attempt_and_is_known_earlier_only_with_prob
     assert (seen.unavailable.keys(), seen.offered, seen.limited) == ({"spot"}, {"on-demand"}, {"spot"})
 
 
+@pytest.mark.parametrize(("nodes", "offered"), [(1, False), (2, True), (4, True)])
+def test_a_probe_asks_for_the_smallest_size_of_an_elastic_gang(nodes: int, offered: bool) -> None:
+    here = market(zone("spot", (0, nodes)), zone("on-demand", price=3.0))
+    job = runner(here, workers=4, sizes=(2, 3, 4), spec={"min_workers": 2})
+    job.backend.probed = True
+    assert ("spot" in job.backend.observe().offered) is offered
+
+
 @pytest.mark.parametrize("probed", [False, True])
 @pytest.mark.parametrize("name", ["greedy", "uniform-progress", "on-demand"])
 def test_policies_meet_the_deadline_when_all_spot_capacity_is_lost(name: str, probed: bool) -> None:

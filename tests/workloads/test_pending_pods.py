@@ -56,7 +56,7 @@ def insufficient_capacity(claim: str = "spot-nnjb2") -> EventRecord:
     ],
 )  # fmt: skip
 def test_a_lack_of_capacity_is_detected(pods: list[PodRecord], events: list[EventRecord], expected: bool) -> None:
-    assert pending_pods.refused(pods, events) is expected
+    assert pending_pods.refused(pods, events) == ({WAITS.uid} if expected else set())
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,17 @@ def test_a_lack_of_capacity_is_reported() -> None:
     assert (found.refused, found.provisioning) == (True, False)
 
 
+def test_a_lack_of_capacity_is_reported_for_each_pod() -> None:
+    waiting = [pod(f"w-{index}", phase="Pending", unschedulable="0/3 nodes") for index in range(2)]
+    none = event(
+        "FailedScheduling", "no instance type had enough resources or had a required offering", about=waiting[1].uid
+    )
+    nominated = event("Nominated", "Pod should schedule on: nodeclaim/spot-nnjb2", about=waiting[0].uid)
+    found = seen(rayjob("Initializing", ""), *waiting, events=(none, nominated))
+    assert [one.refused for one in found.pods] == [False, True]
+    assert (found.refused, found.provisioning) == (True, True)
+
+
 def test_a_node_that_is_being_added_is_reported() -> None:
     waiting = pod("w-0", phase="Pending", unschedulable="0/3 nodes")
     nominated = event("Nominated", "Pod should schedule on: nodeclaim/spot-nnjb2")

@@ -94,17 +94,17 @@ def enough_since(situation: Situation, attempt: Attempt) -> Instant | None:
 
 
 def begin_due(situation: Situation, attempt: Attempt) -> Instant | None:
-    """When the program begins without the workers that have no node: at once if the provisioner has refused them. None
-    if it does not, while another worker that has a node is not ready, or while too few ready workers stay."""
+    """When the program begins without the workers that have no node: at once if the provisioner has refused them all.
+    None if it does not, while another worker that has a node is not ready, or while too few ready workers stay."""
     seen = situation.seen.attempt(attempt.number)
     if seen is None or attempt.enough_since is None:
         return None
     if _staying(seen) < required_workers(attempt, seen, situation.spec):
         return None
-    workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is not PodPhase.LOST)
-    if any(not pod.ready and (pod.scheduled or pod.phase is PodPhase.RUNNING) for pod in workers):
+    missing = [pod for pod in seen.pods if pod.role is PodRole.WORKER and not (pod.phase is PodPhase.LOST or pod.ready)]
+    if any(pod.scheduled or pod.phase is PodPhase.RUNNING for pod in missing):
         return None
-    return attempt.enough_since + (0.0 if seen.refused else BEGIN_DELAY)
+    return attempt.enough_since + (0.0 if all(pod.refused for pod in missing) else BEGIN_DELAY)
 
 
 def resize(situation: Situation, attempt: Attempt) -> Resize | None:

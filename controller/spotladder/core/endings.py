@@ -257,7 +257,7 @@ def provision_timed_out(draft: Draft) -> None:
         _stand_still(draft, rule.timer)
         return
     _leave_out_wait_for_quota(draft)
-    refused = seen is not None and seen.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
+    refused = draft.situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
     overdrawn = rule.exhausts and idle_budget_exceeded(draft.situation)
     avoids = draft.situation.attempt.avoids if rule.exhausts else ()
     expired = draft.situation.passed(draft.situation.avoidance_deadline if avoids else None)

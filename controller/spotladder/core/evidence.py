@@ -200,7 +200,7 @@ def no_capacity(situation: Situation) -> str:
     seen = situation.attempt_seen
     if seen is None:
         return "the attempt is being created"
-    if seen.refused:
+    if situation.refused:
         return "the provisioner has no capacity"
     waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed and not pod.gated]
     message = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")

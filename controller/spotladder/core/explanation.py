@@ -70,7 +70,7 @@ def _sentence(situation: Situation, found: MatchedRule) -> str:
     pods = () if seen is None else seen.pods
     waiting = [pod for pod in pods if pod.phase is PodPhase.PENDING and not pod.placed and pod.waiting_message]
     words = min(waiting, key=lambda pod: pod.called).waiting_message if waiting else ""
-    what = "the provisioner has no capacity" if seen is not None and seen.refused else "pods wait for nodes and images"
+    what = "the provisioner has no capacity" if situation.refused else "pods wait for nodes and images"
     if gated := sum(1 for pod in pods if pod.gated):
         what += f" ({gated} of {situation.workers} workers ask for a node after the probe)"
     avoids = f"; the attempt avoids {', '.join(situation.attempt.avoids)}" if situation.attempt.avoids else ""

@@ -1,4 +1,4 @@
-"""The number of workers of an attempt, and whether its pods are placed or ready."""
+"""The number of workers of an attempt, and whether its pods are placed, ready or refused."""
 
 from __future__ import annotations
 
@@ -49,3 +49,14 @@ def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
     present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
     enough = sum(1 for pod in present if pod.role is PodRole.WORKER and pod.placed) >= workers
     return enough and all(pod.placed for pod in present if pod.role is PodRole.HEAD)
+
+
+def gang_refused(seen: AttemptSeen | None, workers: int) -> bool:
+    """Whether the provisioner has no capacity for the head, or for so many workers that fewer than this number have a
+    node or may get one. Workers that are kept from asking for a node are not counted."""
+    if seen is None or not (seen.reachable and seen.refused):
+        return False
+    present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
+    if any(pod.refused for pod in present if pod.role is PodRole.HEAD):
+        return True
+    return sum(1 for pod in present if pod.role is PodRole.WORKER and not (pod.refused or pod.gated)) < workers

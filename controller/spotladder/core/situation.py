@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spotladder.core.gang import gang_placed, launched_workers, required_ready, required_workers
+from spotladder.core.gang import (
+    gang_placed,
+    gang_ready,
+    gang_refused,
+    launched_workers,
+    required_ready,
+    required_workers,
+)
 from spotladder.core.losses import all_suspect, head_lost
 from spotladder.core.model import (
     Attempt,
@@ -205,6 +212,17 @@ class Situation:
         if seen is None or (self.elastic and self.all_placed):
             return False
         return any(pod.unschedulable for pod in seen.pods)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the provisioner has no capacity for the head, or for enough of the workers that the attempt needs."""
+        return gang_refused(self.attempt_seen, self.needed)
+
+    @property
+    def enough_ready(self) -> bool:
+        """Whether the head and as many workers as the attempt needs are running and ready. The program of an elastic
+        attempt may still wait for the others."""
+        return gang_ready(self.attempt_seen, self.needed)
 
     @property
     def all_placed(self) -> bool:

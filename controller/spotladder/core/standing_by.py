@@ -26,6 +26,7 @@ from spotladder.core.crashes import crash_of, crashed_pods
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.elastic import enough_since
+from spotladder.core.gang import gang_refused, required_workers
 from spotladder.core.losses import head_lost, with_record
 from spotladder.core.model import (
     Attempt,
@@ -199,7 +200,8 @@ def _failed(situation: Situation, standby: Attempt, seen: AttemptSeen | None) ->
         return "its head is lost"
     tier = situation.spec.tier(standby.tier)
     falls_back = tier is not None and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
-    return "the provisioner has no capacity" if falls_back and seen.refused and not situation.standby_placed else ""
+    refused = gang_refused(seen, required_workers(standby, seen, situation.spec))
+    return "the provisioner has no capacity" if falls_back and refused else ""
 
 
 def _lacks_capacity(situation: Situation, seen: AttemptSeen | None) -> bool:

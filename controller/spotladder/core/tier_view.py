@@ -12,14 +12,15 @@ from spotladder.core.work import work_left
 
 
 def sightings(situation: Situation) -> dict[str, bool]:
-    """For each tier whose availability is known now: whether it has capacity for the whole job."""
+    """For each tier whose availability is known now: whether it has capacity for the job; for the smallest size of an
+    elastic one."""
     found = dict.fromkeys(situation.seen.offered, True)
     found.update(dict.fromkeys(situation.seen.unavailable, False))
     attempt = situation.attempt_seen
     if situation.state.stage in LIVE and attempt is not None and attempt.reachable:
-        if situation.all_pods_ready:
+        if situation.enough_ready:
             found[situation.state.tier] = True
-        elif attempt.refused:
+        elif situation.refused:
             found[situation.state.tier] = False
     return {tier.name: found[tier.name] for tier in situation.spec.tiers if tier.name in found}
 

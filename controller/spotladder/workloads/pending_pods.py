@@ -117,10 +117,10 @@ EVENT_SELECTORS: tuple[str, ...] = (
 """Field selectors of the Events that the controller watches; the API server sends no others."""
 
 
-def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
-    """Whether the provisioner's last message about any pending pod is that there is no capacity."""
+def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> frozenset[str]:
+    """The uids of the pending pods about which the provisioner's last message is that there is no capacity."""
     claims = _refused_claims(events)
-    return any(_says_none(event, claims) for event in _last_messages(pods, events))
+    return frozenset(event.about_uid for event in _last_messages(pods, events) if _says_none(event, claims))
 
 
 def provisioning(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:

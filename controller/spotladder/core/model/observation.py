@@ -67,10 +67,11 @@ class PodSeen:
     if known. `unschedulable` means Pending for lack of capacity. `cause` is only used if `phase` is LOST or `noticed`
     is set.
 
-    For a pending pod: `scheduled` means that it has a node, `image_pulled` that the images of its first containers are
-    on that node; `waiting_reason` and `waiting_message` come from the kubelet, the scheduler or the autoscaler. For a
-    lost pod: `silent` means that the silence of its node is the only evidence, `exit_code` is that of the container
-    that ended it and `exit_message` the last line of its output, if known.
+    For a pending pod: `refused` means that the provisioner reported that it has no capacity for it, `scheduled` that it
+    has a node, `image_pulled` that the images of its first containers are on that node; `waiting_reason` and
+    `waiting_message` come from the kubelet, the scheduler or the autoscaler. For a lost pod: `silent` means that the
+    silence of its node is the only evidence, `exit_code` is that of the container that ended it and `exit_message` the
+    last line of its output, if known.
 
     `gated` means that the pod is kept from asking for a node (`Ungate`).
 
@@ -86,6 +87,7 @@ class PodSeen:
     noticed_at: Instant | None = None
     notice_ends_at: Instant | None = None
     unschedulable: bool = False
+    refused: bool = False
     cause: Cause = Cause.UNKNOWN
     node: str = ""
     name: str = ""
@@ -140,10 +142,10 @@ _EXITS: Mapping[int, Exit] = MappingProxyType(
 class AttemptSeen:
     """One attempt as its backend observes it now.
 
-    `reachable=False`: its cluster does not answer; `pods` are then the last known ones or empty. `refused`: the
-    provisioner reported that it has no capacity; `provisioning`: that it adds a node for a pod. `blocked` is why the
-    attempt cannot start if the reason is not capacity, and `blocked_by` what refuses it. `moved_at` is when the program
-    last made progress in this attempt, by the observer's clock; None if the backend cannot observe it.
+    `reachable=False`: its cluster does not answer; `pods` are then the last known ones or empty. `provisioning`: the
+    provisioner reported that it adds a node for a pod. `blocked` is why the attempt cannot start if the reason is not
+    capacity, and `blocked_by` what refuses it. `moved_at` is when the program last made progress in this attempt, by
+    the observer's clock; None if the backend cannot observe it.
 
     `store_unavailable_since` is since when the program cannot reach the checkpoint store, by the observer's clock, and
     `store_message` the error of the store or the network. `rights_refused`: which server refused which credentials.
@@ -174,7 +176,6 @@ class AttemptSeen:
     exit: Exit | None = None
     message: str = ""
     reachable: bool = True
-    refused: bool = False
     provisioning: bool = False
     blocked: str = ""
     blocked_by: Blocker = Blocker.TEMPLATE
@@ -197,6 +198,11 @@ class AttemptSeen:
     total: int = 0
     size: int | None = None
     waits_for_all_workers: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether the provisioner reported that it has no capacity for some of the pods."""
+        return any(pod.refused for pod in self.pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +250,9 @@ class Observation:
     why it cannot be launched if the reason is not capacity (a permission, a quota, a kind that is not installed), and
     `blocked_by` what refuses it. `launched`: only the controller's own object of the live attempt exists;
     `operator_silent` is the operator that has not acted on it. `offered` are the names of the tiers that are known to
-    have capacity for the whole job now. `surge_room` is how many nodes the live attempt may hold beyond its workers
-    within the limits of its CapacityTier; None: any number. `suspects` are the names of the nodes that are silent and
-    that their cluster has not marked yet.
+    have capacity for the job now; for the smallest size of an elastic one. `surge_room` is how many nodes the live
+    attempt may hold beyond its workers within the limits of its CapacityTier; None: any number. `suspects` are the
+    names of the nodes that are silent and that their cluster has not marked yet.
     """
 
     revision: int

@@ -18,12 +18,19 @@ class SimPod:
     node: MarketNode | None = None
     gated: bool = False
 
-    def seen(self, now: Seconds, start: Instant) -> PodSeen:
-        """The pod as a backend observes it. `start` is the start of the run in epoch seconds."""
+    def seen(self, now: Seconds, start: Instant, *, reports_shortage: bool) -> PodSeen:
+        """The pod as a backend observes it. `start` is the start of the run in epoch seconds. `reports_shortage`: its
+        zone reports that it has no node for it."""
         node = self.node
         if node is None or now < node.up_at:
-            unschedulable = not self.gated
-            return PodSeen(self.uid, phase=PodPhase.PENDING, ready=False, unschedulable=unschedulable, gated=self.gated)
+            return PodSeen(
+                self.uid,
+                phase=PodPhase.PENDING,
+                ready=False,
+                unschedulable=not self.gated,
+                refused=reports_shortage and node is None and not self.gated,
+                gated=self.gated,
+            )
         if now < node.ready_at:
             return PodSeen(self.uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
         if node.noticed_at is None or node.gone_at is None or node.gone_at <= now:

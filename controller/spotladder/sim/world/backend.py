@@ -35,14 +35,15 @@ from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.observed_attempt import attempt_seen
 from spotladder.sim.world.program import ProgramPlan, SimulatedProgram
 
-NO_CAPACITY = "the zone has no capacity for the whole gang now"
+NO_CAPACITY = "the zone has no capacity for the gang now"
 
 
 @dataclass
 class SimBackend:
     """`tiers` maps the name of a tier to its zone. `egress` is in USD per GiB, by source and destination region.
     `atomic`: a gang takes either all of its nodes or none; otherwise it holds, and pays for, partial nodes. `probed`:
-    the availability of all tiers for the whole gang is always known; otherwise only attempts reveal it."""
+    the availability of all tiers is always known, for the smallest size of an elastic gang; otherwise only attempts
+    reveal it."""
 
     market: Market
     workers: int
@@ -272,10 +273,11 @@ class SimBackend:
             program.stop(now)
 
     def _offers(self, zone: str) -> bool:
-        """Whether the zone has capacity for the whole gang, including the nodes that this job keeps there."""
+        """Whether the zone has capacity for the smallest size of the gang, including the nodes that this job keeps
+        there."""
         pods = [pod for one in self._attempts.values() if one.zone == zone for pod in one.pods]
         kept = sum(1 for pod in pods if pod.node is not None and pod.node.gone_at is None)
-        return self.market.free(zone) + kept >= self.workers
+        return self.market.free(zone) + kept >= min(self.program.sizes, default=self.workers)
 
     def _has_quota(self, zone: str) -> bool:
         """Whether the queue of the zone, if it has one, allows the whole gang."""

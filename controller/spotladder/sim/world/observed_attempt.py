@@ -14,13 +14,13 @@ def attempt_seen(attempt: SimAttempt, market: Market, program: ProgramPlan, work
     """The attempt of a job with this program and number of workers."""
     now = market.now
     head = PodSeen(f"{attempt.number}-head", PodRole.HEAD)
-    pods = (head, *attempt.lost, *(pod.seen(now, START) for pod in attempt.pods))
+    reports = attempt.exit is None and market.zones[attempt.zone].plan.reports_shortage
+    pods = (head, *attempt.lost, *(pod.seen(now, START, reports_shortage=reports) for pod in attempt.pods))
     return AttemptSeen(
         attempt.number,
         () if attempt.queued else pods,
         attempt.exit,
         attempt.message,
-        refused=_refused(attempt, market),
         queue=_queue(attempt, market),
         surplus=len(attempt.pods) - workers if program.hands_over else None,
         held=attempt.held(now),
@@ -34,10 +34,3 @@ def _queue(attempt: SimAttempt, market: Market) -> QueueSeen | None:
         return None
     eviction = QueueEviction.PREEMPTED if attempt.preempted else None
     return QueueSeen(attempt.zone, attempt.queued, NO_QUOTA if attempt.queued else "", eviction=eviction)
-
-
-def _refused(attempt: SimAttempt, market: Market) -> bool:
-    """Whether the zone reports that it has no capacity for the attempt."""
-    if attempt.exit is not None or attempt.queued or not market.zones[attempt.zone].plan.reports_shortage:
-        return False
-    return any(pod.node is None and not pod.gated for pod in attempt.pods)

@@ -56,7 +56,6 @@ def read(
         pods=(*places, *_losses(jobset, seen, ended)),
         exit=ended,
         message=message,
-        refused=pending_pods.refused(objects.pods, events),
         provisioning=pending_pods.provisioning(objects.pods, events),
         blocked=blocked,
         blocked_by=pending_pods.blocker(blocked),

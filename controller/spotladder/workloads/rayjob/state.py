@@ -70,7 +70,6 @@ def read(
         pods=tuple(pods_seen(objects.pods, nodes, events)),
         exit=ended,
         message=message,
-        refused=pending_pods.refused(objects.pods, events),
         provisioning=pending_pods.provisioning(objects.pods, events),
         blocked=blocked,
         blocked_by=pending_pods.blocker(blocked),
