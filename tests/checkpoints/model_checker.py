@@ -227,6 +227,8 @@ class Checker:
         keys = {key for key, _ in objects}
         what = [entry.path if isinstance(entry, Commit) else entry.nonce for entry in entries]
         assert len(what) == len(set(what)), f"an entry was appended twice: {what}"
+        steps = [(entry.writer, entry.step) for entry in entries if isinstance(entry, Commit)]
+        assert len(steps) == len(set(steps)), f"a start committed a step twice: {steps}"
         for commit in history.commits:
             for file in commit.files:
                 assert f"{JOB}/{commit.path}/{file.name}" in keys, f"{commit.path} is valid and its files do not exist"

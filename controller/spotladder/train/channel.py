@@ -32,10 +32,12 @@ class Channel(Protocol):
         """
 
     def announce(self, topic: str, value: Any) -> None:
-        """Rank 0 only: send this value to every rank. Does not wait. Each topic is used once."""
+        """Rank 0 only: send this value to every rank. Does not wait. The value replaces an earlier one of the
+        same topic that a rank has not waited for."""
 
     def announced(self, topic: str) -> Any:
-        """On any other rank: the value that rank 0 announces. Waits without limit; raises RankLost."""
+        """On any other rank: the value that rank 0 announces. Waits without limit; raises RankLost if rank 0 is lost
+        before it has announced one."""
 
     def agree(self, step: int, *, stop: bool, leaving: tuple[str, ...] = ()) -> None:
         """Rank 0 only: agree with all ranks on a commit at a step after `step`."""

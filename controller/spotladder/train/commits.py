@@ -10,7 +10,7 @@
    the step. A rank with an older checkpoint drops it too, and waits until its program has reached that step.
 4. The cache, if there is one, gets the files while they are uploaded. When the commit is appended, it drops the others.
 5. With replicated state rank 0's files are the whole checkpoint. When another rank is lost, rank 0 then finishes its
-   commit alone, and raises the error afterwards.
+   commit alone, and raises the error afterwards. When rank 0 is lost, another rank finishes it (see `succession`).
 6. An error that a retry cannot fix is raised by the program's next call, on all ranks.
 """
 
@@ -22,6 +22,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,13 @@ from spotladder.checkpoints.entries import FileEntry, Skipped
 from spotladder.checkpoints.store import UploadTorn
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train.channel import Channel, Decide
-from spotladder.train.interruption import RankLost
+from spotladder.train.interruption import FirstRankLost, RankLost
+from spotladder.train.old_checkpoints import OldCheckpoints
 from spotladder.train.pending import Checkpoint, Pending
 from spotladder.train.rank_files import files_of, joined, upload_files
 from spotladder.train.ranks import ProcessRank
 from spotladder.train.store_retry import StoreRetry
+from spotladder.train.succession import Succession
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
@@ -75,7 +78,6 @@ class Commits:
         self._writer = writer
         self._channel = channel
         self._world = world
-        self._keep = keep
         self._fenced = fenced
         self._retry = retry or StoreRetry(log.store)
         self._hurry = hurry
@@ -86,7 +88,8 @@ class Commits:
         self._waiting: Pending | None = None
         self._overdue: Pending | None = None
         self._skipped = False
-        self._orphans: list[str] = []
+        self._old = OldCheckpoints(log, keep)
+        self._succession = Succession(log, channel, world, self._retry)
         self._stepped_over: tuple[Skipped, ...] = ()
         self._error: BaseException | None = None
         self._lost: RankLost | None = None
@@ -238,15 +241,17 @@ class Commits:
             path = self._agreed_path(self._count)
             if not path:
                 return
-            if self._committed(self._count, path):
+            committed = self._committed(self._count, path)
+            if committed != path:
+                self._old.add_orphan(path)
+            if committed:
                 break
-            self._orphans.append(path)
             self._release(skipped=True)
             self._take()
         if self._log.cache:
-            self._log.cache.keep(path)
-        if not self._in_progress.checkpoint.last:
-            self._collect()
+            self._log.cache.keep(committed)
+        if self._writer is not None and not self._in_progress.checkpoint.last:
+            self._old.collect(self._writer, self._in_progress.checkpoint)
         if self._lost is not None:
             raise self._lost
 
@@ -286,9 +291,9 @@ class Commits:
             )
         return {"step": max(steps), "path": ""}
 
-    def _committed(self, number: int, path: str) -> bool:
-        """Upload and append until the store accepts the commit; False if a newer checkpoint is to be committed
-        instead."""
+    def _committed(self, number: int, path: str) -> str:
+        """Upload and append until the store accepts the commit. Returns its folder, which is that of a successor if
+        rank 0 is lost, or "" if a newer checkpoint is to be committed instead."""
         appending = False
         gift: dict[str, Any] = {}
         began, rounds = self._retry.clock(), 0
@@ -303,29 +308,42 @@ class Commits:
             away = next((gift["away"] for gift in gifts if "away" in gift), "")
             if away:
                 newer = not appending and all(gift["newer"] for gift in gifts)
-                return {"committed": False, "away": away, "newer": newer}
+                return {"committed": "", "away": away, "newer": newer}
             try:
-                self._append(path, files, took)
+                committed = self._append(path, files, took)
             except StoreUnavailable as error:
                 appending = appending or not isinstance(error, UploadTorn)
                 if not self._retry.waits_for(error):
                     raise
-                return {"committed": False, "away": str(error), "again": isinstance(error, UploadTorn)}
-            return {"committed": True}
+                return {"committed": "", "away": str(error), "again": isinstance(error, UploadTorn)}
+            return {"committed": committed}
 
         for rounds in itertools.count():
             if "files" not in gift:
-                gift = upload_files(self._log, self._in_progress, path, world=self._world, retry=self._retry)
-            outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._newer}, decide)
+                gift = upload_files(
+                    self._log,
+                    self._in_progress,
+                    path,
+                    world=self._world,
+                    retry=self._retry,
+                    written=partial(self._succession.begin, self._writer, path),
+                )
+            try:
+                outcome = self._exchange(f"commit {number}.{rounds}", {**gift, "newer": self._newer}, decide)
+            except FirstRankLost as lost:
+                outcome = {"committed": self._succession.finish(self._in_progress, path, took)}
+                if not outcome["committed"]:
+                    raise
+                self._lost = lost
             if outcome["committed"]:
                 self._retry.answered()
-                return True
+                return str(outcome["committed"])
             interval = self._retry.failed(outcome["away"])
             if outcome.get("again"):
                 gift = {}
             self._pause(interval)
             if outcome.get("newer"):
-                return False
+                return ""
         raise AssertionError("unreachable")
 
     def _exchange(self, topic: str, mine: Any, decide: Decide) -> Any:
@@ -359,7 +377,7 @@ class Commits:
     def _is_last(pending: Pending | None) -> bool:
         return pending is not None and pending.checkpoint.last
 
-    def _append(self, path: str, files_by_rank: list[list[FileEntry]], took: Callable[[], float]) -> None:
+    def _append(self, path: str, files_by_rank: list[list[FileEntry]], took: Callable[[], float]) -> str:
         if self._writer is None:
             raise AssertionError("only rank 0 appends")
         checkpoint = self._in_progress.checkpoint
@@ -374,20 +392,4 @@ class Commits:
         )
         self._stepped_over = ()
         _log.info("committed step %d of attempt %d (%d bytes)", commit.step, commit.attempt, commit.size)
-
-    def _collect(self) -> None:
-        """Delete old checkpoints after every commit. After the commit of the last step, also delete the newest
-        checkpoint of each attempt.
-
-        An error of a deletion is logged and does not stop the training.
-        """
-        if self._writer is None:
-            return
-        try:
-            while self._orphans:
-                self._log.store.delete([meta.key for meta in self._log.store.list(f"{self._orphans[-1]}/")])
-                self._orphans.pop()
-            checkpoint = self._in_progress.checkpoint
-            self._writer.collect(self._keep, final=0 < checkpoint.total <= checkpoint.step)
-        except StoreUnavailable as error:
-            _log.warning("old checkpoints were not deleted: %s", error)
+        return commit.path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -25,20 +25,29 @@ _log = logging.getLogger("spotladder.train")
 
 
 def upload_files(
-    log: CommitLog, pending: Pending, path: str, *, world: ProcessRank, retry: StoreRetry
+    log: CommitLog,
+    pending: Pending,
+    path: str,
+    *,
+    world: ProcessRank,
+    retry: StoreRetry,
+    written: Callable[[Pending], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """This rank's part of the commit: its files, or the error of its upload, which the other ranks must know."""
+    """This rank's part of the commit: its files, or the error of its upload, which the other ranks must know.
+
+    Calls `written` when the files are complete. Of replicated state only rank 0 uploads its files."""
     step = pending.checkpoint.step
     alone = world.size == 1 or bool(pending.checkpoint.path) or pending.checkpoint.replicated
     below = "" if alone else rank_folder(world.rank)
     while True:
         folder = pending.folder
-        if folder is None:
+        if folder is None or (pending.checkpoint.replicated and world.rank > 0):
             return {"files": []}
         try:
             if retry.outage is not None:
                 next(iter(log.store.list(f"{path}/")), None)  # Fails sooner than an upload.
             pending.write()
+            written(pending)
             with log.cache.copying(folder, path, below) if log.cache else nullcontext():
                 files = upload_folder(log.store, folder, path, below)
         except Exception as error:
