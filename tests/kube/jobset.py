@@ -9,6 +9,7 @@ from spotladder.clusters.client import Client
 from spotladder.clusters.connection import connect
 from spotladder.clusters.transport import Object
 from spotladder.resources import PODS
+from spotladder.timestamps import utc_timestamp
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, REPLICATED_JOB, RESTART_ATTEMPT
@@ -68,3 +69,16 @@ async def stop(kube: KubeWorld, attempt: int) -> None:
     container = {"name": "train", "image": "train", "imageID": "", "ready": False, "restartCount": 0, "state": state}
     for pod in await kube.pods(attempt):
         await kube.set_pod(pod["metadata"]["name"], phase="Failed", containerStatuses=[container])
+
+
+async def succeed(kube: KubeWorld, attempt: int) -> None:
+    """All programs of the attempt have ended well."""
+    reported = {"reason": "AllJobsCompleted", "message": "jobset completed successfully"}
+    condition = {
+        "type": "Completed",
+        "status": "True",
+        "lastTransitionTime": utc_timestamp(kube.clock.now()),
+        **reported,
+    }
+    name, body = names.attempt_name("digits", attempt), {"status": {"conditions": [condition]}}
+    await kube.client.merge(JOBSETS, name, kube.namespace, body=body, subresource="status")

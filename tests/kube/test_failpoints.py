@@ -13,12 +13,12 @@ from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.codec import load_state
 from spotladder.core.contract import NoticeKind
 from spotladder.core.elastic import BEGIN_DELAY
-from spotladder.operator import failpoints
 from spotladder.operator.failpoints import Point
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, NODES, PODS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYCLUSTERS
 from tests.kube.apiserver import ApiServer
+from tests.kube.crash import Crash
 from tests.kube.second_cluster import second_cluster
 from tests.kube.test_probing import bind
 from tests.kube.test_standby import (
@@ -32,64 +32,6 @@ from tests.kube.test_standby import (
     training,
 )
 from tests.kube.world import WORKERS, KubeWorld, eventually, ray_spec, world
-
-
-class _Died(BaseException):
-    """A crash of the controller, which no code catches."""
-
-
-class Crash:
-    """Makes `crash` of a fail point end the controller under test instead of the process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.happened = asyncio.Event()
-        self._monkeypatch = monkeypatch
-
-    def _act(self, point: Point, action: str) -> None:
-        self.happened.set()
-        raise _Died(point)
-
-    async def during(
-        self,
-        play: Coroutine[Any, Any, None],
-        kube: KubeWorld,
-        point: Point,
-        turn: int = 1,
-        *,
-        restart: asyncio.Event | None = None,
-        **settings: Any,
-    ) -> None:
-        """Run the controller until it reaches the fail point for this time, then another one until the play ends. The
-        latter starts at once, or when the play sets `restart`."""
-        armed = failpoints._armed(f"{point}:crash@{turn}")
-        self._monkeypatch.setattr(failpoints, "_points", armed)
-        self._monkeypatch.setattr(failpoints, "_act", self._act)
-        playing = asyncio.create_task(play)
-        try:
-            died_first = asyncio.create_task(self.happened.wait())
-            try:
-                async with kube.operator(**settings):
-                    await asyncio.wait({playing, died_first}, return_when=asyncio.FIRST_COMPLETED)
-            except BaseExceptionGroup as group:
-                if not group.subgroup(_Died):
-                    raise
-            died_first.cancel()
-            if playing.done():
-                playing.result()
-            assert armed[point].hits == turn, f"{point} was reached {armed[point].hits} times"
-            if restart is not None:
-                await asyncio.wait({playing, asyncio.create_task(restart.wait())}, return_when=asyncio.FIRST_COMPLETED)
-            async with kube.operator(**settings):
-                await playing
-        finally:
-            playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
-
-
-@pytest.fixture
-def crash(monkeypatch: pytest.MonkeyPatch) -> Crash:
-    return Crash(monkeypatch)
-
 
 # --- what everything except the controller does: the user, KubeRay, the scheduler, the nodes and the program ---
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from spotladder.core.contract import NoticeKind, Variable
+from spotladder.operator.failpoints import Point
 from spotladder.workloads import names
 from spotladder.workloads.jobset.records import JOBSETS
 from tests.kube import jobset
 from tests.kube.apiserver import ApiServer
+from tests.kube.crash import Crash
 from tests.kube.test_standby import log_of, notices, notices_are_empty, reads_the_log, release_first, standby_of
 from tests.kube.world import KubeWorld, eventually, world
 from tests.workloads.builders import jobset_template
@@ -46,6 +50,7 @@ async def takes_over(kube: KubeWorld) -> None:
     assert notices_are_empty(await notices(kube, 1))
     await release_first(kube)
     assert notices_are_empty(await notices(kube, 2)), "it waits until attempt 1 has ended"
+    await eventually(lambda: notified(kube))
     await jobset.stop(kube, 1)
     await eventually(lambda: kube.is_on("spot-a", 2))
     await eventually(lambda: kube.has_phase("Running"))
@@ -56,13 +61,21 @@ async def takes_over(kube: KubeWorld) -> None:
     await eventually(let_go)
 
     async def alone() -> bool:
-        pages = kube.client.pages(JOBSETS, kube.namespace)
-        found = [item["metadata"] async for page in pages for item in page.items]
-        return [item["name"] for item in found if "deletionTimestamp" not in item] == [names.attempt_name("digits", 2)]
+        return await jobsets(kube) == [names.attempt_name("digits", 2)]
 
     await eventually(alone)
-    assert {"StandbyStarted", "Relieved"} <= set(await kube.events())
     assert float((await kube.status())["cost"]["overlap"]) > 0
+
+
+async def jobsets(kube: KubeWorld) -> list[str]:
+    pages = kube.client.pages(JOBSETS, kube.namespace)
+    found = [item["metadata"] async for page in pages for item in page.items]
+    return [item["name"] for item in found if "deletionTimestamp" not in item]
+
+
+async def notified(kube: KubeWorld) -> bool:
+    """Whether all pods of attempt 1 have a notice."""
+    return all(await notices(kube, 1))
 
 
 async def test_a_changed_image_starts_the_next_jobset_beside_the_running_one(api_server: ApiServer) -> None:
@@ -73,6 +86,7 @@ async def test_a_changed_image_starts_the_next_jobset_beside_the_running_one(api
         found = await standby_of(kube)
         assert (found["number"], found["tier"], found["reason"]) == (2, "spot-a", "SpecUpdated")
         await takes_over(kube)
+        assert {"StandbyStarted", "Relieved"} <= set(await kube.events())
         status = await kube.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (0, "SpecUpdated")
 
@@ -88,6 +102,40 @@ async def test_the_next_jobset_boots_during_a_notice_because_no_pod_can_be_repla
         found = await standby_of(kube)
         assert (found["number"], found["tier"], found["reason"]) == (2, "spot-a", "EvictionNotice")
         await takes_over(kube)
+        assert {"StandbyStarted", "Relieved"} <= set(await kube.events())
         status = await kube.status()
         assert (status["failures"], status["attempts"][-1]["reason"]) == (1, "EvictionNotice")
         assert "Replacing" not in await kube.events()
+
+
+TAKEOVER = [
+    (Point.BEFORE_TAKE_OVER, 1),
+    (Point.BETWEEN_NOTICES, 2),  # Attempt 1 with two pods is drained before.
+    (Point.AFTER_TAKE_OVER, 1),
+]
+
+
+@pytest.mark.parametrize(("point", "turn"), TAKEOVER)
+async def test_another_controller_continues_the_takeover_of_a_jobset_after_a_crash(
+    api_server: ApiServer, point: Point, turn: int, crash: Crash
+) -> None:
+    async def play(kube: KubeWorld) -> None:
+        await training(kube)
+        await kube.patch(workload=workload("example.org/train:2"))
+        await eventually(lambda: jobset.jobset(kube, 2))
+        await takes_over(kube)
+        await kube.collect(1)
+        log_of(kube).start(2, "spot-a", stands_by=True)
+        await jobset.succeed(kube, 2)
+        await eventually(lambda: kube.has_phase("Succeeded"))
+        await eventually(lambda: removed(kube))
+        status = await kube.status()
+        assert status["failures"] == 0
+        assert [entry["number"] for entry in status["attempts"]] == [1, 2]
+        assert [entry["reason"] for entry in status["attempts"]] == ["SpecUpdated", "Completed"]
+
+    async def removed(kube: KubeWorld) -> bool:
+        return await jobsets(kube) == []
+
+    async with jobset.jobset_installed(api_server), world(api_server) as kube:
+        await crash.during(play(kube), kube, point, turn)
