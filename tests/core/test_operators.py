@@ -28,8 +28,9 @@ def test_provision_timeout_resumes_when_the_operator_acts_again() -> None:
     for _ in range(10):
         job.see(attempt(1, operator_silent=SILENT), after=50)
     job.see(attempt(1), after=50)
+    job.see(attempt(1), after=59)
     assert job.state.stage is Stage.STARTING
-    job.see(attempt(1), after=15)
+    job.see(attempt(1), after=1)
     assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
 
 

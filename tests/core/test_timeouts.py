@@ -324,6 +324,7 @@ def test_a_blocked_replacement_pod_does_not_end_the_attempt() -> None:
     for _ in range(10):
         job.see(attempt(1, *hurt, blocked="exceeded quota: team-a"), after=600)
     assert (job.state.stage, job.number, job.state.failures) == (Stage.RECOVERING, 1, 1)
+    job.see(attempt(1, *hurt), after=600)
     job.see(attempt(1, *hurt), after=59)
     assert job.state.stage is Stage.RECOVERING
     job.see(attempt(1, *hurt), after=1)

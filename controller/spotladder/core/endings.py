@@ -14,7 +14,7 @@ from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import maintenance
 from spotladder.core.idle import idle_budget_exceeded, idle_budget_message
-from spotladder.core.impediment import BY_REASON, Timer, classify, rule_of, timer_of
+from spotladder.core.impediment import Timer, classify, rule_of, timer_of
 from spotladder.core.losses import exhaust, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.model import (
     Attempt,
@@ -244,19 +244,13 @@ def provision_timed_out(draft: Draft) -> None:
     """End the attempt if provisionTimeout has expired; it runs from the moment at which not all workers are ready. Also
     end it if the nodes that wait for the rest of their gang cost more than idleBudget.
 
-    provisionTimeout is suspended during every impediment that has another timer or none; recoveryTimeout is suspended
-    while only the user, or restored contact, can help. An attempt that avoids nodes gives no evidence about the
-    capacity of its tier: it ends earlier if no other node can take its pods, and the next attempt runs on the same tier
-    and avoids none.
+    An attempt that avoids nodes gives no evidence about the capacity of its tier: it ends earlier if no other node can
+    take its pods, and the next attempt runs on the same tier and avoids none.
     """
     tier, seen, since = draft.situation.tier, draft.situation.attempt_seen, draft.state.waiting_since
     rule = rule_of(draft.situation)
-    if tier is None or since is None or rule is None:
+    if tier is None or since is None or rule is None or rule.timer is not Timer.PROVISION:
         return
-    if rule.timer is not Timer.PROVISION:
-        _stand_still(draft, rule.timer)
-        return
-    _leave_out_wait_for_quota(draft)
     refused = draft.situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
     overdrawn = rule.exhausts and idle_budget_exceeded(draft.situation)
     avoids = draft.situation.attempt.avoids if rule.exhausts else ()
@@ -287,23 +281,6 @@ def provision_timed_out(draft: Draft) -> None:
         draft.end_by_loss(rule.reason, lost, _impediment_message(draft))
     elif _has_other_tier(draft):
         draft.move(rule.reason, _impediment_message(draft))
-
-
-def _stand_still(draft: Draft, running: Timer) -> None:
-    """Move the start of the suspended timers by the time since the last decision."""
-    waiting, recovering = draft.state.waiting_since, draft.state.recovering_since
-    if waiting is not None:
-        draft.state = replace(draft.state, waiting_since=min(draft.now, waiting + draft.since_last))
-    if running in (Timer.NONE, Timer.CONTACT, Timer.QUEUE) and recovering is not None:
-        draft.state = replace(draft.state, recovering_since=min(draft.now, recovering + draft.since_last))
-
-
-def _leave_out_wait_for_quota(draft: Draft) -> None:
-    """Leave out the time since the last decision if a queue held the attempt then: nothing woke the decider before the
-    queue admitted it."""
-    before = draft.impeded_before
-    if before is not None and BY_REASON[before.reason].timer is Timer.QUEUE:
-        _stand_still(draft, Timer.QUEUE)
 
 
 def _impediment_message(draft: Draft) -> str:

@@ -76,6 +76,7 @@ from spotladder.core.reasons import Reason
 from spotladder.core.relieving import trains_until_relieved
 from spotladder.core.replacing import advance, continues_without, started
 from spotladder.core.standing_by import adopted
+from spotladder.core.suspending import leave_out_impeded_time
 from spotladder.errors import InvalidSpec
 
 
@@ -103,6 +104,7 @@ def decide(spec: JobSpec, state: JobState, seen: Observation, now: Instant, poli
     draft = Draft(spec, state, seen, now, policy)
     take_in(draft)
     draft.explain()
+    leave_out_impeded_time(draft)
     while _step(draft):
         draft.explain()
         if draft.state.stage is Stage.STARTING:

@@ -246,7 +246,7 @@ class Situation:
 
     @property
     def provision_deadline(self) -> Instant | None:
-        """When provisionTimeout expires. While the timer is suspended, lifecycle moves `waiting_since`."""
+        """When provisionTimeout expires. `suspending` moves `waiting_since`."""
         since, tier = self.state.waiting_since, self.tier
         return None if since is None or tier is None else since + tier.provision_timeout
 

@@ -1,0 +1,135 @@
+"""Time in which a job waits for something else than capacity is left out of provisionTimeout and recoveryTimeout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.reasons import Cause, Reason
+from tests.core.builders import SteppedJob, attempt, head, pending, spec, tier, worker
+
+DAY = 86_400.0
+UNREACHABLE: dict[str, Any] = {"unavailable": {"spot-a": "cluster b does not answer"}}
+LIMITED: dict[str, Any] = {"unavailable": {"spot-a": "8 of 8 nodes are in use"}, "limited": frozenset({"spot-a"})}
+
+
+def waiting(**facts: Any) -> AttemptSeen:
+    """The first attempt, whose workers have no node."""
+    return attempt(1, head(), pending("w-0"), pending("w-1"), **facts)
+
+
+def silent(uid: str, role: PodRole = PodRole.WORKER) -> PodSeen:
+    return PodSeen(uid, role, PodPhase.LOST, ready=False, cause=Cause.NODE_LOST, silent=True)
+
+
+def placed(uid: str) -> PodSeen:
+    return PodSeen(uid, phase=PodPhase.PENDING, ready=False, scheduled=True, image_pulled=True)
+
+
+IMPEDED = {
+    Reason.CONTACT_LOST: attempt(1, silent("head", PodRole.HEAD), silent("w-0"), nodes=2, silent_nodes=2),
+    Reason.OPERATOR_SILENT: waiting(operator_silent="KubeRay does not act on it"),
+    Reason.ACCESS_DENIED: waiting(blocked="pods is forbidden", blocked_by=Blocker.FORBIDDEN),
+    Reason.QUOTA_EXCEEDED: waiting(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA),
+    Reason.IMAGE_UNAVAILABLE: waiting(blocked="ErrImagePull", blocked_by=Blocker.IMAGE),
+    Reason.BLOCKED: waiting(blocked='secret "key" not found'),
+    Reason.WAITING_FOR_RAY: attempt(1, head(), placed("w-0"), placed("w-1")),
+}
+
+
+def reason(job: SteppedJob) -> Reason | None:
+    return job.state.impeded.reason if job.state.impeded is not None else None
+
+
+@pytest.mark.parametrize("why", IMPEDED)
+def test_a_long_impediment_without_a_decision_does_not_use_up_provision_timeout(why: Reason) -> None:
+    """The controller gets no event while an image is not pulled, and decides when the first pod has it."""
+    job = SteppedJob(spec(tier("spot-a", 0, 300.0), contact_timeout=2 * DAY)).planned()
+    job.see(waiting())
+    job.see(waiting(), after=100)
+    job.see(IMPEDED[why], after=1)
+    assert reason(job) is why
+    job.see(waiting(), after=DAY)
+    assert (job.state.stage, reason(job)) == (Stage.STARTING, Reason.WAITING_FOR_CAPACITY)
+    job.see(waiting(), after=199)
+    assert job.state.record("spot-a").exhausted_by is None
+    job.see(waiting(), after=1)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
+
+
+def test_a_long_impediment_without_a_decision_does_not_use_up_recovery_timeout() -> None:
+    job = SteppedJob(spec(tier("spot-a", 3), recovery_timeout=60.0)).running()
+    hurt = (head(), worker("w1-0"), pending("new", unschedulable=False))
+    job.see(attempt(1, *hurt, blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA), after=1)
+    assert job.state.stage is Stage.RECOVERING
+    job.see(attempt(1, *hurt), after=DAY)
+    job.see(attempt(1, *hurt), after=59)
+    assert job.state.stage is Stage.RECOVERING
+    job.see(attempt(1, *hurt), after=1)
+    assert job.reasons[-1] is Reason.RECOVERY_TIMEOUT
+
+
+@pytest.mark.parametrize("facts", [UNREACHABLE, LIMITED], ids=["unreachable", "limit"])
+@pytest.mark.parametrize("step", [10.0, 350.0], ids=["with decisions", "without a decision"])
+def test_an_attempt_that_could_not_be_launched_for_long_is_launched_and_has_its_whole_provision_timeout(
+    facts: dict[str, Any], step: float
+) -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, 300.0)))
+    job.see(**facts)
+    for _ in range(int(350 / step)):
+        job.see(after=step, **facts)
+    assert job.see(after=1).actions == (Launch(1, "spot-a"),)
+    job.see(waiting(), after=1)
+    job.see(waiting(), after=298)
+    assert job.state.record("spot-a").exhausted_by is None
+    job.see(waiting(), after=1)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
+
+
+def test_a_limit_follows_an_unreachable_cluster_and_neither_is_missing_capacity() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, 300.0))).planned()
+    for facts in (UNREACHABLE, LIMITED):
+        for _ in range(20):
+            job.see(after=10, **facts)
+    assert job.see(after=1).actions == (Launch(1, "spot-a"),)
+
+
+def test_provision_timeout_continues_when_the_cluster_answers_again() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, 300.0), tier("on-demand", -1))).planned()
+    job.see(waiting())
+    job.see(waiting(), after=200)
+    for _ in range(9):
+        job.see(after=10, **UNREACHABLE)
+    assert job.state.stage is Stage.STARTING
+    job.see(waiting(), after=5)
+    job.see(waiting(), after=99)
+    assert job.state.stage is Stage.STARTING
+    job.see(waiting(), after=1)
+    job.see(after=1)
+    assert (job.state.tier, job.state.failures) == ("on-demand", 0)
+
+
+def test_a_job_leaves_an_unreachable_cluster_after_provision_timeout_if_another_tier_is_reachable() -> None:
+    """The wait for capacity before counts: a user bounds how long the job waits on the tier."""
+    job = SteppedJob(spec(tier("spot-a", 1, 300.0), tier("on-demand", -1))).planned()
+    job.see(waiting())
+    job.see(waiting(), after=200)
+    job.see(after=1, **UNREACHABLE)
+    assert job.last.wake_at == job.now + 99
+    job.see(after=99, **UNREACHABLE)
+    assert Reason.CLUSTER_UNREACHABLE in job.reasons
+    assert (job.state.tier, job.state.record("spot-a").exhausted_by) == ("on-demand", None)
+
+
+def test_a_worker_that_is_not_ready_when_an_unreachable_cluster_answers_has_recovery_timeout() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, 300.0), recovery_timeout=90.0)).running()
+    for _ in range(20):
+        job.see(after=10, **UNREACHABLE)
+    unready = attempt(1, head(), worker("w1-0"), worker("w1-1", ready=False))
+    job.see(unready, after=1)
+    job.see(unready, after=89)
+    assert (job.state.stage, job.state.failures) == (Stage.RECOVERING, 0)
+    job.see(unready, after=1)
+    assert job.end_reason is Reason.MAX_FAILURES_EXCEEDED
