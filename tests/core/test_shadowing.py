@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from spotladder.core import codec
 from spotladder.core.model import (
     AttemptSeen,
     CommitSize,
+    Decision,
     Price,
     Progress,
     Shadow,
@@ -20,7 +22,7 @@ from spotladder.core.model import (
     TierChoice,
     TierView,
 )
-from spotladder.core.shadowing import ShadowChoice, shadowed, summary
+from spotladder.core.shadowing import REVIEW_INTERVAL, ShadowChoice, summary, with_shadow
 from tests.core.builders import SteppedJob, all_ready, lost, priced, spec, tier
 
 HOUR, GIB = 3600.0, 2**30
@@ -31,12 +33,13 @@ class Prefers:
 
     def __init__(self, name: str | None) -> None:
         self.name, self.asked = name, 0
+        self.review_at: float | None = None
 
     def choose(self, view: TierView) -> TierChoice:
         self.asked += 1
         if self.name == "broken":
             raise KeyError(view.current)
-        return TierChoice(self.name, why="it is told so")
+        return TierChoice(self.name, why="it is told so", review_at=self.review_at)
 
 
 class ShadowedJob(SteppedJob):
@@ -54,10 +57,12 @@ class ShadowedJob(SteppedJob):
 
     def see(self, *attempts: AttemptSeen, after: float = 0.0, **more: Any) -> Any:
         decision = super().see(*attempts, after=after, **more)
-        state, self.chosen = shadowed(self.spec, self.state, self.last_seen, self.name, lambda _: self.shadow_policy)
-        self.state = codec.load_state(codec.dump(state))
-        assert self.state == state
-        return decision
+        self.last, self.chosen = with_shadow(
+            decision, self.spec, self.last_seen, self.name, lambda _: self.shadow_policy
+        )
+        self.state = codec.load_state(codec.dump(self.last.state))
+        assert self.state == self.last.state
+        return self.last
 
     @property
     def shadow(self) -> Shadow:
@@ -166,10 +171,24 @@ def test_it_is_not_asked_between_attempts_and_after_the_end() -> None:
     assert (job.shadow_policy.asked, job.chosen) == (asked, None)
 
 
+@pytest.mark.parametrize(
+    ("review", "woken"),
+    [(None, None), (math.inf, None), (5.0, REVIEW_INTERVAL), (600.0, 600.0), (99 * HOUR, None)],
+    ids=["never", "unknown", "at once", "soon", "after the decision of the job"],
+)
+def test_a_decision_is_repeated_when_the_choice_may_change(review: float | None, woken: float | None) -> None:
+    job = ShadowedJob("spot-b").running()
+    without = job.see_again(after=0.0).wake_at
+    job.shadow_policy.review_at = None if review is None else job.now + review
+    decision = job.see_again(after=0.0)
+    assert decision.wake_at == (without if woken is None else job.now + woken)
+
+
 def test_an_outdated_observation_asks_nobody() -> None:
     job = ShadowedJob("spot-b").running()
     outdated = replace(job.last_seen, revision=0)
-    assert shadowed(job.spec, job.state, outdated, "other", lambda _: Prefers("spot-a")) == (job.state, None)
+    decision = Decision(job.state)
+    assert with_shadow(decision, job.spec, outdated, "other", lambda _: Prefers("spot-a")) == (decision, None)
 
 
 def test_a_policy_that_fails_counts_nothing() -> None:
@@ -231,11 +250,18 @@ def test_only_the_choice_is_lasting() -> None:
             ),
         ),
         (
+            Shadow("adaptive", agreed=60.0, tiers=(ShadowTier("spot-b", 60.0, 0.0, 0.0, 1.0, 1.0),), moves=1),
+            (
+                "adaptive agreed 50 % of the time, and would have used spot-b for 1m: "
+                "estimated cost is the same, with 1 move"
+            ),
+        ),
+        (
             Shadow("adaptive", agreed=9999.0, tiers=(ShadowTier("spot-b", 1.0, 0.0, 1.0),)),
             "adaptive agreed 99 % of the time, and would have used spot-b for 1s: no estimate of the cost",
         ),
     ],
-    ids=["before any time", "agreement", "one tier", "reservations", "no estimate"],
+    ids=["before any time", "agreement", "one tier", "reservations", "the same cost", "no estimate"],
 )
 def test_the_summary(shadow: Shadow, sentence: str) -> None:
     assert summary(shadow) == sentence

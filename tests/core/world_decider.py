@@ -29,7 +29,7 @@ from spotladder.core.model import (
 from spotladder.core.policies import Policy
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Reason
-from spotladder.core.shadowing import shadowed
+from spotladder.core.shadowing import with_shadow
 from spotladder.core.situation import LIVE, Situation
 from tests.core.worlds import RandomWorld
 
@@ -71,8 +71,8 @@ class Decider:
         if world.random.random() < 0.1:
             assert decision == decide(world.spec, before, seen, now, self.policy), "a function of its arguments"
         if (shadow := self.shadow) is not None:
-            state, _ = shadowed(world.spec, decision.state, seen, "shadow", lambda _: shadow)
-            decision = replace(decision, state=state)
+            asked, _ = with_shadow(decision, world.spec, seen, "shadow", lambda _: shadow)
+            decision = replace(decision, state=asked.state)  # the same events as without a shadow policy
         assert not (decision.moves and decision.actions)
         number = before.attempt.number if before.attempt else 0
         if any((move.reason, move.attempt) == (Reason.INSUFFICIENT_CAPACITY, number) for move in decision.moves):

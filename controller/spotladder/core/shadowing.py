@@ -11,16 +11,20 @@ Rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from spotladder.core.accounting import charged
 from spotladder.core.copying import replace
 from spotladder.core.durations import format_duration
-from spotladder.core.model import JobSpec, JobState, Observation, Seconds, Shadow, TierView
+from spotladder.core.model import Decision, JobSpec, Observation, Seconds, Shadow, TierView
 from spotladder.core.policies import Policy
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.tier_view import view_of
+
+REVIEW_INTERVAL: Seconds = 60.0
+"""Shortest time after which a decision is repeated only because the choice of the shadow policy may change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,33 +36,41 @@ class ShadowChoice:
     failed: str = ""
 
 
-def shadowed(
-    spec: JobSpec, state: JobState, seen: Observation, name: str | None, load: Callable[[str], Policy]
-) -> tuple[JobState, ShadowChoice | None]:
-    """Ask the shadow policy of this name, after a decision with this result. `load` loads a policy by its name.
+def with_shadow(
+    decision: Decision, spec: JobSpec, seen: Observation, name: str | None, load: Callable[[str], Policy]
+) -> tuple[Decision, ShadowChoice | None]:
+    """Ask the shadow policy of this name after a decision on this observation. `load` loads a policy by its name.
 
     Returns:
-        The state with the choice, and the choice; None if the policy is not asked.
+        The decision with the choice in its state, to be repeated when the choice may change; and the choice, None if
+        the policy is not asked.
     """
-    held = state.shadow
+    state, held = decision.state, decision.state.shadow
     if name is None:
-        return (state if held is None else replace(state, shadow=None)), None
+        return (decision if held is None else _with(decision, None)), None
     if state.stage not in LIVE:
-        return (state if held is None else replace(state, shadow=replace(held, tier="", capacity=None))), None
+        return (decision if held is None else _with(decision, replace(held, tier="", capacity=None))), None
     if seen.revision < state.revision:
-        return state, None
+        return decision, None
     before = held if held is not None and held.policy == name else Shadow(name)
     view = view_of(Situation(spec, state, seen, state.clock), live=True)
     try:
         choice = load(name).choose(view)
     except Exception as error:  # noqa: BLE001 – the policy may be a user's, and must not stop the job
         failed = ShadowChoice("", failed=f"{type(error).__name__}: {error}")
-        return replace(state, shadow=replace(before, tier="", attempt=0, capacity=None)), failed
+        return _with(decision, replace(before, tier="", attempt=0, capacity=None)), failed
     tier = choice.tier if choice.tier is not None and choice.tier in view.open else state.tier
     after = replace(before, tier=tier, attempt=state.number, capacity=view.outlook(tier).capacity)
     if before.attempt == after.attempt and before.tier != tier:
         after = replace(after, moves=before.moves + 1, moves_usd=before.moves_usd + _move_usd(view, tier))
-    return replace(state, shadow=after), ShadowChoice(tier, choice.why)
+    if choice.review_at is not None and math.isfinite(choice.review_at):
+        review = max(choice.review_at, state.clock + REVIEW_INTERVAL)
+        decision = replace(decision, wake_at=review if decision.wake_at is None else min(review, decision.wake_at))
+    return _with(decision, after), ShadowChoice(tier, choice.why)
+
+
+def _with(decision: Decision, shadow: Shadow | None) -> Decision:
+    return replace(decision, state=replace(decision.state, shadow=shadow))
 
 
 def _move_usd(view: TierView, name: str) -> float:
@@ -84,7 +96,9 @@ def _difference(shadow: Shadow) -> str:
     if (saved := shadow.saved_usd) is None:
         return "no estimate of the cost"
     moves = "" if not shadow.moves else f", with {shadow.moves} move{'s' if shadow.moves > 1 else ''}"
-    return f"estimated {abs(saved):.2f} USD {'less' if saved >= 0 else 'more'}{moves}"
+    if abs(saved) < 0.005:
+        return f"estimated cost is the same{moves}"
+    return f"estimated {abs(saved):.2f} USD {'less' if saved > 0 else 'more'}{moves}"
 
 
 def _reservations(shadow: Shadow) -> Iterator[str]:

@@ -47,7 +47,7 @@ from spotladder.core.model import (
 from spotladder.core.moving import moved
 from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
-from spotladder.core.shadowing import shadowed
+from spotladder.core.shadowing import with_shadow
 from spotladder.core.situation import Situation
 from spotladder.display.figures import span
 from spotladder.display.narrate import waiting_text
@@ -173,11 +173,11 @@ class Runner:
 
     def _with_shadow(self, spec: JobSpec, decision: Decision, seen: Observation) -> Decision:
         """The decision with the choice of the shadow policy in its state. Records an error of the policy once."""
-        state, choice = shadowed(spec, decision.state, seen, self._shadow, self._policy_of)
+        decision, choice = with_shadow(decision, spec, seen, self._shadow, self._policy_of)
         if choice is not None and choice.failed and choice.failed != self._shadow_error:
             self._emit(Noted(self._clock(), f"the shadow policy {self._shadow} failed: {choice.failed}"))
             self._shadow_error = choice.failed
-        return replace(decision, state=state)
+        return decision
 
     def _persist(self, decision: Decision, now: Instant) -> None:
         changed = decision.state.lasting != self.state.lasting

@@ -31,7 +31,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.policies import Policy
-from spotladder.core.shadowing import shadowed
+from spotladder.core.shadowing import with_shadow
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import Specs
 from spotladder.custom_resources.stored_state import status_of
@@ -209,8 +209,7 @@ class Reconciler:
         self._outputs.collect(loaded, lambda: self._readings.address(record, job))
         self._outages.watch(loaded)
         decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
-        after, chosen = shadowed(loaded.spec, decision.state, loaded.seen, job.spec.policy.shadow, self._policy)
-        decision = replace(decision, state=after)
+        decision, chosen = with_shadow(decision, loaded.spec, loaded.seen, job.spec.policy.shadow, self._policy)
         reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
             known.blocked = None
