@@ -59,6 +59,9 @@ def test_the_report_from_the_stored_state_agrees_with_the_timeline() -> None:
     assert facts.length == run.state.ended_at - START
     assert facts.time.total == pytest.approx(true.time.total)
     assert facts.commits == true.commits
+    assert [(each.at, each.attempt, each.tier) for each in facts.evictions] == [
+        (each.at, each.attempt, each.tier) for each in true.evictions
+    ]
     texts = [event.text for _, event in facts.events]
     assert texts[0] == "digits begins: 2 workers on spot-a → spot-b → on-demand"
     assert "falls back: attempt 4 on on-demand, from spot-b" in texts
@@ -266,7 +269,7 @@ def test_events_are_added_to_the_report_at_their_time() -> None:
     lost = Lost(START + 58, Loss("spot-a-2-1", Cause.NODE_LOST, 2, "spot-a"), 0)
     noted = Noted(START + 70, "ClusterUnreachable: no answer")
     facts = facts_of(run, noted=[noted, lost])
-    assert [(mark.at, mark.tier) for mark in facts.evictions] == [(58, "spot-a")]
+    assert [(mark.at, mark.tier) for mark in facts.evictions] == [(31, "spot-a"), (58, "spot-a")]
     assert [each.failures for each in facts.attempts] == [1, 1, 0, 0], "each failure counts once, with or without event"
     texts = {at: event.text for at, event in facts.events}
     assert texts[70] == "ClusterUnreachable: no answer"

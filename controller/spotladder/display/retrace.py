@@ -9,7 +9,8 @@ far as the controller has read heartbeats. So:
 3. The number of workers of an elastic job over time comes from the starts of its program in the commit log, and from
    the heartbeats of attempts that the log does not have.
 4. The cost is known for each tier. `retraced_bills` divides it over time.
-5. Events, which Kubernetes keeps for about an hour, are added as notes. No figure depends on them.
+5. The newest losses, and when all workers were ready again, come from the state. Events, which Kubernetes keeps for
+   about an hour, are added as notes, and have the losses before those. No figure of the costs depends on them.
 
 The report says what is missing for these reasons.
 """
@@ -23,6 +24,7 @@ from typing import TypeVar
 from spotladder.core.model import TERMINAL, AttemptRecord, Instant, JobSpec, JobState, Move, Stage
 from spotladder.core.moving import launch_reason
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
+from spotladder.display.kept_losses import recoveries, with_kept
 from spotladder.display.records import (
     Beat,
     Began,
@@ -64,15 +66,17 @@ def retraced(
     before = ""
     for attempt in attempts:
         records += _moves(attempt, before, spec, state)
+        records += recoveries(state.losses, attempt)
         before = attempt.tier
     sizes = _sizes(sizes, attempts, spec)
     records += sizes
     records += bills(attempts, sizes, state, spec.workers)
     records += _work(attempts, commits, state)
-    records += [record for record in noted if record.at >= began]
+    records += [record for record in with_kept(state.losses, noted) if record.at >= began]
     if state.stage in TERMINAL:
         records += _end(state, attempts)
-    records.sort(key=lambda record: record.at)  # Stable: records of one moment keep their order.
+    # Records of one moment keep their order, but a loss comes before the move that it causes.
+    records.sort(key=lambda record: (record.at, not isinstance(record, Lost)))
     last = max([began, *(record.at for record in records)])
     if state.stage not in TERMINAL:
         records.append(Looked(max(last, now)))

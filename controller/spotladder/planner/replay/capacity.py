@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -77,6 +78,21 @@ class _RecordedAttempt:
     ended: Seconds | None = None
     reason: Reason | None = None
 
+    @property
+    def first_ready(self) -> Seconds:
+        """When all workers were ready for the first time."""
+        return min(self.ready, default=math.inf)
+
+    @property
+    def early(self) -> list[Seconds]:
+        """The losses during the start, oldest first."""
+        return sorted(at for at, _noticed in self.losses if at < self.first_ready)
+
+    @property
+    def waited(self) -> Seconds:
+        """How long its workers took to be ready, since it began or since the newest loss during the start."""
+        return self.first_ready - max([self.began, *self.early])
+
 
 def recorded_capacity(
     records: Sequence[Record], state: JobState, spec: JobSpec, began: Instant
@@ -84,11 +100,11 @@ def recorded_capacity(
     """The capacity of every tier of the spec. `began` is the time of the start; the capacity of tiers that are not spot
     is never unknown."""
     attempts = _attempts(records, began)
-    waits = [min(one.ready) - one.began for one in attempts if one.ready]
+    waits = [one.waited for one in attempts if one.ready]
     found = []
     for tier in spec.tiers:
         on_tier = [one for one in attempts if one.tier == tier.name]
-        own = [min(one.ready) - one.began for one in on_tier if one.ready]
+        own = [one.waited for one in on_tier if one.ready]
         ready_after = min(own, default=min(waits, default=READY_AFTER))
         reports = _reports(records, tier.name, began)
         changes = _used(on_tier, spec.workers, ready_after)
@@ -148,29 +164,47 @@ def _used(attempts: Iterable[_RecordedAttempt], workers: int, ready_after: Secon
     found: dict[Seconds, int | None] = {}
     short = 0  # The nodes of an attempt that waits: those that the attempt before it left, if one was lost.
     for one in attempts:
-        last = one.began
-        if not one.ready:
-            found[one.began] = short if one.reason in {*WAITED_REASONS, None} else workers
-        else:
-            first, had = min(one.ready), one.sizes[0][1] if one.sizes else workers
-            late = first - one.began > ready_after + 1
-            found[one.began] = short if late else had
-            if late:
-                found[first - ready_after] = had
-            changes = _after(first, one, had, ready_after)
+        had = one.sizes[0][1] if one.sizes else workers
+        start = _until_ready(one, had, short, ready_after)
+        found |= start
+        last = max(start)
+        if one.ready:
+            changes = _after(one, had, ready_after)
             found |= changes
-            last = max(changes, default=first)
+            last = max(changes, default=one.first_ready)
             left = changes.get(last, had)
             short = 0 if left is None or left == workers else left
+        elif one.early:
+            short = start[last]
         if one.ended is not None:
             found[max(one.ended, last + 1)] = None
     return found
 
 
-def _after(first: Seconds, attempt: _RecordedAttempt, workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
+def _until_ready(attempt: _RecordedAttempt, workers: int, short: int, ready_after: Seconds) -> dict[Seconds, int]:
+    """The changes until the attempt is first ready with this number of workers, or until it ends: a node less at each
+    loss, all nodes before it is ready. `short` is the number of nodes while it waits."""
+    began, early, late = attempt.began, attempt.early, attempt.waited > ready_after + 1
+    if early:  # It would have been ready by then with all nodes.
+        nodes = workers if early[0] <= began + ready_after else max(early.count(early[0]), min(short, workers - 1))
+    elif attempt.ready:
+        nodes = short if late else workers
+    else:
+        nodes = short if attempt.reason in {*WAITED_REASONS, None} else workers
+    found = {began: nodes}
+    for at in early:
+        nodes = max(0, nodes - 1)
+        found[at] = nodes
+    if attempt.ready and (late or early):
+        found[max([attempt.first_ready - ready_after, *(at + 1 for at in early)])] = workers
+    return found
+
+
+def _after(attempt: _RecordedAttempt, workers: int, ready_after: Seconds) -> dict[Seconds, int | None]:
     """The changes after the attempt was first ready with this number of workers: a node less at each loss, all nodes
     before it is ready again. An elastic attempt has more nodes before it trains with more."""
     found: dict[Seconds, int | None] = {}
+    first = attempt.first_ready
     nodes, since = workers, first
     if attempt.sizes:
         restart = attempt.sizes[0][0] - first

@@ -1,7 +1,8 @@
 """The losses from which a job recovered inside an attempt, where the record of a job on a cluster lacks them.
 
-The record has a loss only as long as Kubernetes keeps its Event, and it never has when all workers were ready again.
-The state of the job tells more about each attempt:
+The state of the job has its newest losses, with the times at which all workers were ready again, and the record has
+them, too. It has one before them only as long as Kubernetes keeps its Event, and not the recovery from it. For these,
+the state tells more about each attempt:
 
 1. How many failures were counted. So it is known how many losses the record lacks.
 2. The groups of ranks whose heartbeats were observed. If the steps of the next group begin at a smaller one, or if it
@@ -76,8 +77,9 @@ class _Stop:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the record has of one attempt: all of its counted losses and those of capacity, when all workers were ready
-    again, and its commits. `noticed`: other losses on its tier are assumed to have had a notice."""
+    """What the record has of one attempt: its counted losses before those that the state keeps, its losses of capacity
+    after its start, when all workers were ready again, and its commits. `noticed`: other losses on its tier are assumed
+    to have had a notice."""
 
     counted: tuple[Instant, ...]
     losses: tuple[Instant, ...]
@@ -95,7 +97,7 @@ def with_recoveries(records: Sequence[Record], state: JobState, spec: JobSpec) -
     for attempt in attempts:
         if attempt.running_at is None:
             continue
-        more, left = _missing(attempt, _known(records, attempt.number, attempt.tier), state, spec, startup)
+        more, left = _missing(attempt, _known(records, attempt, attempt.running_at, state), state, spec, startup)
         placed += sum(isinstance(record, Lost) for record in more)
         unplaced += left
         found += more
@@ -104,18 +106,19 @@ def with_recoveries(records: Sequence[Record], state: JobState, spec: JobSpec) -
     return Recovered(tuple(sorted([*records, *found], key=lambda record: record.at)), placed, unplaced)
 
 
-def _known(records: Sequence[Record], number: int, tier: str) -> _Known:
+def _known(records: Sequence[Record], attempt: Attempt | AttemptRecord, began: Instant, state: JobState) -> _Known:
+    number, kept = attempt.number, state.losses[0].at if state.losses else math.inf
     losses = [one for one in records if isinstance(one, Lost) and one.loss.attempt == number]
     return _Known(
-        tuple(one.at for one in losses if one.loss.cause not in UNCOUNTED),
-        tuple(one.at for one in losses if one.loss.cause in CAPACITY_LOSSES),
+        tuple(one.at for one in losses if one.loss.cause not in UNCOUNTED and one.at < kept),
+        tuple(one.at for one in losses if one.loss.cause in CAPACITY_LOSSES and one.at >= began),
         tuple(
             one.at
             for one in records
             if isinstance(one, Moved) and one.move.attempt == number and one.move.target is Stage.RUNNING
         ),
         tuple(one.at for one in records if isinstance(one, Committed) and one.attempt == number),
-        _noticed(records, tier),
+        _noticed(records, attempt.tier),
     )
 
 
@@ -139,7 +142,8 @@ def _missing(
     """The records that are missing for this attempt, and the number of its failures whose time is unknown."""
     elastic = spec.min_workers is not None
     stops = _stops(attempt, () if elastic else state.record(attempt.tier).spells)
-    missing = max(0, attempt.failures - _failures(known, stops, spec))
+    kept = sum(loss.failures for loss in state.losses if loss.attempt == attempt.number)
+    missing = max(0, attempt.failures - kept - _failures(known.counted, stops, spec))
     found: list[Record] = []
 
     def lose(at: Instant, nodes: int) -> None:
@@ -173,12 +177,12 @@ def _missing(
     return found, missing
 
 
-def _failures(known: _Known, stops: Sequence[_Stop], spec: JobSpec) -> int:
-    """How many of the attempt's failures the record has."""
+def _failures(counted: Sequence[Instant], stops: Sequence[_Stop], spec: JobSpec) -> int:
+    """How many failures these losses of an attempt were."""
     if spec.failure_unit is FailureUnit.POD:
-        return len(known.counted)
+        return len(counted)
     ends = [0.0, *(stop.until for stop in stops), math.inf]
-    return sum(bool(_between(known.counted, after, until)) for after, until in pairwise(ends))
+    return sum(bool(_between(counted, after, until)) for after, until in pairwise(ends))
 
 
 def _whole(attempt: Attempt | AttemptRecord, at: Instant) -> Moved:
