@@ -250,6 +250,10 @@ def test_only_the_choice_is_lasting() -> None:
             ),
         ),
         (
+            Shadow("on-demand", agreed=60.0, tiers=(ShadowTier("on-demand", 60.0, 0.0, 0.0, 0.0008, 0.0027),)),
+            ("on-demand agreed 50 % of the time, and would have used on-demand for 1m: estimated 0.0019 USD more"),
+        ),
+        (
             Shadow("adaptive", agreed=60.0, tiers=(ShadowTier("spot-b", 60.0, 0.0, 0.0, 1.0, 1.0),), moves=1),
             (
                 "adaptive agreed 50 % of the time, and would have used spot-b for 1m: "
@@ -261,7 +265,7 @@ def test_only_the_choice_is_lasting() -> None:
             "adaptive agreed 99 % of the time, and would have used spot-b for 1s: no estimate of the cost",
         ),
     ],
-    ids=["before any time", "agreement", "one tier", "reservations", "the same cost", "no estimate"],
+    ids=["before any time", "agreement", "one tier", "reservations", "a short run", "the same cost", "no estimate"],
 )
 def test_the_summary(shadow: Shadow, sentence: str) -> None:
     assert summary(shadow) == sentence

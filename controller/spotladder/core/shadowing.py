@@ -96,9 +96,10 @@ def _difference(shadow: Shadow) -> str:
     if (saved := shadow.saved_usd) is None:
         return "no estimate of the cost"
     moves = "" if not shadow.moves else f", with {shadow.moves} move{'s' if shadow.moves > 1 else ''}"
-    if abs(saved) < 0.005:
+    if abs(saved) < 0.00005:
         return f"estimated cost is the same{moves}"
-    return f"estimated {abs(saved):.2f} USD {'less' if saved > 0 else 'more'}{moves}"
+    places = 2 if abs(saved) >= 0.1 else 4
+    return f"estimated {abs(saved):.{places}f} USD {'less' if saved > 0 else 'more'}{moves}"
 
 
 def _reservations(shadow: Shadow) -> Iterator[str]:
