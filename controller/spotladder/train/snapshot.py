@@ -3,7 +3,7 @@
 1. A copy is complete when `take` returns: the next step may change the tensors.
 2. Whole storages are copied, as torch.save writes them: tensors that share memory also share it in the file.
 3. Copies from a GPU are in pinned memory: into pageable memory they are several times slower. It takes long to pin
-   memory, so later copies use the buffers of finished ones.
+   memory, so later copies use the buffers of earlier ones that are written or dropped.
 4. At most two copies exist: the one that is being uploaded, and the next. If there is not enough free memory for a
    copy, `take` returns None and the caller writes the tensors directly.
 """
@@ -89,8 +89,12 @@ class Snapshot:
         self._release = release
 
     def write(self, save: Callable[[Any], None]) -> None:
-        """Call `save` with the copy, then let later copies use its memory."""
+        """Call `save` with the copy. The copy is written once."""
         save(self._content)
+        self._content = None
+
+    def __del__(self) -> None:
+        """Let later copies use the memory, whether this one was written or dropped."""
         self._content = None
         self._release()
 

@@ -6,6 +6,7 @@
    first one uploads its files and appends the commit under rank 0's start. The others do nothing.
 3. Rank 0 may be only cut off. The log then accepts its commit or that of the successor (see `checkpoints.successor`).
 4. Nothing is committed if a newer start has fenced rank 0's, or if rank 0 was lost before it announced its files.
+   After the loss of a third rank, rank 0 finishes the commit alone: if it is lost then, nobody does.
 """
 
 from __future__ import annotations
