@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spotladder.core.accounting import GIB
 from spotladder.errors import EnvironmentFailure, InvalidSpec, SpotladderError
 from spotladder.local import preflight
 from spotladder.local.state import RunIdentity
@@ -100,9 +101,9 @@ def test_the_error_for_a_script_that_is_not_python_names_the_file(tmp_path: Path
 
 
 def test_memory_must_suffice_for_all_nodes_and_the_head() -> None:
-    preflight.check_memory(4, available=2 * preflight.GIB)
+    preflight.check_memory(4, available=2 * GIB)
     with pytest.raises(EnvironmentFailure, match=r"4 nodes need about 1\.4 GiB, 1\.0 GiB are free"):
-        preflight.check_memory(4, available=preflight.GIB)
+        preflight.check_memory(4, available=GIB)
 
 
 def test_a_full_disk_is_reported_before_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

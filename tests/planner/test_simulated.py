@@ -15,7 +15,14 @@ from spotladder.planner import simulated
 from spotladder.planner.advice import cheapest_orders, interval
 from spotladder.planner.assumptions import assumed
 from spotladder.planner.plan import Question, TierFacts
-from spotladder.planner.simulated import FOR_DEADLINES, Assumptions, forecast, outcomes, uninterrupted_usd, with_tier
+from spotladder.planner.simulated import (
+    FOR_DEADLINES,
+    Assumptions,
+    expected_uninterrupted_usd,
+    forecast,
+    outcomes,
+    with_tier,
+)
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
 FEW = 30
@@ -115,11 +122,14 @@ def test_the_run_on_demand_has_a_head_and_stores_commits() -> None:
     dear = replace(ON_DEMAND, head_per_hour=0.1)
     bucket = BucketPrice(per_gib_month=0.73, per_write=0.001, per_read=5.0)
     asked = question(CALM, TierFacts(dear, "b", evictions=0.0), bucket=bucket, keep=2)
-    assert uninterrupted_usd(asked, Assumptions()) == pytest.approx(5 * (2 * 1.0 + 0.1))
+    assert expected_uninterrupted_usd(asked, Assumptions()) == pytest.approx(5 * (2 * 1.0 + 0.1))
     size = Assumptions(commit_size=CommitSize(files=2, bytes=5 * GIB))
     more = 5 * 2 * 5 * 0.73 / 730 + 3 * 0.001 * 5 * 3600 / 300
-    assert uninterrupted_usd(asked, size) == pytest.approx(5 * (2 * 1.0 + 0.1) + more)
-    assert uninterrupted_usd(question(TierFacts(replace(SPOT, price=Price(0.1, 0.0)), "a", 0.1)), Assumptions()) is None
+    assert expected_uninterrupted_usd(asked, size) == pytest.approx(5 * (2 * 1.0 + 0.1) + more)
+    assert (
+        expected_uninterrupted_usd(question(TierFacts(replace(SPOT, price=Price(0.1, 0.0)), "a", 0.1)), Assumptions())
+        is None
+    )
 
 
 def test_a_higher_max_failures_keeps_the_job_on_spot_for_longer() -> None:

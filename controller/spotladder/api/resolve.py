@@ -28,6 +28,7 @@ from spotladder.core.model import (
     Seconds,
     Tier,
 )
+from spotladder.core.overlap_prices import missing_prices
 from spotladder.errors import InvalidSpec
 
 _LEAST_STALL_TIMEOUT = 600.0
@@ -101,10 +102,10 @@ def job_spec(
         )
         for tier in spec.tiers
     )
-    bounds, bucket = spec.overlap, spec.checkpoints.price
+    bucket = spec.checkpoints.price
     return JobSpec(
         tiers=tiers,
-        overlap=None if bounds is None else Overlap(bounds.max_duration, bounds.budget, bounds.hedge_after),
+        overlap=_overlap(job),
         workers=workers_of(_ray_spec(job)) if workers is None else workers,
         submitted_at=submitted_at,
         recovery_timeout=spec.recovery_timeout,
@@ -177,19 +178,22 @@ def small_pools(job: TieredJob, known: Mapping[str, object], document: Document 
 def unbounded_overlap(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
     """One problem if the prices of the tiers leave the cost of `spec.overlap` without a bound: one of any tier if it
     has no maximum duration, and one of a tier that a hedge would use."""
-    overlap = job.spec.overlap
-    if overlap is None or (overlap.max_duration is not None and overlap.hedge_after is None):
-        return []
-    unpriced = [tier.name for tier in job.spec.tiers if not _has_price(known.get(tier.capacity_tier))]
+    priced = {tier.name: _has_price(known.get(tier.capacity_tier)) for tier in job.spec.tiers}
+    missing = missing_prices(_overlap(job), priced)
     path: Path = ("spec", "overlap")
-    if overlap.max_duration is None and unpriced:
-        message = f"has no bound, because no price is known for {_tiers(unpriced)}: set maxDuration"
-    elif overlap.hedge_after is not None and (hedges := [tier for tier in unpriced if tier != job.spec.tiers[0].name]):
+    if missing.for_moves:
+        message = f"has no bound, because no price is known for {_tiers(missing.for_moves)}: set maxDuration"
+    elif missing.for_hedges:
         path = (*path, "hedgeAfter")
-        message = f"has no bound, because no price is known for {_tiers(hedges)}: set the price"
+        message = f"has no bound, because no price is known for {_tiers(missing.for_hedges)}: set the price"
     else:
         return []
     return [Problem(document.where(path, key=True) if document else "", dotted(path), message)]
+
+
+def _overlap(job: TieredJob) -> Overlap | None:
+    bounds = job.spec.overlap
+    return None if bounds is None else Overlap(bounds.max_duration, bounds.budget, bounds.hedge_after)
 
 
 def _tiers(names: Sequence[str]) -> str:

@@ -84,7 +84,7 @@ def review(files: Sequence[Path | str], *, more_capacity: bool = False, now: Ins
         for document, kind, model in found
     )
     missing = [] if more_capacity else _missing_capacity(found)
-    return Review(objects, tuple(problems)).with_problems([*broken, *_taken_names(found), *missing])
+    return Review(objects, tuple(problems)).with_problems([*broken, *taken_names(_named(found)), *missing])
 
 
 def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
@@ -97,20 +97,27 @@ def problems_of(error: InvalidSpec) -> tuple[Problem, ...]:
 _Found = Sequence[tuple[Document, type[Model] | None, Model | None]]
 
 
-def _taken_names(found: _Found) -> list[Problem]:
-    first: dict[tuple[str, ...], str] = {}
+Identity = tuple[str, str, str]
+"""The kind, the namespace and the name of an object."""
+
+
+def taken_names(named: Iterable[tuple[Identity, Document]]) -> list[Problem]:
+    """One problem for each object whose identity an earlier one has."""
+    first: dict[Identity, str] = {}
     problems = []
-    for document, _, model in found:
-        if model is None or isinstance(model, World):
-            continue
-        namespace = model.metadata.namespace if isinstance(model, TieredJob) else ""
-        identity = (model.kind, namespace, model.metadata.name)
-        where = document.where(("metadata", "name"))
-        if first.get(identity, where) != where:
-            message = f'"{model.metadata.name}" is already the name of the {model.kind} at {first[identity]}'
+    for identity, document in named:
+        where, (kind, _, name) = document.where(("metadata", "name")), identity
+        if first.setdefault(identity, where) != where:
+            message = f'"{name}" is already the name of the {kind} at {first[identity]}'
             problems.append(Problem(where, "metadata.name", message))
-        first.setdefault(identity, where)
     return problems
+
+
+def _named(found: _Found) -> Iterable[tuple[Identity, Document]]:
+    for document, _, model in found:
+        if model is not None and not isinstance(model, World):
+            namespace = model.metadata.namespace if isinstance(model, TieredJob) else ""
+            yield (model.kind, namespace, model.metadata.name), document
 
 
 def _missing_capacity(found: _Found) -> list[Problem]:

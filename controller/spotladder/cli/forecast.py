@@ -83,7 +83,7 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
     from spotladder.planner.advice import interval
     from spotladder.planner.runs import Runs
     from spotladder.planner.search import advised, most_runs
-    from spotladder.planner.simulated import summed, uninterrupted_usd, with_tier
+    from spotladder.planner.simulated import expected_uninterrupted_usd, summed, with_tier
 
     seeds, best = range(seed, seed + runs), interval(question, assumptions.commit_time)
     wanted = None if best is None or question.interval is None else rounded(best.interval)
@@ -98,7 +98,7 @@ def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int,
         own = known.of(question, assumptions, seeds)
         variants = tuple((one, tuple((text, variant(one, value)) for text, value in one.values)) for one in asked)
         found = advised(question, assumptions, known, seeds, wanted)
-    usd = uninterrupted_usd(question, assumptions)
+    usd = expected_uninterrupted_usd(question, assumptions)
     before = summed(question, own)
     return Simulated(assumptions, seed, before, variants, found.proposal, found.curves, best, usd)
 

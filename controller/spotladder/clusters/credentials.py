@@ -6,13 +6,13 @@ import asyncio
 import json
 import os
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from spotladder.clusters.clock import Clock, SystemClock
 from spotladder.core.model import Instant, Seconds
 from spotladder.errors import EnvironmentFailure
+from spotladder.timestamps import seconds_of
 
 REREAD: Seconds = 60.0
 """Interval of reading the token file. The kubelet renews it long before the token expires."""
@@ -109,6 +109,6 @@ class TokenProgram:
             status = json.loads(output)["status"]
             self._headers = {"Authorization": f"Bearer {status['token']}"}
             expires = status.get("expirationTimestamp")
-            self._expires = datetime.fromisoformat(expires).timestamp() if expires else float("inf")
+            self._expires = seconds_of(expires) if expires else float("inf")
         except (ValueError, KeyError, TypeError):
             raise EnvironmentFailure(f"the credentials program {name} printed no ExecCredential with a token") from None

@@ -31,6 +31,7 @@ from spotladder.core.model import (
     Stage,
     Tier,
 )
+from spotladder.core.overlap_prices import missing_prices
 from spotladder.core.reasons import Cause, Reason
 
 LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING})
@@ -315,7 +316,7 @@ class Situation:
             return False
         if self.state.stage not in READY or self.finished:
             return False
-        if spec.overlap.max_duration is None and not all(tier.price.known for tier in spec.tiers):
+        if missing_prices(spec.overlap, {tier.name: tier.price.known for tier in spec.tiers}).for_moves:
             return False  # Nothing bounds the cost.
         return progress.stands_by and progress.attempt == attempt.number and not self.overlap_budget_used
 

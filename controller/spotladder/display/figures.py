@@ -47,6 +47,11 @@ def count(number: int | None) -> str:
     return NONE if number is None else f"{number:,}".replace(",", "\u202f")
 
 
+def numbered(number: int, noun: str) -> str:
+    """`1 worker` or `2 workers`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def count_of(steps: int, total: int) -> str:
     """`60/400`; without the total if the program has not reported it."""
     return f"{count(steps)}/{count(total)}" if total else count(steps)

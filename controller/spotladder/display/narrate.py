@@ -9,7 +9,7 @@ from enum import StrEnum
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import FOR_EVER, Instant, JobSpec, LeftAttempt, Move, Stage
 from spotladder.core.reasons import Reason
-from spotladder.display.figures import count, measure, span
+from spotladder.display.figures import count, measure, numbered, span
 from spotladder.display.records import (
     Began,
     Committed,
@@ -68,7 +68,7 @@ class Narrator:
 
 def plan_of(spec: JobSpec) -> str:
     """The workers and the tiers of a job: `2 workers on spot-a → on-demand`."""
-    return f"{_plural(spec.workers, 'worker')} on {' → '.join(tier.name for tier in spec.tiers)}"
+    return f"{numbered(spec.workers, 'worker')} on {' → '.join(tier.name for tier in spec.tiers)}"
 
 
 def describe(record: Record, spec: JobSpec | None = None) -> Sentence | None:
@@ -137,7 +137,7 @@ def removal_text(left: Iterable[LeftAttempt], now: Instant) -> str:
 
 
 def _still_held(left: LeftAttempt) -> str:
-    return f", {_plural(left.nodes, 'node')}" if left.nodes else ""
+    return f", {numbered(left.nodes, 'node')}" if left.nodes else ""
 
 
 def _say_move(move: Move) -> tuple[Tone, str] | None:
@@ -173,10 +173,6 @@ def _say_pool(record: PoolChanged) -> tuple[Tone, str]:
     if record.available:
         return Tone.QUIET, f"{record.tier} has capacity again"
     return Tone.CAUTION, f"{record.tier} has no capacity"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _leaves(move: Move) -> str:

@@ -12,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from spotladder import memory
+from spotladder.core.accounting import GIB
 from spotladder.errors import EnvironmentFailure, InvalidSpec
 from spotladder.local.state import RunIdentity
 
-GIB = 1024**3
 NODE_MEMORY = 0.35 * GIB
 """Memory in bytes that a Ray node uses before it runs anything."""
 

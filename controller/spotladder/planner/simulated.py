@@ -257,7 +257,7 @@ def summed(question: Question, found: Sequence[SimulationOutcome]) -> Forecast:
     )
 
 
-def uninterrupted_usd(question: Question, assumptions: Assumptions) -> float | None:
+def expected_uninterrupted_usd(question: Question, assumptions: Assumptions) -> float | None:
     """USD of the work on demand without interruptions, with its head and its commits; None without an on-demand
     price."""
     price, spec = question.on_demand_price, question.spec

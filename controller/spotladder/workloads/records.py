@@ -300,6 +300,11 @@ def launched_fields(attempt: Object) -> dict[str, Any]:
     }
 
 
+def job_of(record: Made) -> tuple[str, str]:
+    """The namespace and the name of the object's TieredJob."""
+    return record.namespace, record.job
+
+
 def made_fields(thing: Object) -> dict[str, Any]:
     metadata, labels = thing["metadata"], labels_of(thing)
     return {

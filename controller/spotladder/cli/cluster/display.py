@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
+
+from spotladder.timestamps import seconds_of
 
 Object = dict[str, Any]
 
@@ -125,7 +126,7 @@ def waits(waiting: Mapping[str, Any] | None, now: float) -> str:
 
 
 def _instant(written: str | None) -> float | None:
-    return datetime.fromisoformat(written).timestamp() if written else None
+    return seconds_of(written) if written else None
 
 
 def age(written: str | None, now: float) -> str:

@@ -24,6 +24,7 @@ async def look(cluster: ConnectedCluster, files: Review, *, update: bool) -> Non
     from spotladder.api.capacitytier import CapacityTier
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.resolve import missing_capacity
+    from spotladder.api.review import taken_names
     from spotladder.api.tieredjob import TieredJob
     from spotladder.workloads.review import for_cluster, warnings
 
@@ -31,7 +32,9 @@ async def look(cluster: ConnectedCluster, files: Review, *, update: bool) -> Non
     valid = {name: record.model for name, record in (known or {}).items() if record.model is not None}
     given = {entry.name for entry in files.objects if isinstance(entry.model, CapacityTier)}
     jobs = [(entry, entry.model) for entry in files.objects if isinstance(entry.model, TieredJob)]
-    problems = [*for_cluster(files, valid), *_taken_names([entry for entry, _ in jobs], cluster.namespace)]
+    # One may name its namespace, and the other get the same one from the command.
+    named = (((entry.kind, namespace_of(entry, cluster.namespace), entry.name), entry.document) for entry, _ in jobs)
+    problems = [*for_cluster(files, valid), *taken_names(named)]
     if given and known is not None:
         everywhere = dict.fromkeys((*known, *given))
         nowhere = "is neither a CapacityTier in these files nor in the cluster"
@@ -141,20 +144,6 @@ async def _try(cluster: ConnectedCluster, files: Review) -> None:
             body = manifest(entry.model)
             body["metadata"]["namespace"] = namespace_of(entry, cluster.namespace)
             await cluster.client.create(TIEREDJOBS, body, dry_run=True)
-
-
-def _taken_names(jobs: list[Reviewed], default: str) -> list[Problem]:
-    """Problems for jobs with the same identity, when one names its namespace and the other gets it from the command."""
-    from spotladder.api.problems import Problem
-
-    first: dict[tuple[str, str], str] = {}
-    problems = []
-    for entry in jobs:
-        identity, where = (namespace_of(entry, default), entry.name), entry.document.where(("metadata", "name"))
-        if first.setdefault(identity, where) != where:
-            message = f'"{entry.name}" is already the name of the TieredJob at {first[identity]}'
-            problems.append(Problem(where, "metadata.name", message))
-    return problems
 
 
 async def _exists(cluster: ConnectedCluster, job: Reviewed) -> str:

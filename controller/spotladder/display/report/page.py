@@ -8,7 +8,7 @@ from time import gmtime, strftime
 
 from spotladder.core.contract import ExitCode
 from spotladder.core.shadowing import summary
-from spotladder.display.figures import NONE, clock, count, money, percent, saved, span
+from spotladder.display.figures import NONE, clock, count, money, numbered, percent, saved, span
 from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
@@ -65,7 +65,7 @@ def page(facts: Facts, plan: PlanComparison | None = None) -> str:
 
 def _header(facts: Facts, title: str) -> Markup:
     tone, word = _verdict(facts)
-    counts = f"{_plural(len(facts.attempts), 'attempt')}, {_plural(facts.failures, 'failure')}"
+    counts = f"{numbered(len(facts.attempts), 'attempt')}, {numbered(facts.failures, 'failure')}"
     sentence = f" in {span(facts.time.total)}, {counts}"
     reason = " – ".join(filter(None, (str(facts.reason), facts.message)))
     detail = "" if facts.exit_code in (0, ExitCode.INTERRUPTED) or facts.going_on else f": {reason}"
@@ -326,7 +326,7 @@ def _footer(facts: Facts) -> Markup:
             f"It was interrupted and resumed {facts.sessions - 1}×; the {span(away)} without a runner are left out."
         )
     if facts.damaged:
-        parts.append(f"{_plural(facts.damaged, 'line')} of the timeline could not be read.")
+        parts.append(f"{numbered(facts.damaged, 'line')} of the timeline could not be read.")
     parts += facts.gaps
     parts.append("The same numbers are in report.json.")
     return element("footer", element("p", " ".join(parts)))
@@ -335,7 +335,3 @@ def _footer(facts: Facts) -> Markup:
 def _drawn(facts: Facts, chart: Callable[[Facts, int], Markup | None]) -> Markup:
     wide, narrow = chart(facts, WIDE), chart(facts, NARROW)
     return join(element("div", wide, class_="wide"), element("div", narrow, class_="narrow"))
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

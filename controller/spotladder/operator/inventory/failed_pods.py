@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from spotladder.core.model import Seconds
-from spotladder.workloads.records import PodRecord
+from spotladder.workloads.records import PodRecord, job_of
 
 RETENTION: Seconds = 60.0
 """How long a deleted pod is kept: longer than a reconcile is delayed."""
@@ -37,7 +37,7 @@ class FailedPods:
         if pod.phase != "Failed":
             return
         self._forget(now)
-        job = (pod.namespace, pod.job)
+        job = job_of(pod)
         known = self._jobs.pop(job, None) or deque(maxlen=KEPT_PODS)
         known.append(_Deleted(pod, now))
         self._jobs[job] = known

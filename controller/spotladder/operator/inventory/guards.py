@@ -16,6 +16,7 @@ from spotladder.clusters.transport import Object
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, APIResource
 from spotladder.workloads.guards import GuardRecord, digest_of
 from spotladder.workloads.rayjob.authentication import TOKEN
+from spotladder.workloads.records import job_of
 
 
 class Guards:
@@ -43,7 +44,7 @@ class Guards:
                 for scope in namespaces
             )  # fmt: skip
 
-        guards: dict[str, Any] = {"labels": labels, "group": _job_of, "changed": self._guard_changed}
+        guards: dict[str, Any] = {"labels": labels, "group": job_of, "changed": self._guard_changed}
         self._kinds: dict[APIResource, Scoped[GuardRecord]] = {
             DISRUPTION_BUDGETS: scoped(DISRUPTION_BUDGETS, **guards),
             NETWORK_POLICIES: scoped(NETWORK_POLICIES, **guards),
@@ -83,12 +84,8 @@ class Guards:
 
     def _guard_changed(self, before: GuardRecord | None, after: GuardRecord | None) -> None:
         if before is not None and after is None:
-            self._wake(_job_of(before))
+            self._wake(job_of(before))
 
     def _token_changed(self, before: GuardRecord | None, after: GuardRecord | None) -> None:
         if before is not None and after is None:
             self._token_gone(before.namespace)
-
-
-def _job_of(record: GuardRecord) -> Key:
-    return record.namespace, record.job

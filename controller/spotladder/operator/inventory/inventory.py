@@ -19,7 +19,7 @@ from spotladder.workloads.kinds import main_kinds, records
 from spotladder.workloads.kueue import WORKLOADS, AdmissionRecord
 from spotladder.workloads.names import MANAGED_BY, MANAGER
 from spotladder.workloads.pending_pods import EVENT_SELECTORS, nominated_for
-from spotladder.workloads.records import EventRecord, Made, NodeRecord, PodRecord
+from spotladder.workloads.records import EventRecord, Made, NodeRecord, PodRecord, job_of
 from spotladder.workloads.workload import AttemptObjects
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Inventory:
                 for scope in (scopes if kind.namespaced else ("",))
             )
 
-        ours: dict[str, Any] = {"labels": labels, "group": _job_of}
+        ours: dict[str, Any] = {"labels": labels, "group": job_of}
         self._nodes: Scoped[NodeRecord] = scoped(NODES, NodeRecord.of, changed=self._node_changed)
         self._pods: Scoped[PodRecord] = scoped(PODS, PodRecord.of, changed=self._pod_changed, **ours)
         self._objects: dict[APIResource, Scoped[Any]] = {
@@ -211,7 +211,7 @@ class Inventory:
 
     def jobs(self) -> set[JobKey]:
         """The jobs that have objects in this cluster."""
-        return {_job_of(record) for scoped in (self._pods, *self._objects.values()) for record in scoped.all()}
+        return {job_of(record) for scoped in (self._pods, *self._objects.values()) for record in scoped.all()}
 
     def _by_attempt(self, job: JobKey, wanted: Callable[[Made], bool]) -> dict[int, AttemptObjects]:
         objects: dict[int, dict[APIResource, list[Any]]] = {}
@@ -259,7 +259,7 @@ class Inventory:
     # --- from changes to jobs ---------------------------------------------------------------------------------------
 
     def _object_changed(self, before: Made | None, after: Made | None) -> None:
-        for record in {_job_of(record) for record in (before, after) if record is not None}:
+        for record in {job_of(record) for record in (before, after) if record is not None}:
             self._wake(record)
 
     def _pod_changed(self, before: PodRecord | None, after: PodRecord | None) -> None:
@@ -268,7 +268,7 @@ class Inventory:
         if before is not None and after is None:
             self._failed.deleted(before, self._clock.ticks())
         if after is not None and after.node:
-            self._jobs_on.setdefault(after.node, {})[after.uid] = _job_of(after)
+            self._jobs_on.setdefault(after.node, {})[after.uid] = job_of(after)
         self._object_changed(before, after)
 
     def _node_changed(self, before: NodeRecord | None, after: NodeRecord | None) -> None:
@@ -290,7 +290,7 @@ class Inventory:
             for kind, scoped in self._tops.items():
                 top = scoped.get(workload.owner_name, workload.namespace) if kind.kind == workload.owner_kind else None
                 if top is not None and top.uid == workload.owner_uid:
-                    self._wake(_job_of(top))
+                    self._wake(job_of(top))
 
     def _event_changed(self, before: EventRecord | None, after: EventRecord | None) -> None:
         if before is not None:
@@ -321,18 +321,18 @@ class Inventory:
         for scoped in (self._pods, *self._objects.values()):
             record = scoped.get(event.about_name, event.namespace)
             if record is not None and record.uid == event.about_uid:
-                return {_job_of(record)}
+                return {job_of(record)}
         if event.about_kind == "Workload":
             kind, _, name = event.about_name.partition("-")
             tops = [scoped for top, scoped in self._tops.items() if top.kind.lower() == kind]
             held = (scoped.get(name.rpartition("-")[0], event.namespace) for scoped in tops)
-            return {_job_of(record) for record in held if record is not None}
+            return {job_of(record) for record in held if record is not None}
         if event.about_kind != "Job":
             return set()
         parts = event.about_name.split("-")
         attempts = ["-".join(parts[:number]) for number in range(1, len(parts))]
         found = (scoped.get(name, event.namespace) for scoped in self._tops.values() for name in attempts)
-        return {_job_of(top) for top in found if top is not None}
+        return {job_of(top) for top in found if top is not None}
 
 
 def _forget(index: dict[str, dict[str, T]], key: str, uid: str) -> None:
@@ -354,7 +354,3 @@ def _about(event: EventRecord) -> object:
 
 def _owner_of(workload: AdmissionRecord) -> str:
     return workload.owner_uid
-
-
-def _job_of(record: Made) -> JobKey:
-    return record.namespace, record.job

@@ -21,7 +21,7 @@ from spotladder.resources import PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
 from spotladder.workloads.kinds import all_made, main_kinds
-from spotladder.workloads.records import Made, PodRecord, WorkloadRecord
+from spotladder.workloads.records import Made, PodRecord, WorkloadRecord, job_of
 from spotladder.workloads.workload import WorkloadKind
 
 SHORT_GRACE = 5
@@ -113,7 +113,7 @@ class AttemptRemover:
                 await self.remove(cluster, kind, replace(top, uid=""))
                 reach(Point.BETWEEN_DELETES)
         elif last:
-            await self._remove_guards(main_kinds()[top.kind], (top.namespace, top.job))
+            await self._remove_guards(main_kinds()[top.kind], job_of(top))
         await self.remove(cluster, top.kind, top)
 
     async def remove_guards(self, loaded: Loaded) -> None:

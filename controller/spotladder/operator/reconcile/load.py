@@ -25,6 +25,7 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.notice_fit import misfits_of
+from spotladder.core.overlap_prices import missing_prices
 from spotladder.core.reasons import Cause, Reason
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.tier_outcomes import with_history
@@ -338,16 +339,15 @@ def unpriced(spec: JobSpec) -> Diagnosis | None:
 
 def unbounded_overlap(spec: JobSpec) -> Diagnosis | None:
     """Why planned moves have no standby attempt, or a tier without capacity no hedge on some tier."""
-    names, overlap = [tier.name for tier in spec.tiers if not tier.price.known], spec.overlap
-    if overlap is None or not names:
-        return None
-    if overlap.max_duration is None:
+    missing = missing_prices(spec.overlap, {tier.name: tier.price.known for tier in spec.tiers})
+    if missing.for_moves:
         message = (
-            f"spec.overlap: no price is known for tier {', '.join(names)}, so nothing bounds the cost of a standby "
-            "attempt and none starts: set maxDuration"
+            f"spec.overlap: no price is known for tier {', '.join(missing.for_moves)}, so nothing bounds the cost of a "
+            "standby attempt and none starts: set maxDuration"
         )
-    elif overlap.hedge_after is not None and (hedges := [name for name in names if name != spec.tiers[0].name]):
-        message = f"spec.overlap.hedgeAfter: no price is known for tier {', '.join(hedges)}: it is not started early"
+    elif missing.for_hedges:
+        tiers = ", ".join(missing.for_hedges)
+        message = f"spec.overlap.hedgeAfter: no price is known for tier {tiers}: it is not started early"
     else:
         return None
     return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
