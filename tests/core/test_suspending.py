@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, PodSeen, Stage
+from spotladder.core.explanation import explain
+from spotladder.core.model import AttemptSeen, Blocker, Launch, PodPhase, PodRole, PodSeen, Stage, TierChoice, TierView
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.situation import Situation
 from tests.core.builders import SteppedJob, attempt, head, pending, spec, tier, worker
 
 DAY = 86_400.0
@@ -121,6 +123,31 @@ def test_a_job_leaves_an_unreachable_cluster_after_provision_timeout_if_another_
     job.see(after=99, **UNREACHABLE)
     assert Reason.CLUSTER_UNREACHABLE in job.reasons
     assert (job.state.tier, job.state.record("spot-a").exhausted_by) == ("on-demand", None)
+
+
+class WaitsForTier:
+    """A policy that starts no attempt on a tier that cannot be used now."""
+
+    def choose(self, view: TierView) -> TierChoice:
+        return TierChoice(next((tier.name for tier in view.tiers if tier.name in view.available), None))
+
+
+def test_a_wait_between_two_attempts_until_the_tier_is_available_is_not_missing_capacity() -> None:
+    job = SteppedJob(spec(tier("spot-a", 5, 300.0)), WaitsForTier()).running()
+    job.see(attempt(1, head(PodPhase.LOST)), after=1)
+    for _ in range(35):
+        job.see(after=10, **UNREACHABLE)
+    assert job.state.stage is Stage.IDLE
+    job.see(after=1)
+    assert job.see(after=1).actions == (Launch(2, "spot-a"),)
+
+
+def test_an_unreachable_cluster_of_a_job_that_ran_is_explained_with_provision_timeout() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, 300.0), recovery_timeout=90.0)).running()
+    job.see(after=10, **UNREACHABLE)
+    waits = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+    assert waits is not None
+    assert (waits.timer, waits.until) == ("provisionTimeout", job.now + 300)
 
 
 def test_a_worker_that_is_not_ready_when_an_unreachable_cluster_answers_has_recovery_timeout() -> None:

@@ -92,7 +92,8 @@ def _next(situation: Situation, rule: ImpedimentRule) -> tuple[str, Instant | No
         return ("pause", state.paused_until, "the next attempt starts") if state.paused_until is not None else _NOTHING
     if timer is Timer.START and (due := begin_due(situation, situation.attempt)) is not None:
         return _ends(ELASTIC_MIN, due, "the program begins with fewer workers")
-    if state.stage is Stage.RECOVERING and timer in (Timer.PROVISION, Timer.START) and not situation.waits_for_capacity:
+    recovers = state.stage is Stage.RECOVERING and situation.reachable and not situation.waits_for_capacity
+    if recovers and timer in (Timer.PROVISION, Timer.START):
         return _ends("recoveryTimeout", situation.recovery_deadline, "a new attempt starts")
     match timer:
         case Timer.PROVISION:
