@@ -63,3 +63,11 @@ def test_the_newest_losses_are_kept_in_a_few_bytes_each() -> None:
     assert (len(state.losses), state.failures) == (KEPT_LOSSES, KEPT_LOSSES + 3)
     assert state.losses[-1].at == math.floor(10 * state.clock) / 10
     assert len(codec.pack(state)) - len(codec.pack(replace(state, losses=()))) < 20 * KEPT_LOSSES
+
+
+def test_no_kept_loss_is_in_the_future_after_the_clock_stepped_back() -> None:
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=100)
+    job.see(attempt(1, head(), worker("w1-1"), worker("new-0")), after=60)
+    job.see(attempt(1, head(), worker("w1-1"), lost("new-0")), after=-3600)
+    assert [(one.at, one.ready_at) for one in job.state.losses] == [(job.now, job.now), (job.now, None)]

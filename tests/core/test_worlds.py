@@ -74,6 +74,9 @@ def the_state_keeps_the_newest_losses(decider: Decider) -> None:
     newest = decider.losses[len(decider.losses) - kept.total() :]
     assert kept == Counter((one.attempt, one.tier, one.cause, one.noticed) for one in newest)
     assert len(state.losses) <= KEPT_LOSSES
+    times = [one.at for one in state.losses]
+    assert times == sorted(times)
+    assert all(one.at <= (one.at if one.ready_at is None else one.ready_at) <= state.clock for one in state.losses)
     if len(newest) == len(decider.losses):
         assert sum(one.failures for one in state.losses) == state.failures
 

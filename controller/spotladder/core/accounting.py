@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from spotladder.core.copying import replace
 from spotladder.core.gang import launched_workers
-from spotladder.core.losses import with_record
+from spotladder.core.losses import losses_until, with_record
 from spotladder.core.model import (
     AttemptSeen,
     Impediment,
@@ -188,4 +188,5 @@ def rewound(state: JobState, now: Instant) -> JobState:
         progress_at=not_after(state.progress_at),
         recovering_since=not_after(state.recovering_since),
         paused_until=None if state.paused_until is None else state.paused_until - (state.clock - now),
+        losses=losses_until(state, now),
     )

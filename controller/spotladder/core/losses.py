@@ -205,6 +205,15 @@ def with_recovery(state: JobState, attempt: Attempt, now: Instant) -> JobState:
     return replace(state, losses=tuple(map(recovered, state.losses)))
 
 
+def losses_until(state: JobState, now: Instant) -> tuple[LossRecord, ...]:
+    """The kept losses with no time after `now`: the clock stepped back."""
+    latest = _tenths(now)
+    return tuple(
+        replace(one, at=min(one.at, latest), ready_at=None if one.ready_at is None else min(one.ready_at, latest))
+        for one in state.losses
+    )
+
+
 def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:
     """Record which pods are alive, so that a pod that disappears counts as lost."""
     alive = tuple(sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING))
