@@ -18,8 +18,8 @@ from tests.bench.gangs import Gang, Place
 HOURS, DEADLINE = 1, 2
 
 
-def steady(zone: str, nodes: int) -> Trace:
-    return Trace(zone, np.array([0.0]), np.array([nodes]), 7200.0, prices=np.array([1.0]), on_demand_price=3.0)
+def steady(zone: str, nodes: int, hours: int = DEADLINE) -> Trace:
+    return Trace(zone, np.array([0.0]), np.array([nodes]), 3600.0 * hours, prices=np.array([1.0]), on_demand_price=3.0)
 
 
 def test_a_zone_has_pools_of_nodes_and_is_the_same_again() -> None:
@@ -56,6 +56,16 @@ def test_an_elastic_gang_stays_on_a_zone_with_enough_nodes_for_its_smallest_size
     (found,) = compare(gangs.scenario(Gang("elastic", 4, 2), place, HOURS, DEADLINE), [policy], 1)
     (done,) = found.outcomes
     assert (done.succeeded, done.attempts, done.node_hours["on-demand"]) == (True, 1, 0.0)
+
+
+@pytest.mark.parametrize("deadline", [25, 30, 48])
+@pytest.mark.parametrize("policy", ["greedy", "uniform-progress", "adaptive"])
+def test_a_gang_of_its_smallest_size_leaves_its_zone_in_time_for_the_deadline(policy: str, deadline: int) -> None:
+    place = Place("1 zone", {"us-east-1a": [steady("us-east-1a", 2, deadline)]})
+    (found,) = compare(gangs.scenario(Gang("elastic", 4, 2), place, 24, deadline), [policy], 1)
+    (done,) = found.outcomes
+    assert (done.succeeded, done.attempts) == (True, 2)
+    assert done.node_hours["us-east-1a"] > 3.5 * (deadline - 24) - 2, "it uses nearly all of its slack there"
 
 
 def test_egress_is_paid_between_regions(tmp_path: Path) -> None:
