@@ -26,7 +26,7 @@ def shown(language: str) -> list[str]:
 def project(tmp_path: Path) -> Path:
     """The package as the page shows it, installed in a folder of the search path."""
     policy, test = shown("python")
-    settings, _command = shown("text")
+    *_, settings, _command = shown("text")
     ((group, points),) = tomllib.loads(settings)["project"]["entry-points"].items()
     files = {
         "your_package/__init__.py": "",
