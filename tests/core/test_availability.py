@@ -8,6 +8,7 @@ from spotladder.core.acting import ACTION_RETRY_INTERVAL
 from spotladder.core.availability import SPELLS, with_sightings
 from spotladder.core.model import AttemptSeen, JobState, Spell, Stage, TierChoice, TierView
 from spotladder.core.policies.greedy import Greedy
+from spotladder.core.policies.safety_net import RETRY_INTERVAL
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
@@ -87,8 +88,23 @@ def test_a_spot_tier_without_capacity_is_not_exhausted() -> None:
     assert not job.state.record("spot-a").spells[-1].available
     job.see(after=61)
     assert (job.state.tier, job.number) == ("spot-a", 2)
-    job.see_again(after=300)
-    assert job.state.stage is Stage.STARTING, "the new attempt has its own provisionTimeout"
+    job.see(attempt(2, head(), pending("w2-0"), pending("w2-1")), after=1)
+    job.see_again(after=598)
+    assert job.state.stage is Stage.STARTING, "the pause before the attempt used up no provisionTimeout"
+    job.see_again(after=1)
+    assert (job.state.stage, job.reasons[-1]) == (Stage.ENDING, Reason.INSUFFICIENT_CAPACITY)
+
+
+def test_a_job_without_an_attempt_asks_its_policy_again_when_the_policy_wants() -> None:
+    job = deadline_job(10).planned()
+    job.see(attempt(1, head(), pending("w1-0"), pending("w1-1")), after=1)
+    job.see_again(after=600)
+    job.see(after=1)
+    newest = job.state.record("spot-a").spells[-1]
+    assert (job.state.stage, job.last.wake_at) == (Stage.IDLE, newest.until + RETRY_INTERVAL)
+    job.policy = NeverReviews()
+    job.see(after=1)
+    assert job.last.wake_at == job.now + ACTION_RETRY_INTERVAL, "no time is named"
 
 
 def test_the_safety_net_requeues_the_job_and_moves_it_to_on_demand_in_time() -> None:
@@ -135,6 +151,11 @@ def test_the_ordered_policy_exhausts_a_tier_without_capacity() -> None:
     job.see_again(after=60)
     job.see(after=1)
     assert (job.state.record("spot-a").exhausted_by, job.state.tier) == (Reason.INSUFFICIENT_CAPACITY, "on-demand")
+
+
+class NeverReviews:
+    def choose(self, seen: TierView) -> TierChoice:
+        return TierChoice(None)
 
 
 class ReviewInThePast:

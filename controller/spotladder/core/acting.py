@@ -98,7 +98,7 @@ def wake_at(situation: Situation, *, acted: bool, review_at: Instant | None = No
     if situation.state.stage in TERMINAL:
         return situation.now + ACTION_RETRY_INTERVAL if situation.seen.attempts else None
     times = [review_at, *_limits(situation), *_timers(situation)]
-    if acted or situation.state.stage is Stage.IDLE:
+    if acted or (situation.state.stage is Stage.IDLE and review_at is None):
         times.append(situation.now + ACTION_RETRY_INTERVAL)
     # For a timer that expired without effect, such as provisionTimeout of a job at a limit that has no other tier.
     again = situation.now + ACTION_RETRY_INTERVAL

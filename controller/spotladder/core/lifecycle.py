@@ -148,6 +148,8 @@ def _idle(draft: Draft) -> None:
     if choice.tier is not None and choice.tier in draft.situation.open and not is_left(draft.situation, choice.tier):
         draft.state, reason, message = planned(draft.situation, choice.tier)
         draft.move(reason, f"{message}: {choice.why}" if choice.why else message)
+    elif choice.tier is None:  # The next attempt has its own provisionTimeout.
+        draft.state = replace(draft.state, waiting_since=None)
     return None
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from spotladder.core.model import TierOutlook, TierView
+from spotladder.core.model import Spell, TierOutlook, TierRecord, TierView
 from spotladder.core.policies import Policy
 from spotladder.core.policies.greedy import Greedy
-from spotladder.core.policies.safety_net import EXACT, JUST_AFTER, LEAST_STAY, RETRY_INTERVAL, WAIT_SHARE, SafetyNet
+from spotladder.core.policies.safety_net import (
+    EXACT,
+    JUST_AFTER,
+    LEAST_STAY,
+    LONGEST_RETRY_INTERVAL,
+    RETRY_INTERVAL,
+    WAIT_SHARE,
+    SafetyNet,
+)
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.core.reasons import Reason
 from spotladder.policies import registry
@@ -45,6 +54,29 @@ def test_the_fallback_is_the_live_or_else_the_cheapest_open_tier_with_capacity(
 ) -> None:
     found = SafetyNet(view(**given)).fallback
     assert (found.name if found else None) == fallback
+
+
+@pytest.mark.parametrize(
+    ("outage", "timeout", "pause"),
+    [
+        pytest.param(0.0, 5.0, RETRY_INTERVAL, id="the first refusal"),
+        pytest.param(400.0, 5.0, 195.0, id="half of the outage lies between the starts"),
+        pytest.param(7200.0, 5.0, LONGEST_RETRY_INTERVAL - 5.0, id="at most ten minutes"),
+        pytest.param(7200.0, 600.0, RETRY_INTERVAL, id="an attempt that waits has tried the tier for long"),
+    ],
+)
+def test_a_tier_is_tried_less_often_the_longer_it_has_had_no_capacity(
+    outage: float, timeout: float, pause: float
+) -> None:
+    def at(ago: float) -> SafetyNet:
+        given = view(tiers=("spot-cheap", "on-demand-cheap"))
+        spot, *others = (replace(one, provision_timeout=timeout) for one in given.tiers)
+        record = TierRecord(spot.name, spells=(Spell(False, START - ago - outage, START - ago),))
+        return SafetyNet(replace(given, tiers=(spot, *others), records=(record,)))
+
+    assert at(pause - 1.0).usable_spot is None
+    assert at(pause - 1.0).choice(None, "waits").review_at == START + 1.0
+    assert at(pause).usable_spot is not None
 
 
 @pytest.mark.parametrize(

@@ -131,9 +131,15 @@ class SafetyNet:
         return retry_at is not None and (self.view.now if since is None else since) < retry_at
 
     def _retry_at(self, tier: Tier) -> Instant | None:
-        """When the tier may be tried again after it had no capacity; None if it had capacity at last."""
+        """When the tier may be tried again after it had no capacity; None if it had capacity at last. The longer it has
+        had none, the later, because an older outage is expected to last longer; but an attempt that waits for
+        provisionTimeout has tried it all that time."""
         spells = self.view.spells(tier.name)
-        return spells[-1].until + RETRY_INTERVAL if spells and not spells[-1].available else None
+        if not spells or spells[-1].available:
+            return None
+        lasted = spells[-1].until - spells[-1].since
+        apart = min(RETRY_SHARE * lasted, LONGEST_RETRY_INTERVAL)
+        return spells[-1].until + max(RETRY_INTERVAL, apart - tier.provision_timeout)
 
     def choice(
         self,
@@ -232,7 +238,13 @@ class SafetyNet:
 
 
 RETRY_INTERVAL: Seconds = 60.0
-"""How long a tier that had no capacity is assumed to have none, without newer information."""
+"""How long a tier that had no capacity is assumed to have none, at least, without newer information."""
+
+RETRY_SHARE = 0.5
+"""The share of the length of an outage that lies between the starts of two attempts on its tier."""
+
+LONGEST_RETRY_INTERVAL: Seconds = 600.0
+"""The longest time between the starts of two attempts on a tier without capacity, if provisionTimeout is shorter."""
 
 LEAST_STAY: Seconds = 180.0
 """Shortest time on spot capacity for which a start is worthwhile near the deadline, if the overhead is unknown."""
