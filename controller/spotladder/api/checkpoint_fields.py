@@ -11,7 +11,8 @@ from pydantic import BeforeValidator, WithJsonSchema
 from spotladder.api.fields import checked_text, filled_text, positive_duration, refused
 from spotladder.api.problems import quoted
 from spotladder.api.suggest import closest
-from spotladder.core.durations import format_duration
+from spotladder.core.durations import format_duration, parse_duration
+from spotladder.core.model import Seconds
 
 _STEPS = re.compile(r"([0-9]{1,12}) ?steps?")
 _SCHEMES = ("s3", "gs", "az", "file")
@@ -46,6 +47,11 @@ Interval = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^([0-9]+steps|([0-9]+(\.[0-9]+)?(ms|h|m|s))+)$"}),
 ]
 """`50steps` or a duration."""
+
+
+def interval_seconds(interval: str) -> Seconds | None:
+    """The time between two commits with this `checkpoints.interval`; None if it is a number of steps."""
+    return None if interval.endswith("steps") else parse_duration(interval)
 
 
 def _uri(value: Any) -> str:

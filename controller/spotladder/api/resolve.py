@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.checkpoint_fields import interval_seconds
 from spotladder.api.document import Document, documents_of
 from spotladder.api.elastic import sizes_of
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
@@ -14,7 +15,6 @@ from spotladder.api.ray_workload import RayWorkload, workers_of
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.api.world import World, WorldPool
-from spotladder.core.durations import parse_duration
 from spotladder.core.model import (
     NO_OUTCOMES,
     BucketPrice,
@@ -233,6 +233,4 @@ def _ray_spec(job: TieredJob) -> dict[str, Any]:
 
 
 def _default_stall_timeout(checkpoints: Checkpoints) -> Seconds:
-    if checkpoints.interval.endswith("steps"):
-        return _LEAST_STALL_TIMEOUT
-    return max(_LEAST_STALL_TIMEOUT, _STALL_INTERVALS * parse_duration(checkpoints.interval))
+    return max(_LEAST_STALL_TIMEOUT, _STALL_INTERVALS * (interval_seconds(checkpoints.interval) or 0.0))

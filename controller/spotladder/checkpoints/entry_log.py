@@ -26,6 +26,7 @@ from pathlib import Path
 
 from spotladder.backoff import delay
 from spotladder.checkpoints.entries import Commit, End, Entry, Owner, Snapshot, decode, encode
+from spotladder.checkpoints.entry_keys import key_of, number_of
 from spotladder.checkpoints.history import History, Past, past
 from spotladder.checkpoints.store import Store, StoreRefused, folder_of
 from spotladder.errors import Fenced, InvalidSpec, LogCorrupt, StoreUnavailable
@@ -45,7 +46,6 @@ LONGEST_RETRY_INTERVAL = 10.0
 AT_ONCE = 16
 """Number of entries that are read in parallel."""
 
-_NAME = re.compile(r"log/(\d{8,})\.json")
 # Such as .DS_Store, .nfs0000… or a console's placeholder for the folder.
 _LEFT_BY_TOOLS = re.compile(r"log/(\.[^/]*|)")
 
@@ -133,7 +133,7 @@ class EntryLog:
         if missing < 0:
             raise StoreUnavailable(f"{self.uri}/log: was compacted during every attempt to read it: retry")
         raise LogCorrupt(
-            f"{self.uri}/{_key(missing)}: this log entry is missing although later ones exist: restore it from the "
+            f"{self.uri}/{key_of(missing)}: this log entry is missing although later ones exist: restore it from the "
             "bucket's versions or a backup, or continue in a new checkpoint folder; nothing was changed"
         )
 
@@ -168,10 +168,10 @@ class EntryLog:
 
     def _numbers(self, after: int) -> list[int]:
         numbers = []
-        for meta in self.store.list("log/", _key(after) if after >= 0 else None):
-            match = _NAME.fullmatch(meta.key)
-            if match:
-                numbers.append(int(match[1]))
+        for meta in self.store.list("log/", key_of(after) if after >= 0 else None):
+            number = number_of(meta.key)
+            if number is not None:
+                numbers.append(number)
             elif not _LEFT_BY_TOOLS.fullmatch(meta.key):
                 raise LogCorrupt(
                     f"{self.uri}/{meta.key}: foreign object in a commit log: move it away, or use another checkpoint "
@@ -186,11 +186,11 @@ class EntryLog:
         """
         for end in range(len(numbers), 0, -AT_ONCE):
             chunk = numbers[max(0, end - AT_ONCE) : end]
-            contents = self.store.get_many([_key(seq) for seq in chunk])
+            contents = self.store.get_many([key_of(seq) for seq in chunk])
             for seq, content in zip(reversed(chunk), reversed(contents), strict=True):
                 if content is None:
                     return False
-                known[seq] = decode(content, f"{self.uri}/{_key(seq)}", seq)
+                known[seq] = decode(content, f"{self.uri}/{key_of(seq)}", seq)
                 if isinstance(known[seq], Snapshot):
                     return True
         return True
@@ -242,7 +242,7 @@ class EntryLog:
         while True:
             entry = build(history)
             try:
-                created = self.store.put_if_absent(_key(entry.seq), encode(entry))
+                created = self.store.put_if_absent(key_of(entry.seq), encode(entry))
                 news = self._tail(history.seq, {entry.seq: entry} if created else {})
             except StoreRefused:
                 raise
@@ -260,7 +260,7 @@ class EntryLog:
                 failures += 1
                 if failures == TRIES:
                     raise StoreUnavailable(
-                        f"{self.uri}/{_key(entry.seq)}: exists but is not listed: check the file system's cache"
+                        f"{self.uri}/{key_of(entry.seq)}: exists but is not listed: check the file system's cache"
                     )
                 self._wait(APPEND_RETRY_INTERVAL, failures)
 
@@ -284,7 +284,3 @@ def _consecutive(known: dict[int, Entry], after: int) -> tuple[list[Entry], int]
         if entry.seq != expected:
             return [], expected
     return entries, -1
-
-
-def _key(seq: int) -> str:
-    return f"log/{seq:08d}.json"

@@ -13,13 +13,13 @@ import re
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.entries import NewerLog, Snapshot, Start, decode
+from spotladder.checkpoints.entry_keys import number_of
 from spotladder.checkpoints.history import History
 from spotladder.errors import LogCorrupt
 
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
 
-_ENTRY = re.compile(r"log/(\d{8,})\.json")
 _FILE = re.compile(r"(attempts|outputs)/\d{4,}(\.\d+)?/.+")
 
 
@@ -30,7 +30,8 @@ def remove(log: CommitLog, *, ours: bool = False) -> None:
     StoreUnavailable.
     """
     keys = [meta.key for meta in log.store.list("")]
-    entries = sorted((key for key in keys if _ENTRY.fullmatch(key)), key=lambda key: int(key[4:-5]), reverse=True)
+    numbered = {key: seq for key in keys if (seq := number_of(key)) is not None}
+    entries = sorted(numbered, key=numbered.__getitem__, reverse=True)
     _check_owner(log, entries, ours=ours)
     for key in entries:
         log.store.delete([key])

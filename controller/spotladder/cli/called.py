@@ -6,6 +6,15 @@ import shutil
 import sys
 from pathlib import Path
 
+import typer
+
+
+def refuse_without_command(context: typer.Context) -> None:
+    """Print the help of a group, and exit with 2, if no command of it was named."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
 
 def called_as() -> str:
     """The program name for messages: kubectl runs `kubectl-spotladder` as `kubectl spotladder`."""

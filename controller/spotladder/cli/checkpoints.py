@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spotladder.cli.called import refuse_without_command
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
+from spotladder.display.figures import numbered
 from spotladder.errors import CheckpointCorrupt, InvalidSpec
 from spotladder.timestamps import utc_timestamp
 
@@ -37,9 +39,7 @@ def _root(context: typer.Context) -> None:
       spotladder checkpoints verify ./checkpoints
       spotladder checkpoints gc s3://bucket/prefix/digits --keep 2 --dry-run
     """
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(2)
+    refuse_without_command(context)
 
 
 @app.command("ls")
@@ -165,9 +165,9 @@ def gc(
         return
     rows = [[str(c.step), str(c.attempt), utc_timestamp(c.at), _size(c.size), c.path] for c in dropped]
     verb = "would delete" if dry_run else "deleted"
-    title = f"{log.uri}: {verb} {_counted(len(dropped), 'commit')}"
+    title = f"{log.uri}: {verb} {numbered(len(dropped), 'commit')}"
     if not dry_run:
-        title += f", {_counted(objects, 'object')}, {_size(freed)}"
+        title += f", {numbered(objects, 'object')}, {_size(freed)}"
     print_table(["step", "attempt", "committed", "size", "path"], rows, title=title)
 
 
@@ -253,14 +253,14 @@ def _about(entry: Entry) -> str:
                 f", restart {entry.restart}" * bool(entry.restart)
             )
         case "commit":
-            size = f"{_counted(len(entry.files), 'file')}, {_size(entry.size)}"
+            size = f"{numbered(len(entry.files), 'file')}, {_size(entry.size)}"
             return f"step {entry.step} of {entry.total or '?'}, {size}, {entry.path}"
         case "end":
             return ": ".join(part for part in (entry.outcome, entry.message) if part)
         case "drop":
-            return f"{_counted(len(entry.paths), 'checkpoint')} removed: {', '.join(entry.paths)}"
+            return f"{numbered(len(entry.paths), 'checkpoint')} removed: {', '.join(entry.paths)}"
         case "snapshot":
-            return f"{_counted(len(entry.commits), 'commit')} before this entry"
+            return f"{numbered(len(entry.commits), 'commit')} before this entry"
 
 
 def _metrics(commit: Commit) -> str:
@@ -268,10 +268,6 @@ def _metrics(commit: Commit) -> str:
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in commit.metrics.items()
     )
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _size(count: float) -> str:

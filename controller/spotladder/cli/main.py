@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
-from spotladder.cli.called import called_as
+from spotladder.cli.called import called_as, refuse_without_command
 from spotladder.errors import SpotladderError
 
 INTERRUPTED = 130
@@ -138,9 +138,8 @@ def _root(
       spotladder validate job.yaml
       spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
     """
-    if context.invoked_subcommand is None and not version:
-        typer.echo(context.get_help())
-        raise typer.Exit(2)
+    if not version:
+        refuse_without_command(context)
 
 
 def group() -> TyperGroup:

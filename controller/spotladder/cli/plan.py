@@ -39,11 +39,10 @@ from spotladder.cli.what_if import parsed
 from spotladder.cli.written_files import check_file, check_picture
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
-from spotladder.display.figures import span
+from spotladder.display.figures import numbered, span
 from spotladder.errors import InvalidSpec, not_written
 
 if TYPE_CHECKING:
-    from spotladder.api.tieredjob import TieredJob
     from spotladder.cli.tier_facts import KnownFacts
     from spotladder.core.model import CommitSize, Seconds
     from spotladder.planner.plan import Choice, Question, TierFacts
@@ -89,6 +88,7 @@ def plan(
       spotladder plan job.yaml --hours 5 --write advised.yaml
       spotladder plan job.yaml --hours 5 --trace spot-a=us-east-1a.json
     """
+    from spotladder.api.checkpoint_fields import interval_seconds
     from spotladder.api.read import errors_located, read_job
     from spotladder.api.resolve import sizes
     from spotladder.planner.plan import Question, check_budget, time_limit
@@ -103,7 +103,7 @@ def plan(
     with errors_located(source):
         time_limit(known.spec, hours)
         check_budget(known.spec, hours, [facts.tier.price.per_node_hour for facts in known.tiers])
-    interval = _interval(job)
+    interval = interval_seconds(job.spec.checkpoints.interval)
     if overhead is None:
         overhead = RESTART + (interval or 0.0) / 2 / HOUR
     longest = 0.0 if known.run is None else known.run.commit_seconds
@@ -206,13 +206,6 @@ def _assumptions(question: Question, restart: Seconds, size: CommitSize | None) 
     return Assumptions(**given)
 
 
-def _interval(job: TieredJob) -> float | None:
-    from spotladder.core.durations import parse_duration
-
-    interval = job.spec.checkpoints.interval
-    return None if interval.endswith(("step", "steps")) else parse_duration(interval)
-
-
 # --- output ----------------------------------------------------------------------------------------------------------
 
 
@@ -222,7 +215,7 @@ def _print(question: Question, accounting: Accounting) -> None:
     own, found = choose(question), choices(question)
     columns = ("Tier", "CapacityTier", "Type", "maxFailures", "$/node h", "On demand", "Evictions/node h", "Time here")
     rows = [_tier_row(facts, own) for facts in question.tiers]
-    print_table(columns, rows, f"{_workers(question.spec.workers)}, {question.hours:g} h on demand only")
+    print_table(columns, rows, f"{numbered(question.spec.workers, 'worker')}, {question.hours:g} h on demand only")
     typer.echo()
     if found:
         best = cheapest(found, accounting)
@@ -347,7 +340,3 @@ def _plain_choice(choice: Choice) -> dict[str, Any]:
 def _finite(found: Estimate) -> float | None:
     """The number of failures; None if it is infinite."""
     return found.break_even_failures if math.isfinite(found.break_even_failures) else None
-
-
-def _workers(number: int) -> str:
-    return "1 worker" if number == 1 else f"{number} workers"

@@ -171,6 +171,7 @@ def of_traces(traces: Traces, options: SimulationOptions) -> Scenario:
 
 def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOptions) -> Scenario:
     """The job of a file, on the traces of its capacityTiers. Raises InvalidSpec."""
+    from spotladder.api.checkpoint_fields import interval_seconds
     from spotladder.api.read import errors_located, read_job
     from spotladder.api.resolve import Capacity, capacity_of, job_spec, sizes
     from spotladder.cli.tier_facts import closed_periods, priced_world
@@ -209,7 +210,7 @@ def of_job(file: Path, world: Path | None, traces: Traces, options: SimulationOp
         for name in names
     ]
     interval = options.commit_interval or job.spec.checkpoints.interval
-    if interval.endswith(("step", "steps")):
+    if not options.commit_interval and interval_seconds(interval) is None:
         raise InvalidSpec(
             f"is in steps (got {interval}): specify --commit-interval",
             path="spec.checkpoints.interval",

@@ -24,6 +24,7 @@ from typing import TypeVar
 from spotladder.core.model import TERMINAL, AttemptRecord, Instant, JobSpec, JobState, Move, Stage
 from spotladder.core.moving import launch_reason
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
+from spotladder.display.figures import numbered
 from spotladder.display.kept_losses import recoveries, with_kept
 from spotladder.display.records import (
     Beat,
@@ -225,8 +226,7 @@ def _gaps(
     sized = {change.attempt for change in sizes}
     unsized = [one for one in attempts if one.end_step > one.start_step and one.number not in sized]
     if spec.min_workers is not None and unsized:
-        some = "1 attempt" if len(unsized) == 1 else f"{len(unsized)} attempts"
-        yield f"The number of workers of {some} is not known: all workers count."
+        yield f"The number of workers of {numbered(len(unsized), 'attempt')} is not known: all workers count."
     tiers = [attempt.tier for attempt in attempts]
     if len(set(tiers)) < len(tiers):
         size = " and their numbers of workers" if sized else ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
-from spotladder.display.figures import NONE, span
+from spotladder.display.figures import NONE, numbered, span
 from spotladder.sim.compare import Scenario, Summary
 
 COLUMNS = ("Policy", "Succeeded", "Cost", "p90", "Saved", "Ends after", "Evictions", "Recomputed", "Starts")
@@ -20,8 +20,7 @@ def on_demand_cost(scenario: Scenario) -> float:
 
 def title(scenario: Scenario) -> str:
     """A description of the comparison in one sentence."""
-    workers = scenario.spec.workers
-    nodes = "1 node" if workers == 1 else f"{workers} nodes"
+    nodes = numbered(scenario.spec.workers, "node")
     work = f"{scenario.program.work / HOUR:g} h of work on {nodes}"
     if scenario.jobs > 1:
         apart = f", one every {format_duration(scenario.interval)}" if scenario.interval else ""

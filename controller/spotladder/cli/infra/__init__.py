@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typer
 
+from spotladder.cli.called import refuse_without_command
 from spotladder.cli.infra import access, bootstrap, comparison, costs, destroy, doctor, fleet, rollout, stacks, upgrade
 
 app = typer.Typer(add_completion=False)
@@ -22,9 +23,7 @@ def _root(context: typer.Context) -> None:
       spotladder infra plan
       spotladder infra bootstrap --cluster east
     """
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(2)
+    refuse_without_command(context)
 
 
 for _command, _listed in (

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spotladder.api.checkpoint_fields import interval_seconds
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core.durations import parse_duration
 from spotladder.core.model import TERMINAL, JobState, Seconds
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.reading import Reading
@@ -67,5 +67,4 @@ def reads_every(job: TieredJob) -> Seconds:
 
 def interval_of(job: TieredJob) -> Seconds:
     """The time between two commits in seconds; 0 if the interval is in steps."""
-    interval = job.spec.checkpoints.interval
-    return 0.0 if interval.strip().endswith(("step", "steps")) else parse_duration(interval)
+    return interval_seconds(job.spec.checkpoints.interval) or 0.0
