@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from spotladder.core.model import AttemptRecord, Loss, LossRecord, Move, Stage
 from spotladder.core.reasons import Cause, Reason
 from spotladder.display.kept_losses import NAMELESS, recoveries, with_kept
@@ -40,8 +42,8 @@ def test_events_before_the_losses_of_the_state_are_losses_as_well() -> None:
     assert with_kept((), (event(5.0, "a"),)) == [event(5.0, "a")]
 
 
-def moves(*losses: LossRecord, running_at: float | None = 100.0) -> list[Moved]:
-    attempt = AttemptRecord(1, "spot", 0.0, running_at, 900.0, Reason.COMPLETED, 1, 0, 9)
+def moves(*losses: LossRecord, running_at: float | None = 100.0, reason: Reason = Reason.COMPLETED) -> list[Moved]:
+    attempt = AttemptRecord(1, "spot", 0.0, running_at, 900.0, reason, 1, 0, 9)
     return list(recoveries(losses, attempt))
 
 
@@ -66,3 +68,10 @@ def test_workers_with_a_notice_are_replaced_while_the_others_train() -> None:
 def test_no_recovery_follows_a_loss_during_the_start_or_one_that_ended_the_attempt() -> None:
     assert moves(kept(50.0, ready_at=100.0), kept(800.0)) == []
     assert moves(kept(50.0), running_at=None) == []
+    assert moves(kept(800.0), reason=Reason.MAX_FAILURES_EXCEEDED) == []
+
+
+@pytest.mark.parametrize("reason", [Reason.RECOVERY_TIMEOUT, Reason.INSUFFICIENT_CAPACITY, Reason.HEDGED])
+def test_an_attempt_that_waited_in_vain_was_not_ready_since_its_last_loss(reason: Reason) -> None:
+    waits = moved(800.0, Stage.RUNNING, Stage.RECOVERING, Reason.RECOVERING)
+    assert moves(kept(200.0, ready_at=500.0), kept(800.0), reason=reason)[2:] == [waits]

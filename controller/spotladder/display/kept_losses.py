@@ -11,10 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from spotladder.core.model import AttemptRecord, Instant, Loss, LossRecord, Move, Stage
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.transitions import TRANSITIONS
 from spotladder.display.records import Lost, Moved, Noted
 
 NAMELESS = "a pod"
 """A lost pod whose name is not known."""
+
+_WAITED_IN_VAIN = TRANSITIONS[Stage.RECOVERING].keys() - TRANSITIONS[Stage.RUNNING].keys() - {Reason.ALL_READY}
+"""Ends of attempts that only follow a wait for lost workers, once all workers have been ready."""
 
 
 def with_kept(losses: Sequence[LossRecord], noted: Iterable[Lost | Noted]) -> list[Lost | Noted]:
@@ -50,12 +54,15 @@ class _Names:
 
 
 def recoveries(losses: Iterable[LossRecord], attempt: AttemptRecord) -> Iterator[Moved]:
-    """The moves of this attempt until all workers were ready again after a loss, as the state tells them."""
-    began = attempt.running_at
+    """The moves of this attempt until all workers were ready again after a loss, or until it ended because it waited in
+    vain, as the state tells them."""
+    if (began := attempt.running_at) is None:
+        return
+    own = [loss for loss in losses if loss.attempt == attempt.number]
     lost: dict[Instant, list[LossRecord]] = {}
-    for loss in losses:
+    for loss in own:
         # A loss during the start ends when all workers are ready for the first time.
-        if loss.attempt == attempt.number and began is not None and loss.ready_at is not None and loss.ready_at > began:
+        if loss.ready_at is not None and loss.ready_at > began:
             lost.setdefault(min(loss.ready_at, attempt.ended_at), []).append(loss)
     for ready_at, together in lost.items():
         silent = [loss.at for loss in together if not loss.noticed]
@@ -66,3 +73,6 @@ def recoveries(losses: Iterable[LossRecord], attempt: AttemptRecord) -> Iterator
             reason, ready = Reason.REPLACING, Reason.HANDED_OVER
         yield Moved(since, Move(Stage.RUNNING, stage, reason, attempt.number, attempt.tier))
         yield Moved(ready_at, Move(stage, Stage.RUNNING, ready, attempt.number, attempt.tier))
+    last = [loss.at for loss in own if loss.ready_at is None and not loss.noticed]
+    if last and attempt.reason in _WAITED_IN_VAIN:
+        yield Moved(min(last), Move(Stage.RUNNING, Stage.RECOVERING, Reason.RECOVERING, attempt.number, attempt.tier))
