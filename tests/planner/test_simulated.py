@@ -21,8 +21,11 @@ from spotladder.planner.simulated import (
     expected_uninterrupted_usd,
     forecast,
     outcomes,
+    simulator,
     with_tier,
 )
+from spotladder.sim.compare import Scenario, simulate
+from spotladder.sim.world.run import SimulationOutcome
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
 
 FEW = 30
@@ -71,6 +74,28 @@ def test_a_tier_is_not_used_while_its_pool_is_closed() -> None:
     later = forecast(question(replace(CALM, closed=((0.0, 300.0),))), Assumptions(), 3)
     assert later.hours is not None
     assert later.hours.mean == pytest.approx(5 + (300 + 180 + 180 + 10) / 3600)
+
+
+@pytest.mark.parametrize("policy", ["ordered", *sorted(FOR_DEADLINES)])
+def test_if_all_spot_pools_are_always_closed_one_run_is_that_of_every_seed(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def counted(scenario: Scenario, name: str, seed: int) -> SimulationOutcome:
+        made.append(seed)
+        return simulate(scenario, name, seed)
+
+    monkeypatch.setattr(simulated, "simulate", counted)
+    never = TierFacts(replace(SPOT, max_failures=-1, provision_timeout=5.0), "a", 0.4, closed=((0.0, math.inf),))
+    asked = replace(question(never, BACKUP, max_duration=8 * 3600.0), policy=policy)
+    run = simulator(asked, Assumptions())
+    found = [run(seed) for seed in range(4)]
+    assert (made, found) == ([0], found[:1] * 4)
+    monkeypatch.setattr(TierFacts, "never_open", False)
+    seeded = simulator(asked, Assumptions())
+    results = [(one.cost, one.finished, one.attempts, one.path) for one in map(seeded, range(4))]
+    assert results == [(one.cost, one.finished, one.attempts, one.path) for one in found]
 
 
 @pytest.mark.parametrize("kept", [SPOT, ON_DEMAND], ids=["spot", "on-demand"])

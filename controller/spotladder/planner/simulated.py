@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from statistics import fmean, quantiles, stdev
 
 from spotladder.core.accounting import HOUR, stored_per_second
@@ -160,6 +161,9 @@ def simulator(question: Question, assumptions: Assumptions) -> Callable[[int], S
         zones = tuple(_zone(facts, assumptions, spec.workers, horizon, seed) for facts in question.tiers)
         return simulate(Scenario(spec, program, zones, tiers), question.policy, seed)
 
+    if all(facts.never_open for facts in question.tiers if facts.spot):
+        only = cache(lambda: run(0))  # The seed draws nothing but the capacity of spot tiers.
+        return lambda _seed: only()
     return run
 
 

@@ -10,7 +10,7 @@ together in the run. Without a trace, the statistics of the tier are drawn:
     for longer than the provisionTimeout with which that was observed: as long as the observed outages that did, or
     without these for OUTAGE more on average.
 
-A tier whose nodes are never lost has as many as its pool.
+A tier whose nodes are never lost has as many as its pool, and one whose pool is always closed has none.
 
 The same seed gives the same capacity, whatever the other settings of the job are.
 """
@@ -56,8 +56,8 @@ STEPS = 1000
 
 def drawn(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Trace:
     """The capacity of the tier in the run with this seed, for `horizon` seconds."""
-    if not facts.spot:
-        room = UNLIMITED if facts.room is None else facts.room
+    if not facts.spot or facts.never_open:
+        room = 0 if facts.never_open else UNLIMITED if facts.room is None else facts.room
         return Trace(facts.tier.name, np.zeros(1), np.array([room], dtype=np.int64), end=horizon)
     if facts.traces:
         return _recorded(facts, facts.traces[seed % len(facts.traces)], horizon, seed)
