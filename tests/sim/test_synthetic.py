@@ -44,6 +44,35 @@ def test_a_spell_that_is_cut_off_does_not_count_as_one_that_lasts() -> None:
     assert found.back[:3] == pytest.approx((0.2, 0.2, 0.2), abs=0.015)
 
 
+def test_the_start_and_the_end_of_short_windows_cut_off_spells_of_both_kinds_alike() -> None:
+    """In windows of a day, many spells of the usual market begin before the start."""
+    flags = generate(SyntheticMarket(), LONG, ["a"], 3)[0].ticks(600)
+    whole, windows = (
+        fit([of_ticks("a", flags[begin : begin + length], 600) for begin in range(0, LONG, length)])
+        for length in (LONG, 144)
+    )
+    assert _share(whole) == pytest.approx(flags.mean(), abs=0.005)
+    assert _share(windows) == pytest.approx(flags.mean(), abs=0.02)
+
+
+def _share(market: SyntheticMarket) -> float:
+    """The share of the time with capacity: that of the mean lengths of the spells."""
+    with_capacity, without = (
+        sum(
+            float(np.prod([(1 - chance) ** most for chance, most in zip(chances[:index], _WIDTHS, strict=False)]))
+            * (1 - (1 - chances[index]) ** _WIDTHS[index])
+            / chances[index]
+            for index in range(len(chances))
+        )
+        for chances in (market.lost, market.back)
+    )
+    return with_capacity / (with_capacity + without)
+
+
+_WIDTHS = [*np.diff((0, *AGES)).tolist(), 10**6]
+"""Ticks in each range of ages."""
+
+
 def test_availability_of_correlated_zones_is_correlated() -> None:
     apart, together = (
         np.corrcoef([one.ticks(600) for one in generate(SyntheticMarket(correlation=value), LONG // 4, ["a", "b"], 1)])[
