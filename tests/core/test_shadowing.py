@@ -29,7 +29,7 @@ HOUR, GIB = 3600.0, 2**30
 
 
 class Prefers:
-    """Chooses the tier that it is told, and counts how often it is asked."""
+    """Chooses a fixed tier, and counts how often it is asked."""
 
     def __init__(self, name: str | None) -> None:
         self.name, self.asked = name, 0
@@ -39,7 +39,7 @@ class Prefers:
         self.asked += 1
         if self.name == "broken":
             raise KeyError(view.current)
-        return TierChoice(self.name, why="it is told so", review_at=self.review_at)
+        return TierChoice(self.name, why="it is fixed", review_at=self.review_at)
 
 
 class ShadowedJob(SteppedJob):
@@ -184,7 +184,7 @@ def test_a_decision_is_repeated_when_the_choice_may_change(review: float | None,
     assert decision.wake_at == (without if woken is None else job.now + woken)
 
 
-def test_an_outdated_observation_asks_nobody() -> None:
+def test_an_outdated_observation_is_not_shown_to_the_policy() -> None:
     job = ShadowedJob("spot-b").running()
     outdated = replace(job.last_seen, revision=0)
     decision = Decision(job.state)
