@@ -55,6 +55,17 @@ def test_the_start_and_the_end_of_short_windows_cut_off_spells_of_both_kinds_ali
     assert _share(windows) == pytest.approx(flags.mean(), abs=0.02)
 
 
+def test_a_few_long_outages_do_not_outweigh_the_share_of_the_record() -> None:
+    """Windows of 60 h see most of an outage of 100 h, and mostly not its end."""
+    turn = np.repeat([True, False] * 9, [6, 6] * 8 + [60, 600])
+    flags = np.tile(turn, 20)
+    windows = [of_ticks("a", flags[begin : begin + 360], 600) for begin in range(0, len(flags) - 360, 31)]
+    share = np.mean([one.share() for one in windows])
+    market = fit(windows)
+    assert _share(market) == pytest.approx(share, abs=0.01)
+    assert generate(market, LONG, ["copy"], 1)[0].share() == pytest.approx(share, abs=0.05)
+
+
 def _share(market: SyntheticMarket) -> float:
     """The share of the time with capacity: that of the mean lengths of the spells."""
     with_capacity, without = (

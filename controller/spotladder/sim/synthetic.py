@@ -30,6 +30,15 @@ LEAST_TICKS = 20_000
 SEED = 0
 """The seed of that trace."""
 
+LONGEST = 4000
+"""Most ticks of a spell in a mean length."""
+
+STEP = 1e-3
+"""Part of a hazard by which it is changed to see the effect."""
+
+MOST_CHANGE, HALVINGS = 6.0, 50
+"""Limit of the change of a hazard, as the logarithm of a factor, and halvings of that range to find it."""
+
 
 @dataclass(frozen=True, slots=True)
 class SyntheticMarket:
@@ -99,20 +108,21 @@ def _bin(age: int) -> int:
 
 def _long_run_share(market: SyntheticMarket) -> float:
     """Share of the time with capacity, from the mean lengths of both kinds of spells."""
-    lengths = [_survival_of(hazards, 4000).sum() for hazards in (market.lost, market.back)]
-    return float(lengths[0] / sum(lengths))
+    lengths = [_mean(np.array(hazards)) for hazards in (market.lost, market.back)]
+    return lengths[0] / sum(lengths)
 
 
-def _survival_of(hazards: Sequence[float], ages: int) -> Floats:
-    chances = np.array([hazards[_bin(age)] for age in range(1, ages)])
-    return np.concatenate(([1.0], np.cumprod(1.0 - chances)))
+def _mean(hazards: Floats) -> float:
+    """Mean length in ticks of spells with these hazards, of at most LONGEST ticks."""
+    chances = hazards[np.searchsorted(AGES, np.arange(1, LONGEST))]
+    return float(1.0 + np.cumprod(1.0 - chances).sum())
 
 
 def fit(traces: Sequence[Trace], workers: int = 1) -> SyntheticMarket:
-    """The market whose spells end as often, by age, as those of the traces. Traces of events are sampled every
-    SyntheticMarket.gap. `correlation` is the mean correlation of availability between traces of equal length, which is
-    less than that of their random numbers; `diurnal` is not fitted. Raises InvalidSpec for traces whose ticks differ in
-    length."""
+    """The market whose spells end as often, by age, as those of the traces, and last as long on average. Traces of
+    events are sampled every SyntheticMarket.gap. `correlation` is the mean correlation of availability between traces
+    of equal length, which is less than that of their random numbers; `diurnal` is not fitted. Raises InvalidSpec for
+    traces whose ticks differ in length."""
     usual, gap = SyntheticMarket(), tick_of(traces)
     flags = [trace.ticks(gap, workers) for trace in traces]
     found = replace(usual, lost=_hazards(flags, True, usual.lost), back=_hazards(flags, False, usual.back), gap=gap)
@@ -134,15 +144,34 @@ def like(zone: str, traces: Sequence[Trace], workers: int = 1) -> Trace:
 
 def _hazards(flags: Sequence[Flags], available: bool, usual: Sequence[float]) -> tuple[float, ...]:
     """Ends of spells over ticks at risk, for each range of ages; `usual` counts as one tick at risk. Whether a spell
-    that is cut off would have ended with its last tick is not known, so that tick is not at risk."""
+    that is cut off would have ended with its last tick is not known, so that tick is not at risk.
+    Few ends of long spells are seen, and fewer in windows, but these spells decide the share of the time with capacity:
+    so the mean length is that of the record, the time of all spells over their ends."""
     bounds = np.array((0, *AGES))
-    found = [spell for one in flags for spell in spells(one, available)]
-    lengths, ended = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    observed = [spell for one in flags for spell in spells(one, available)]
+    lengths, ended = np.array(observed, dtype=np.int64).reshape(-1, 2).T
     at_risk = lengths - (1 - ended)
     risks = np.clip(at_risk[:, None] - bounds, 0, np.diff(bounds, append=np.iinfo(np.int64).max)).sum(axis=0) + 1.0
     ends = np.array(usual)
     np.add.at(ends, np.searchsorted(AGES, lengths[ended == 1]), 1.0)
-    return tuple(float(value) for value in ends / risks)
+    found = ends / risks
+    if ended.any():
+        found = _with_mean(found, ends, float(at_risk.sum() / ended.sum()))
+    return tuple(float(value) for value in found)
+
+
+def _with_mean(hazards: Floats, ends: Floats, mean: float) -> Floats:
+    """These hazards, changed so that spells last `mean` ticks on average. A hazard changes in proportion to its effect
+    on the mean length, divided by the number of ends from which it is known: mostly that of old spells."""
+    effects = np.array([_mean(hazards) - _mean(hazards * (1.0 + STEP * one)) for one in np.eye(len(hazards))])
+    weights = effects / ends
+    least, most = -MOST_CHANGE, MOST_CHANGE
+    changed = hazards
+    for _ in range(HALVINGS):
+        middle = (least + most) / 2
+        changed = np.minimum(1.0, hazards * np.exp(middle * weights / weights.max()))
+        least, most = (middle, most) if _mean(changed) > mean else (least, middle)
+    return changed
 
 
 def _correlation(flags: Sequence[Flags]) -> float:
