@@ -89,7 +89,7 @@ def test_the_nodes_of_the_job_are_priced_at_the_chosen_tier() -> None:
     (found,) = job.shadow.tiers
     assert (found.name, found.seconds) == ("spot-b", pytest.approx(3 * HOUR + 10))
     assert (found.actual_usd, found.estimated_usd) == (pytest.approx(12.0), pytest.approx(6.0))
-    assert found.assumed == pytest.approx(3 * HOUR), "nobody has seen capacity there"
+    assert found.assumed == pytest.approx(3 * HOUR), "no job has observed capacity there"
     assert found.uncounted == pytest.approx(10), "the attempt had no nodes yet"
     assert found.actual_usd == pytest.approx(job.state.spent_usd)
     assert job.shadow.saved_usd == pytest.approx(6.0)
