@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from tests.e2e.world import E2eCluster
 
 
+@pytest.mark.smoke
 def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(e2e: E2eCluster) -> None:
     """Like `make demo`, on real nodes: digits with TensorFlow."""
     e2e.pool("spot-a", 2, notice="30s")
