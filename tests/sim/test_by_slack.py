@@ -16,10 +16,10 @@ from spotladder.core.policies.adaptive_tables import columns, knot_of, slack_at
 from spotladder.core.policies.adaptive_zones import evidence
 from spotladder.policies import registry
 from spotladder.policies.adaptive_model import shipped
-from spotladder.sim.ticks import by_slack, drive, fast
-from spotladder.sim.ticks.capacity import Capacity
-from spotladder.sim.ticks.job import NEVER, START, TickJob, TickTier
-from spotladder.sim.ticks.slack_rules import slack_rule
+from tests.bench.ticks import by_slack, drive, fast
+from tests.bench.ticks.capacity import Capacity
+from tests.bench.ticks.job import NEVER, START, TickJob, TickTier
+from tests.bench.ticks.slack_rules import slack_rule
 from tests.core.policies.test_adaptive import misfit
 from tests.sim.builders import HOUR, tick_job
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
-from spotladder.sim.ticks import fast, oracle
-from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
+from tests.bench.ticks import fast, oracle
+from tests.bench.ticks.job import NEVER, TickJob, TickTier
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
 
 TICK = 600

@@ -16,8 +16,8 @@ from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
 from spotladder.sim.oscillation import PolicyOscillates
-from spotladder.sim.ticks import drive, fast
-from spotladder.sim.ticks.job import NEVER, TickJob, TickResult, TickTier
+from tests.bench.ticks import drive, fast
+from tests.bench.ticks.job import NEVER, TickJob, TickResult, TickTier
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
 
 TICK = 600
