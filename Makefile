@@ -54,6 +54,8 @@ test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts, and of 
 # The parts run side by side, so each has its own cache.
 FRAMEWORKS = $(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ -m frameworks
 
+test-torch: ## Tests of the PyTorch parts
+test-jax: ## Tests of the JAX parts
 test-torch test-jax: setup-frameworks
 	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples
 
