@@ -22,7 +22,7 @@ RUNS = {"name": "wait-gcs-ready", "state": {"running": {}}}
         pytest.param({"unschedulable": "0/3 nodes are available"}, False, False, id="no node"),
         pytest.param({}, True, False, id="image is being pulled"),
         pytest.param({"waiting": "ErrImagePull"}, True, False, id="image cannot be pulled"),
-        pytest.param({"container": RUNS}, True, True, id="first container runs"),
+        pytest.param({"waiting": "PodInitializing", "initial": [RUNS]}, True, True, id="first container runs"),
         pytest.param({"exit_code": 0}, True, True, id="first container has ended"),
     ],
 )

@@ -26,7 +26,7 @@ def test_a_record_has_the_fields_of_its_pod() -> None:
     body["metadata"]["annotations"] = {names.NOTICE: '{"kind": "drain"}'}
     record = PodRecord.of(body)
     assert (record.job, record.attempt, record.tier, record.role) == ("digits", 1, "spot-a", PodRole.HEAD)
-    assert (record.node, record.phase, record.ready) == ("node-1", "Running", True)
+    assert (record.node, record.phase, record.ready) == ("node-1", "Running", False)
     assert (record.disruption, record.notice) == ("EvictionByEvictionAPI", '{"kind": "drain"}')
     assert (record.containers[0].exit_code, record.containers[0].exit_reason) == (137, "OOMKilled")
     assert not record.deleting

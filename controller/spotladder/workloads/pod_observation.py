@@ -28,7 +28,8 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
 
     A pod is lost if its node is silent or gone, whatever its own status is, if its program has ended, or if it is
     being deleted. A pod that is being evicted and still runs is not lost yet: its node's end is announced, and it can
-    commit during its grace period.
+    commit during its grace period. The containers beside the program container do not matter: their end neither ends
+    the pod's program, nor keeps it alive.
     """
     node = nodes.get(pod.node)
     about = _about(pod, node, events)
@@ -38,13 +39,17 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
     if phase is PodPhase.LOST and pod.deleting and cause is Cause.UNKNOWN:
         cause = Cause.DELETED
     waiting = next((entry for entry in pod.containers if entry.waiting), None) if phase is PodPhase.PENDING else None
-    ended = next((entry for entry in pod.containers if entry.exit_code), None)
+    ended = next((entry for entry in pod.own_containers if entry.exit_code), None)
+    program = pod.program_container
+    ready = phase is PodPhase.RUNNING and pod.program_ready
+    unready = program if phase is PodPhase.RUNNING and program is not None and not program.ready else None
+    named = ended if phase is PodPhase.LOST else unready
     going = phase is PodPhase.RUNNING and (pod.deleting or (sign is not None and sign.announces))
     return PodSeen(
         uid=pod.uid,
         role=pod.role,
         phase=phase,
-        ready=phase is PodPhase.RUNNING and pod.ready,
+        ready=ready,
         noticed=going,
         noticed_at=_noticed_at(node, about) if going else None,
         notice_ends_at=_ends_at(pod, node) if going else None,
@@ -61,6 +66,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         gated=pod.gated,
         exit_code=ended.exit_code if ended else None,
         exit_message=ended.error if ended else "",
+        container=pod.named(named) if named else "",
     )
 
 
@@ -75,14 +81,14 @@ def _image_pulled(pod: PodRecord) -> bool:
 def _phase(pod: PodRecord, nodes: Mapping[str, NodeRecord], sign: Sign | None) -> PodPhase:
     if pod.phase in ("Failed", "Succeeded", "Unknown"):
         return PodPhase.LOST
-    if pod.phase == "Pending":
+    if pod.phase == "Pending" and not pod.program_runs:
         gone = silent(nodes.get(pod.node)) or (pod.deleting and cause_of(pod, sign) is not Cause.UNKNOWN)
         return PodPhase.LOST if pod.node and gone else PodPhase.PENDING  # Without its node the pod must start again.
     if silent(nodes.get(pod.node)):
         return PodPhase.LOST
-    if pod.deleting and (cause_of(pod, sign) is Cause.UNKNOWN or not any(entry.running for entry in pod.containers)):
+    if pod.deleting and (cause_of(pod, sign) is Cause.UNKNOWN or not pod.program_runs):
         return PodPhase.LOST  # The pod was deleted by a user, or its grace period is over.
-    return PodPhase.RUNNING
+    return PodPhase.LOST if pod.outlived else PodPhase.RUNNING
 
 
 def _noticed_at(node: NodeRecord | None, about: Sequence[EventRecord]) -> Instant | None:
