@@ -19,11 +19,12 @@ from spotladder.core.model import (
     Stage,
 )
 from spotladder.core.reasons import Cause, Reason
+from spotladder.workloads.containers import ContainerRecord
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.jobset.state import KEPT_RESTARTS
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.pending_pods import HELD
-from spotladder.workloads.records import QUEUE, ContainerRecord, NodeRecord, PodRecord
+from spotladder.workloads.records import QUEUE, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.core.builders import SteppedJob, spec, tier
 from tests.workloads.builders import NODES, event, jobset, member, node

@@ -28,8 +28,9 @@ from types import MappingProxyType
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import Instant
 from spotladder.core.reasons import Cause
+from spotladder.workloads.containers import ContainerRecord
 from spotladder.workloads.exits import KILLED_CONTAINER
-from spotladder.workloads.records import ContainerRecord, EventRecord, NodeRecord, PodRecord
+from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
 
 @dataclass(frozen=True, slots=True)

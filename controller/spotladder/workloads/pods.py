@@ -90,6 +90,7 @@ def with_overlay(
     role: PodRole,
     placement: Placement,
     at: Path,
+    *,
     program: dict[str, Any],
 ) -> dict[str, Any]:
     """The user's pod template for this attempt. Changes the contents of `template` in place: pass a copy.

@@ -91,9 +91,7 @@ def _containers(template: Mapping[str, Any], at: Path) -> list[dict[str, Any]]:
     return containers
 
 
-def _evident(
-    template: Mapping[str, Any], containers: Sequence[dict[str, Any]], at: Path
-) -> dict[str, Any] | None:
+def _evident(template: Mapping[str, Any], containers: Sequence[dict[str, Any]], at: Path) -> dict[str, Any] | None:
     """The container that the annotation or its own name marks."""
     named = _annotation(template)
     found = _annotated(template, containers)

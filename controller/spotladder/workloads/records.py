@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from sys import intern
 from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
-from spotladder.output.last_error import last_error
 from spotladder.resources import PODS, APIResource
 from spotladder.timestamps import seconds_of
 from spotladder.workloads import names
-from spotladder.workloads.program_container import native_sidecars, program_name
+from spotladder.workloads.containers import LONGEST_MESSAGE, ContainerRecord, ContainerRole, containers_of
+from spotladder.workloads.program_container import program_name
 
 Object = Mapping[str, Any]
 """A Kubernetes object as parsed JSON."""
-
-LONGEST_MESSAGE = 1024
-"""Maximum number of characters kept of a message: the cause is at the beginning, and Ray appends its logs."""
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object, and suspends it until then."""
@@ -58,33 +54,6 @@ class Made:
     @property
     def deleting(self) -> bool:
         return self.deleted_at is not None
-
-
-class ContainerRole(StrEnum):
-    PROGRAM = "program"
-    INIT = "init"  # runs, and ends, before the program container
-    OTHER = "other"  # runs beside the program container: a sidecar, native ones included
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerRecord:
-    """One container of a pod. `exit_code` is None until the container has ended; `waiting` is the reason why it does
-    not run. `restarted`: the kubelet starts it again when it has ended.
-
-    `error` is the program's error: the last traceback's exception or the last line, from the end of its log in the
-    container's status.
-    """
-
-    name: str
-    role: ContainerRole = ContainerRole.PROGRAM
-    ready: bool = False
-    restarted: bool = False
-    running: bool = False
-    waiting: str = ""
-    waiting_message: str = ""
-    exit_code: int | None = None
-    exit_reason: str = ""
-    error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +142,7 @@ class PodRecord(Made):
         scheduled = conditions.get("PodScheduled", {})
         disrupted = conditions.get("DisruptionTarget", {})
         refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
-        program, native = program_name(pod), native_sidecars(pod)
+        program = program_name(pod)
         return cls(
             **made_fields(pod),
             node=intern(spec.get("nodeName") or ""),
@@ -194,10 +163,7 @@ class PodRecord(Made):
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
             gated=any(gate.get("name") == names.PROBE_GATE for gate in spec.get("schedulingGates") or ()),
             token=token_source(pod),
-            containers=(
-                *(_container(entry, program, native, init=True) for entry in status.get("initContainerStatuses") or ()),
-                *(_container(entry, program, native) for entry in status.get("containerStatuses") or ()),
-            ),
+            containers=containers_of(pod, program),
         )
 
 
@@ -372,25 +338,6 @@ def made_fields(thing: Object) -> dict[str, Any]:
         "created_at": instant(metadata.get("creationTimestamp")),
         "deleted_at": instant(metadata.get("deletionTimestamp")),
     }
-
-
-def _container(status: Object, program: str, native: frozenset[str], *, init: bool = False) -> ContainerRecord:
-    state, name = part(status, "state"), intern(status.get("name", ""))
-    waiting, ended = part(state, "waiting"), part(state, "terminated")
-    restarted = init and name in native
-    role = ContainerRole.PROGRAM if name == program and not init else ContainerRole.OTHER
-    return ContainerRecord(
-        name=name,
-        role=ContainerRole.INIT if init and not restarted else role,
-        ready=bool(status.get("ready")),
-        restarted=restarted,
-        running="running" in state,
-        waiting=intern(waiting.get("reason") or ""),
-        waiting_message=message_of(waiting),
-        exit_code=ended.get("exitCode"),
-        exit_reason=intern(ended.get("reason") or ""),
-        error=last_error(ended["message"]) if ended.get("message") else "",
-    )
 
 
 def _slot(labels: Mapping[str, str]) -> str:

@@ -20,11 +20,12 @@ from dataclasses import replace
 from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads import pending_pods
+from spotladder.workloads.containers import ContainerRecord
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.jobset.records import JobSetRecord, jobset_of
 from spotladder.workloads.kueue import queue_seen
 from spotladder.workloads.pod_observation import pods_seen
-from spotladder.workloads.records import ContainerRecord, EventRecord, NodeRecord, PodRecord
+from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 
 KEPT_RESTARTS = 64
@@ -48,9 +49,7 @@ def read(
     places = _places(jobset, seen)
     waiting = [pod for pod in objects.pods if not pod.program_runs]
     wanted = len(places) - len(objects.pods) + len(waiting)
-    blocked = (
-        "" if ended or jobset.suspended else pending_pods.blocked(waiting, (), events, jobset.name, wanted=wanted)
-    )
+    blocked = "" if ended or jobset.suspended else pending_pods.blocked(waiting, (), events, jobset.name, wanted=wanted)
     return AttemptSeen(
         number=attempt,
         pods=(*places, *_losses(jobset, seen, ended)),

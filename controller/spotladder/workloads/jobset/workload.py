@@ -207,7 +207,7 @@ def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path, *, alone: bool) -
     program = program_of(job["template"], (*inside, "template"))
     job["podFailurePolicy"] = {"rules": _failure_rules(job["template"], program, alone=alone)}
     job["template"] = with_overlay(
-        job["template"], overlay, PodRole.WORKER, overlay.tier.workers, (*inside, "template"), program
+        job["template"], overlay, PodRole.WORKER, overlay.tier.workers, (*inside, "template"), program=program
     )
 
 

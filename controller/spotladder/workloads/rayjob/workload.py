@@ -211,7 +211,7 @@ def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) 
     given, inside = group.get("template") or {}, (*at, "template")
     ray = ray_of(given, inside)
     given["spec"]["containers"].sort(key=lambda container: container is not ray)  # KubeRay runs Ray in the first.
-    template = group["template"] = with_overlay(given, overlay, role, placement, inside, ray)
+    template = group["template"] = with_overlay(given, overlay, role, placement, inside, program=ray)
     drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.notice)
     settings = {**WITH_ALL_STACKS, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}
     if role is PodRole.WORKER:
