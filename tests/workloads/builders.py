@@ -84,7 +84,7 @@ def pod_object(
         "metadata": meta,
         "spec": {
             "nodeName": "" if unschedulable else node,
-            "containers": [{"name": entry["name"]} for entry in (program, *others)],
+            "containers": [{"name": entry["name"], **_probe(entry)} for entry in (program, *others)],
             "initContainers": [
                 *({"name": entry["name"]} for entry in initial),
                 *({"name": entry["name"], "restartPolicy": "Always"} for entry in native),
@@ -96,6 +96,22 @@ def pod_object(
             "initContainerStatuses": [*initial, *native],
         },
     }  # fmt: skip
+
+
+def _probe(status: dict[str, Any]) -> dict[str, Any]:
+    """Only a container with a probe can run without being ready."""
+    unready = "running" in status["state"] and not status.get("ready", True)
+    return {"readinessProbe": {"exec": {"command": ["true"]}}} if unready else {}
+
+
+def status(name: str, exit_code: int | None = None, *, waiting: str = "", ready: bool | None = None) -> dict[str, Any]:
+    """The status of a container that runs, has ended with `exit_code`, or waits."""
+    state: dict[str, Any] = {"running": {"startedAt": AT}}
+    if exit_code is not None:
+        state = {"terminated": {"exitCode": exit_code, "reason": "Error"}}
+    elif waiting:
+        state = {"waiting": {"reason": waiting}}
+    return {"name": name, "state": state, "ready": "running" in state if ready is None else ready}
 
 
 def pod(name: str = "w-0", **more: Any) -> PodRecord:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spotladder.core.copying import replace
 from spotladder.core.model import Instant, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
-from spotladder.workloads.pending_pods import AUTOSCALERS, WAITING_FOR_IMAGE, refused, words
+from spotladder.workloads.containers import ContainerRecord
+from spotladder.workloads.pending_pods import AUTOSCALERS, WAITING, WAITING_FOR_IMAGE, refused, words
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
 _NOT_PULLED = WAITING_FOR_IMAGE | {"ContainerCreating"}
+_FAILING = WAITING | {"CrashLoopBackOff"}
 
 
 def pods_seen(
@@ -68,6 +70,24 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         exit_message=ended.error if ended else "",
         container=pod.named(named) if named else "",
     )
+
+
+def sidecar_failures(pods: Iterable[PodRecord]) -> list[str]:
+    """The other containers that have failed beside a program that runs, for the user."""
+    return [
+        f"{pod.name}: container {entry.name} {_failure(entry)}; the program runs on"
+        for pod in pods
+        if pod.program_runs and not pod.deleting
+        for entry in pod.other_containers
+        if entry.exit_code or entry.waiting in _FAILING
+    ]
+
+
+def _failure(container: ContainerRecord) -> str:
+    if container.waiting:
+        return f"does not run ({container.waiting})"
+    error = f": {container.error}" if container.error else ""
+    return f"ended with exit code {container.exit_code}{error}"
 
 
 def _image_pulled(pod: PodRecord) -> bool:
