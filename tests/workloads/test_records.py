@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from spotladder.core.model import PodRole
 from spotladder.resources import APIResource
 from spotladder.workloads import names
+from spotladder.workloads.containers import LONGEST_MESSAGE
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
-from spotladder.workloads.records import LONGEST_MESSAGE, EventRecord, NodeRecord, PodRecord, instant
+from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord, instant
 from tests.workloads.builders import pod_object
 
 KINDS = (PodRecord, NodeRecord, RayJobRecord, RayClusterRecord, JobSetRecord, EventRecord)

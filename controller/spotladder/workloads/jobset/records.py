@@ -38,11 +38,8 @@ class JobSetRecord(WorkloadRecord):
     @classmethod
     def of(cls, jobset: Object) -> Self:
         spec, status = part(jobset, "spec"), part(jobset, "status")
-        conditions, jobs, success = (
-            conditions_of(status),
-            spec.get("replicatedJobs") or (),
-            part(spec, "successPolicy"),
-        )
+        jobs, success = spec.get("replicatedJobs") or (), part(spec, "successPolicy")
+        conditions = conditions_of(status)
         ended = next(
             (kind for kind in ("Completed", "Failed") if conditions.get(kind, {}).get("status") == "True"),
             "",

@@ -103,12 +103,12 @@ def _finished(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> bool:
     """Whether the programs have ended that end the set. JobSet reports this later, and not at all while other
     containers run."""
     done = {pod.slot for pod in pods if pod.restart == jobset.restarts and _is_done(pod)}
-    jobs = [
+    met = [
         all(f"{name}-{job}-{index}" in done for index in range(pods_of_job))
         for name, replicas, pods_of_job in jobset.ends_with
         for job in range(replicas)
     ]
-    return (any(jobs) if jobset.ends_with_any else all(jobs)) and bool(done)
+    return bool(met) and (any(met) if jobset.ends_with_any else all(met))
 
 
 def _ended(pod: PodRecord, container: ContainerRecord) -> str:
