@@ -23,10 +23,10 @@ from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.jobset.state import KEPT_RESTARTS
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.pending_pods import HELD
-from spotladder.workloads.records import QUEUE, ContainerRecord, NodeRecord, PodRecord
+from spotladder.workloads.records import QUEUE, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.core.builders import SteppedJob, spec, tier
-from tests.workloads.builders import NODES, event, jobset, member, node
+from tests.workloads.builders import NODES, event, jobset, member, node, status
 
 NOTICED = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
 
@@ -189,9 +189,41 @@ def test_a_succeeded_rank_is_not_lost(phase: str) -> None:
 
 
 def test_a_rank_with_a_running_container_has_not_succeeded() -> None:
-    still = member(0, ready=False)
-    still = replace(still, containers=(*still.containers, ContainerRecord(name="sidecar", exit_code=0)))
-    assert [entry.ready for entry in seen(jobset(), still, member(1)).pods] == [False, True]
+    container = {"name": "train", "state": {"running": {}}, "ready": True}
+    found = seen(jobset(), member(0, container=container, others=[status("sidecar", 0)]), member(1))
+    assert (found.exit, losses(found)) == (None, [])
+    assert all(entry.ready for entry in found.pods)
+
+
+def test_the_set_has_ended_when_all_programs_have_whatever_their_sidecars_do() -> None:
+    still = [status("sidecar"), status("shipper", 1)]
+    first, second = (member(index, exit_code=0, ready=False, others=still) for index in range(2))
+    assert seen(jobset(), first, member(1)).exit is None
+    assert seen(jobset(), first, second).exit is Exit.SUCCEEDED
+    assert seen(jobset(restarts=1), first, second).exit is None, "they ended before the restart"
+    failed = member(1, phase="Failed", exit_code=0, others=[status("shipper", 1)])
+    assert seen(jobset("Failed"), first, failed).exit is Exit.SUCCEEDED
+    gone = member(1, exit_code=0, deleted=True, others=still)
+    assert seen(jobset(), first, gone).exit is None
+
+
+def test_the_pods_of_the_success_policy_end_the_set() -> None:
+    record = replace(jobset(), ends_with=(("driver", 1, 1), ("workers", 1, 2)), ends_with_any=True)
+    assert seen(record, member(0, exit_code=0, ready=False), member(1)).exit is None
+    assert seen(record, *(member(index, exit_code=0, ready=False) for index in range(2))).exit is Exit.SUCCEEDED
+    assert seen(replace(record, ends_with_any=False), member(0, exit_code=0), member(1, exit_code=0)).exit is None
+
+
+def test_a_killed_program_is_lost_although_its_sidecar_runs_on() -> None:
+    killed = member(0, exit_code=137, ready=False, others=[status("sidecar")])
+    found = seen(jobset(), killed, member(1))
+    assert (places(found)["workers-0-0"], len(losses(found))) == (PodPhase.PENDING, 1)
+
+
+def test_a_failed_program_is_named_with_its_container() -> None:
+    failed = member(0, exit_code=3, ready=False, others=[status("sidecar")])
+    found = seen(jobset(), failed, member(1))
+    assert (found.exit, found.message) == (Exit.FAILED, "workers-0-0-0, container ray: exit code 3")
 
 
 @pytest.mark.parametrize(

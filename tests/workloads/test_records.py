@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from spotladder.core.model import PodRole
 from spotladder.resources import APIResource
 from spotladder.workloads import names
+from spotladder.workloads.containers import LONGEST_MESSAGE
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
-from spotladder.workloads.records import LONGEST_MESSAGE, EventRecord, NodeRecord, PodRecord, instant
+from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord, instant
 from tests.workloads.builders import pod_object
 
 KINDS = (PodRecord, NodeRecord, RayJobRecord, RayClusterRecord, JobSetRecord, EventRecord)
@@ -26,7 +27,7 @@ def test_a_record_has_the_fields_of_its_pod() -> None:
     body["metadata"]["annotations"] = {names.NOTICE: '{"kind": "drain"}'}
     record = PodRecord.of(body)
     assert (record.job, record.attempt, record.tier, record.role) == ("digits", 1, "spot-a", PodRole.HEAD)
-    assert (record.node, record.phase, record.ready) == ("node-1", "Running", True)
+    assert (record.node, record.phase, record.ready) == ("node-1", "Running", False)
     assert (record.disruption, record.notice) == ("EvictionByEvictionAPI", '{"kind": "drain"}')
     assert (record.containers[0].exit_code, record.containers[0].exit_reason) == (137, "OOMKilled")
     assert not record.deleting

@@ -62,8 +62,10 @@ class Resources(Record):
 class TierOverrides(Record):
     """Changes to the workload on one tier."""
 
-    image: FilledText | None = Field(default=None, description="Container image of the Ray containers on this tier.")
-    resources: Resources | None = Field(default=None, description="Resources of the worker containers on this tier.")
+    image: FilledText | None = Field(default=None, description="Image of the program containers on this tier.")
+    resources: Resources | None = Field(
+        default=None, description="Resources of the program containers of workers on this tier."
+    )
     env: dict[EnvironmentName, PrivateText] = Field(
         default_factory=dict, description="Environment variables on this tier; they override the template's."
     )

@@ -45,7 +45,7 @@ def crashed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 def crash_of(pod: PodSeen) -> str:
     """A description of the crash that is equal for equal crashes."""
     code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
-    return f"the {pod.role} ended{code} ({pod.cause})"
+    return f"{f'container {pod.container} of ' if pod.container else ''}the {pod.role} ended{code} ({pod.cause})"
 
 
 def with_failed_start(state: JobState, crash: str, output: str = "") -> JobState:

@@ -219,6 +219,6 @@ def _blocked_by(situation: Situation, blocker: Blocker) -> str:
 
 
 def _names(pods: list[PodSeen]) -> str:
-    named = [pod.called for pod in pods[:3]]
+    named = [f"{pod.called} (container {pod.container})" if pod.container else pod.called for pod in pods[:3]]
     more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
     return ", ".join(named) + more

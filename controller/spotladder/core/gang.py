@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from spotladder.core.model import Attempt, AttemptSeen, JobSpec, PodPhase, PodRole
+from collections.abc import Callable
+
+from spotladder.core.model import Attempt, AttemptSeen, JobSpec, PodPhase, PodRole, PodSeen
 
 
 def launched_workers(attempt: Attempt | None, spec: JobSpec) -> int:
@@ -36,10 +38,21 @@ def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:
     """Whether the head and this number of workers of the attempt are running and ready."""
     if seen is None or not seen.reachable:
         return False
-    ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
+    return _gang(seen, workers, lambda pod: pod.phase is PodPhase.RUNNING and pod.ready)
+
+
+def gang_running(seen: AttemptSeen | None, workers: int) -> bool:
+    """Whether the head and this number of workers of the attempt are running, ready or not, on nodes that answer."""
+    if seen is None or not seen.reachable:
+        return False
+    return _gang(seen, workers, lambda pod: pod.phase is PodPhase.RUNNING and not pod.suspect)
+
+
+def _gang(seen: AttemptSeen, workers: int, meets: Callable[[PodSeen], bool]) -> bool:
+    met = [pod for pod in seen.pods if meets(pod)]
     heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
-    enough = sum(1 for pod in ready if pod.role is PodRole.WORKER) >= workers
-    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
+    enough = sum(1 for pod in met if pod.role is PodRole.WORKER) >= workers
+    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in met))
 
 
 def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:

@@ -170,7 +170,7 @@ def _all_exhausted(draft: Draft) -> None:
 def _starting(draft: Draft) -> None:
     if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.situation) or hedge_takes_over(draft):
         return None
-    if draft.situation.all_pods_ready:
+    if draft.situation.all_pods_ready or draft.situation.trains_unready:
         return draft.move(Reason.ALL_READY, how_many(draft.situation))
     if starts_elsewhere(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
         return None
@@ -191,7 +191,7 @@ def _running(draft: Draft) -> None:
             return draft.move(Reason.REPLACING, why_smaller(draft.situation, draft.losses))
         if not (learns_of_notices(draft.situation) and continues_smaller(draft.situation)):
             return None if trains_until_relieved(draft, notices) else draft.move(*leaves(draft, notices))
-    if not draft.situation.all_pods_ready:
+    if not (draft.situation.all_pods_ready or draft.situation.trains_unready):
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     if not fits(draft.situation):
         return draft.move(Reason.RECOVERING, why_smaller(draft.situation, draft.losses))
@@ -223,7 +223,8 @@ def _recovering(draft: Draft) -> None:
         continues = continues_without(draft, notices)
         if not continues and not (learns_of_notices(draft.situation) and continues_smaller(draft.situation)):
             return draft.end(*leaves(draft, notices))
-    if draft.situation.all_pods_ready and fits(draft.situation) and draft.situation.moves_again:
+    recovered = draft.situation.all_pods_ready and draft.situation.moves_again
+    if (recovered or draft.situation.trains_unready) and fits(draft.situation):
         return draft.move(Reason.ALL_READY, how_many(draft.situation))
     if queue_timed_out(draft):
         return None

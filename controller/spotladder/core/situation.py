@@ -9,6 +9,7 @@ from spotladder.core.gang import (
     gang_placed,
     gang_ready,
     gang_refused,
+    gang_running,
     launched_workers,
     required_ready,
     required_workers,
@@ -50,6 +51,9 @@ eviction, and the node upgrades of clouds wait for it for 15 minutes or longer."
 AVOIDANCE_TIMEOUT: Seconds = 60.0
 """How long an attempt that avoids nodes waits until another node can take its pods, unless the provisioner reports that
 it adds one. Autoscalers report this within seconds."""
+
+STEP_DELAY: Seconds = 10.0
+"""How long after a step its heartbeat may be observed."""
 
 REMOVAL_DELAY: Seconds = 3.0
 """Time from the request to continue without a pod until the pod is removed. A kubelet shows a pod no new notice once
@@ -130,6 +134,32 @@ class Situation:
         """Whether the program has made progress since the last loss; True if the backend cannot observe it."""
         seen, since = self.attempt_seen, self.state.recovering_since
         return seen is None or seen.moved_at is None or since is None or seen.moved_at >= since
+
+    @property
+    def trains_unready(self) -> bool:
+        """Whether all pods that the attempt needs run and its program makes progress, which outweighs a pod that is not
+        ready: since the recovery, or the attempt, began, or otherwise within recoveryTimeout."""
+        began, moved = self.attempt.created_at, self.last_move
+        if self.state.stage is not Stage.STARTING:
+            began = max(began, self.state.recovering_since or self.now - self.spec.recovery_timeout)
+        return moved is not None and moved > began and gang_running(self.attempt_seen, self.needed)
+
+    @property
+    def last_move(self) -> Instant | None:
+        """When the program of the live attempt last made progress; None if that is unknown."""
+        seen, attempt, progress = self.attempt_seen, self.attempt, self.seen.progress
+        times = [
+            seen.moved_at if seen is not None else None,
+            attempt.steps[-1].last_at - STEP_DELAY if attempt.steps else None,
+            progress.committed_at if progress.attempt == attempt.number else None,
+        ]
+        return max((time for time in times if time is not None), default=None)
+
+    @property
+    def unready_deadline(self) -> Instant | None:
+        """When progress no longer outweighs a pod that is not ready; None while every pod is ready."""
+        moved = None if self.all_pods_ready else self.last_move
+        return None if moved is None else moved + self.spec.recovery_timeout
 
     @property
     def can_commit(self) -> bool:

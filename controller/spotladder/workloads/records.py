@@ -12,16 +12,14 @@ from sys import intern
 from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
-from spotladder.output.last_error import last_error
 from spotladder.resources import PODS, APIResource
 from spotladder.timestamps import seconds_of
 from spotladder.workloads import names
+from spotladder.workloads.containers import LONGEST_MESSAGE, ContainerRecord, ContainerRole, containers_of
+from spotladder.workloads.program_container import program_name
 
 Object = Mapping[str, Any]
 """A Kubernetes object as parsed JSON."""
-
-LONGEST_MESSAGE = 1024
-"""Maximum number of characters kept of a message: the cause is at the beginning, and Ray appends its logs."""
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object, and suspends it until then."""
@@ -58,30 +56,13 @@ class Made:
         return self.deleted_at is not None
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerRecord:
-    """One container of a pod. `exit_code` is None until the container has ended; `waiting` is the reason why it does
-    not run.
-
-    `error` is the program's error: the last traceback's exception or the last line, from the end of its log in the
-    container's status.
-    """
-
-    name: str
-    running: bool = False
-    waiting: str = ""
-    waiting_message: str = ""
-    exit_code: int | None = None
-    exit_reason: str = ""
-    error: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRecord(Made):
     """A pod of an attempt.
 
     `group` is the worker group of its RayCluster. `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for
-    Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its first container.
+    Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its program container. `ready`
+    and `containers_ready` are its conditions Ready and ContainersReady.
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
     `grace` is the grace period in seconds with which it was deleted. `gated`: it still has the scheduling gate of a
@@ -98,6 +79,7 @@ class PodRecord(Made):
     program: str = ""
     phase: str = "Pending"
     ready: bool = False
+    containers_ready: bool = False
     reason: str = ""
     message: str = ""
     disruption: str = ""
@@ -114,6 +96,45 @@ class PodRecord(Made):
         """The `PodSeen.uid` of the pod: its place in a JobSet, which stays while pods are replaced, or its uid."""
         return self.slot or self.uid
 
+    @property
+    def program_container(self) -> ContainerRecord | None:
+        """The container that runs the program; None before the kubelet has reported it."""
+        return next((entry for entry in self.containers if entry.role is ContainerRole.PROGRAM), None)
+
+    @property
+    def own_containers(self) -> list[ContainerRecord]:
+        """The containers whose end is the end of the pod's program: the program container and those that run before it,
+        the program container first."""
+        own = (entry for entry in self.containers if entry.role is not ContainerRole.OTHER)
+        return sorted(own, key=lambda entry: entry.role is not ContainerRole.PROGRAM)
+
+    @property
+    def other_containers(self) -> list[ContainerRecord]:
+        """The containers that run beside the program container."""
+        return [entry for entry in self.containers if entry.role is ContainerRole.OTHER]
+
+    @property
+    def program_runs(self) -> bool:
+        """Whether its program container runs."""
+        return (program := self.program_container) is not None and program.running
+
+    @property
+    def program_ready(self) -> bool:
+        """Whether its program container is ready. The pod is not Ready while another container is not."""
+        program = self.program_container
+        return self.ready or (not self.containers_ready and program is not None and program.ready)
+
+    @property
+    def outlived(self) -> bool:
+        """Whether its program has ended while other containers run on, which keep the pod's phase at Running."""
+        program = self.program_container
+        ended = program is not None and program.exit_code is not None
+        return ended and any(entry.running for entry in self.other_containers)
+
+    def named(self, container: ContainerRecord) -> str:
+        """The container's name for a message, "" where the pod has only this one."""
+        return container.name if len(self.containers) > 1 else ""
+
     @classmethod
     def of(cls, pod: Object) -> Self:
         spec, status, labels = part(pod, "spec"), part(pod, "status"), labels_of(pod)
@@ -121,6 +142,7 @@ class PodRecord(Made):
         scheduled = conditions.get("PodScheduled", {})
         disrupted = conditions.get("DisruptionTarget", {})
         refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+        program = program_name(pod)
         return cls(
             **made_fields(pod),
             node=intern(spec.get("nodeName") or ""),
@@ -128,9 +150,10 @@ class PodRecord(Made):
             group=intern(labels.get(RAY_GROUP, "")),
             slot=_slot(labels),
             restart=whole_number(labels.get(RESTART_ATTEMPT)),
-            program=intern(next((entry.get("name") or "" for entry in spec.get("containers") or ()), "")),
+            program=intern(program),
             phase=intern(status.get("phase") or "Pending"),
             ready=conditions.get("Ready", {}).get("status") == "True",
+            containers_ready=conditions.get("ContainersReady", {}).get("status") == "True",
             reason=intern(status.get("reason") or ""),
             message=message_of(status),
             disruption=intern(disrupted.get("reason") or "") if disrupted.get("status") == "True" else "",
@@ -140,11 +163,7 @@ class PodRecord(Made):
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
             gated=any(gate.get("name") == names.PROBE_GATE for gate in spec.get("schedulingGates") or ()),
             token=token_source(pod),
-            containers=tuple(
-                _container(entry)
-                for key in ("initContainerStatuses", "containerStatuses")
-                for entry in status.get(key) or ()
-            ),
+            containers=containers_of(pod, program),
         )
 
 
@@ -319,20 +338,6 @@ def made_fields(thing: Object) -> dict[str, Any]:
         "created_at": instant(metadata.get("creationTimestamp")),
         "deleted_at": instant(metadata.get("deletionTimestamp")),
     }
-
-
-def _container(status: Object) -> ContainerRecord:
-    state = part(status, "state")
-    waiting, ended = part(state, "waiting"), part(state, "terminated")
-    return ContainerRecord(
-        name=intern(status.get("name", "")),
-        running="running" in state,
-        waiting=intern(waiting.get("reason") or ""),
-        waiting_message=message_of(waiting),
-        exit_code=ended.get("exitCode"),
-        exit_reason=intern(ended.get("reason") or ""),
-        error=last_error(ended["message"]) if ended.get("message") else "",
-    )
 
 
 def _slot(labels: Mapping[str, str]) -> str:

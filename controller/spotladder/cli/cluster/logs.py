@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -211,24 +211,25 @@ class _Printing:
         return True, [f"stored output from {store.uri}/{outputs.FOLDER}", *more]
 
     async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[_Source]:
-        """The containers with the program's output, or with --all-pods the first container of every pod."""
+        """The containers with the program's output, or with --all-pods the program container of every pod."""
         from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
+        from spotladder.workloads.program_container import program_name
         from spotladder.workloads.rayjob.records import SUBMITTER
 
         pods = await _pods(cluster, f"{JOB_UID}={job['metadata']['uid']},{ATTEMPT}={number}")
         if self._every_pod:
-            return [_source(pod, _first(pod)) for pod in pods]
+            return [_source(pod, program_name(pod)) for pod in pods]
         submitters = [pod for pod in pods if _has(pod, SUBMITTER)]
         if submitters:
             return [_source(pod, SUBMITTER) for pod in submitters]
         # K8sJobMode: KubeRay creates a submitter Job with the attempt's name.
         own = await _pods(cluster, f"job-name={attempt_name(self._name, number)}")
         if own:
-            return [_source(pod, _first(pod)) for pod in own[-1:]]
-        head = [_source(pod, _first(pod)) for pod in pods if _role(pod) == "head"][-1:]
+            return [_source(pod, SUBMITTER if _has(pod, SUBMITTER) else program_name(pod)) for pod in own[-1:]]
+        head = [_source(pod, program_name(pod)) for pod in pods if _role(pod) == "head"][-1:]
         if head:
             return [_Source(source.pod, "", source.started) for source in head]
-        return [_source(pod, _first(pod)) for pod in pods if _is_first(pod)]
+        return [_source(pod, program_name(pod)) for pod in pods if _is_first(pod)]
 
 
 class _Lines:
@@ -298,17 +299,8 @@ def _source(pod: Found, container: str) -> _Source:
     return _Source(pod["metadata"]["name"], container, any("waiting" not in state and state for state in states))
 
 
-def _containers(pod: Found) -> Iterator[str]:
-    for entry in pod["spec"]["containers"]:
-        yield entry["name"]
-
-
-def _first(pod: Found) -> str:
-    return next(_containers(pod))
-
-
 def _has(pod: Found, container: str) -> bool:
-    return container in _containers(pod)
+    return any(entry["name"] == container for entry in pod["spec"]["containers"])
 
 
 def _role(pod: Found) -> str:

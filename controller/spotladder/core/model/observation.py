@@ -71,7 +71,8 @@ class PodSeen:
     has a node, `image_pulled` that the images of its first containers are on that node; `waiting_reason` and
     `waiting_message` come from the kubelet, the scheduler or the autoscaler. For a lost pod: `silent` means that the
     silence of its node is the only evidence, `exit_code` is that of the container that ended it and `exit_message` the
-    last line of its output, if known.
+    last line of its output, if known. `container` names that container, or the one because of which a pod that runs is
+    not ready; "" where the pod has only one.
 
     `gated` means that the pod is kept from asking for a node (`Ungate`).
 
@@ -100,6 +101,7 @@ class PodSeen:
     suspect: bool = False
     exit_code: int | None = None
     exit_message: str = ""
+    container: str = ""
 
     @property
     def called(self) -> str:

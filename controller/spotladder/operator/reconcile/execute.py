@@ -104,6 +104,7 @@ class Executor:
         chores += [
             (False, partial(self._remover.delete_strays, loaded)),
             (False, partial(self._remover.remove_silent_pods, loaded, decision.state)),
+            (False, partial(self._remover.remove_outlived_pods, loaded)),
             (False, partial(self._keep_guards, loaded, decision, result)),
             (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
         ]
