@@ -23,6 +23,9 @@ Object = Mapping[str, Any]
 LONGEST_MESSAGE = 1024
 """Maximum number of characters kept of a message: the cause is at the beginning, and Ray appends its logs."""
 
+LONGEST_REQUESTS = 200
+"""Maximum number of characters kept of what a pod requests."""
+
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object, and suspends it until then."""
 
@@ -85,7 +88,8 @@ class PodRecord(Made):
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
     `grace` is the grace period in seconds with which it was deleted. `gated`: it still has the scheduling gate of a
-    probe. `token` is where the head's token is: the name of a Secret, and the key.
+    probe. `claims` are the PersistentVolumeClaims that it mounts, `mounted`: all of its volumes are mounted. `requests`
+    is what its containers request, for users. `token` is where the head's token is: the name of a Secret, and the key.
     """
 
     kind: ClassVar[APIResource] = PODS
@@ -106,6 +110,9 @@ class PodRecord(Made):
     notice: str = ""
     grace: int = 0
     gated: bool = False
+    claims: tuple[str, ...] = ()
+    mounted: bool = False
+    requests: str = ""
     token: tuple[str, str] | None = None
     containers: tuple[ContainerRecord, ...] = ()
 
@@ -139,6 +146,10 @@ class PodRecord(Made):
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
             gated=any(gate.get("name") == names.PROBE_GATE for gate in spec.get("schedulingGates") or ()),
+            claims=_claims(spec),
+            # The kubelet creates the sandbox of a pod once its volumes are mounted.
+            mounted=conditions.get("PodReadyToStartContainers", {}).get("status") == "True",
+            requests=_requests(spec),
             token=token_source(pod),
             containers=tuple(
                 _container(entry)
@@ -287,6 +298,21 @@ def token_source(pod: Object) -> tuple[str, str] | None:
             if variable.get("name") == TOKEN_VARIABLE and (source := part(part(variable, "valueFrom"), "secretKeyRef")):
                 return intern(source["name"]), intern(source["key"])
     return None
+
+
+def _claims(spec: Object) -> tuple[str, ...]:
+    claims = (part(volume, "persistentVolumeClaim").get("claimName") for volume in spec.get("volumes") or ())
+    return tuple(intern(claim) for claim in claims if isinstance(claim, str) and claim)
+
+
+def _requests(spec: Object) -> str:
+    """What the containers request: `cpu 64, memory 8Gi and cpu 1`."""
+    asked = []
+    for container in spec.get("containers") or ():
+        resources = part(container, "resources")
+        wanted = {**part(resources, "limits"), **part(resources, "requests")}
+        asked.append(", ".join(f"{name} {amount}" for name, amount in wanted.items()))
+    return intern(" and ".join(filter(None, asked))[:LONGEST_REQUESTS])
 
 
 def launched_fields(attempt: Object) -> dict[str, Any]:

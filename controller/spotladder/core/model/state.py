@@ -20,11 +20,13 @@ class Impediment(StrEnum):
     """Why a job is not training. `impediment.RULES` defines the evidence and the effect of each impediment."""
 
     CAPACITY = "Capacity"  # pods have no node
-    QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
+    MISFIT = "Misfit"  # no node of the tier can ever hold a pod
+    QUOTA = "Quota"  # a ResourceQuota, an admission queue, or a limit of the CapacityTier
     CONTACT = "Contact"  # nodes or a cluster do not answer
     STORE = "Store"  # the checkpoint store does not answer
     ACCESS_DENIED = "Rights"  # credentials are refused
     OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
+    VOLUME = "Volume"  # a volume does not exist, or cannot be attached or mounted
     IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
     START = "Start"  # every pod has its node and image and is not ready yet
     PROGRAM = "Program"  # the program, or a container of the attempt, ended by its own fault
@@ -221,7 +223,8 @@ class JobState:
     gang, since `waiting_since` and on a tier with an `idle_budget`. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
     the earlier attempts whose objects still exist, oldest first. `shadow` is what the shadow policy would have done.
-    `losses` are the newest losses, oldest first.
+    `losses` are the newest losses, oldest first. `misfit` is why the job left the last of the tiers whose nodes do not
+    fit its pods.
     """
 
     stage: Stage = Stage.IDLE
@@ -272,6 +275,7 @@ class JobState:
     left: tuple[LeftAttempt, ...] = ()
     shadow: Shadow | None = None
     losses: tuple[LossRecord, ...] = ()
+    misfit: str = ""
 
     @property
     def phase(self) -> Phase:

@@ -47,7 +47,7 @@ def read(
     ended, message = _exit(jobset, objects.pods)
     places = _places(jobset, seen)
     blocked = (
-        ""
+        pending_pods.Blocked()
         if ended or jobset.suspended
         else pending_pods.blocked(objects.pods, (), events, jobset.name, wanted=len(places))
     )
@@ -57,8 +57,8 @@ def read(
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
-        blocked=blocked,
-        blocked_by=pending_pods.blocker(blocked),
+        blocked=blocked.message,
+        blocked_by=blocked.by,
         queue=queue_seen(jobset, objects.admission, events),
     )
 

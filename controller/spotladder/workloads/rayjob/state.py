@@ -62,17 +62,18 @@ def read(
     )
     if rayjob is not None and ended is None and _cluster_deleted(rayjob, rayclusters_of(objects)):
         ended, message = Exit.LOST, f"its RayCluster {rayjob.cluster} was deleted"
-    blocked = ""
+    blocked = pending_pods.Blocked()
     if rayjob is not None and ended is None and not rayjob.suspended:
-        blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
+        invalid = _invalid(rayjob)
+        blocked = pending_pods.refusal(rayjob.message) if invalid else _blocked(objects, rayjob.name, events)
     return AttemptSeen(
         number=attempt,
         pods=tuple(pods_seen(objects.pods, nodes, events)),
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
-        blocked=blocked,
-        blocked_by=pending_pods.blocker(blocked),
+        blocked=blocked.message,
+        blocked_by=blocked.by,
         queue=queue_seen(rayjob, objects.admission, events),
         surplus=surplus(objects) if ended is None else None,
         waits_for_all_workers=rayjob is not None and rayjob.deployment_status in SETTING_UP,
@@ -137,7 +138,7 @@ def _invalid(rayjob: RayJobRecord) -> bool:
     return "ValidationFailed" in (rayjob.deployment_status, rayjob.reason)
 
 
-def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> str:
+def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> pending_pods.Blocked:
     # KubeRay reports on the RayCluster which pods it could not create, so the number of pods is not needed here.
     failures = (cluster.failure for cluster in rayclusters_of(objects))
     return pending_pods.blocked(objects.pods, failures, events, name, wanted=0)
