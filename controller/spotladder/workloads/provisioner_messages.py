@@ -26,6 +26,7 @@ class Speaker(StrEnum):
     KARPENTER = "Karpenter"
     AUTOSCALER = "Cluster Autoscaler"
     CHECK = "Kueue's provisioning check"
+    CLOUD = "a cloud, through any of these"
     SCHEDULER = "scheduler"
     VOLUMES = "volumes"  # the attach/detach controller and the kubelet
     CONTAINER = "container"  # the reason why the kubelet does not run it
@@ -127,41 +128,6 @@ _IMAGES = "kubernetes pkg/kubelet/images/types.go"
 _AZURE = "learn.microsoft.com/azure: allocation failures"
 _GCE = "autoscaler cloudprovider/gce/autoscaling_gce_client.go"
 
-# Clouds' own errors: autoscalers repeat them in their Events, Karpenter in those of NodeClaims.
-_CLOUDS: tuple[tuple[str, Meaning, str], ...] = (
-    ("LowPriorityCores", Meaning.QUOTA, _KARPENTER_AZURE),
-    ("LowPriorityQuota", Meaning.QUOTA, _KARPENTER_AZURE),
-    ("vCPU quota", Meaning.QUOTA, _KARPENTER_AZURE),
-    ("SubscriptionQuotaReached", Meaning.QUOTA, _KARPENTER_AZURE),
-    ("exceeding approved", Meaning.QUOTA, "Azure: OperationNotAllowed, Total Regional Cores and family quotas"),
-    ("QuotaExceeded", Meaning.QUOTA, "Azure: code of a failed allocation"),
-    ("GCE quota exceeded", Meaning.QUOTA, _GKE),
-    ("QUOTA_EXCEEDED", Meaning.QUOTA, _GCE),
-    ("GPUS_ALL_REGIONS", Meaning.QUOTA, "Compute Engine: quota metric"),
-    ("VcpuLimitExceeded", Meaning.QUOTA, _KARPENTER_AWS),
-    ("MaxSpotInstanceCountExceeded", Meaning.QUOTA, _KARPENTER_AWS),
-    ("MaxFleetCountExceeded", Meaning.QUOTA, _KARPENTER_AWS),
-    ("InstanceLimitExceeded", Meaning.QUOTA, "EC2 API: error codes"),
-    ("InsufficientInstanceCapacity", Meaning.NO_CAPACITY, _KARPENTER_AWS),
-    ("UnfulfillableCapacity", Meaning.NO_CAPACITY, _KARPENTER_AWS),
-    ("Could not launch Spot Instances", Meaning.NO_CAPACITY, "EC2 Auto Scaling: scaling activities"),
-    ("ReservationCapacityExceeded", Meaning.NO_CAPACITY, _KARPENTER_AWS),
-    ("InsufficientFreeAddressesInSubnet", Meaning.NO_CAPACITY, _KARPENTER_AWS),
-    ("RESOURCE_POOL_EXHAUSTED", Meaning.NO_CAPACITY, _GCE),
-    ("RESERVATION_CAPACITY_EXCEEDED", Meaning.NO_CAPACITY, _GCE),
-    ("INSUFFICIENT_CAPACITY", Meaning.NO_CAPACITY, _GCE),
-    ("IP_SPACE_EXHAUSTED", Meaning.NO_CAPACITY, _KARPENTER_GCP),
-    ("stockout", Meaning.NO_CAPACITY, _GKE),
-    ("AllocationFailed", Meaning.NO_CAPACITY, _AZURE),
-    ("SkuNotAvailable", Meaning.NO_CAPACITY, _AZURE),
-    ("SKUNotAvailable", Meaning.NO_CAPACITY, _KARPENTER_AZURE),
-    ("OverconstrainedAllocation", Meaning.NO_CAPACITY, _AZURE),
-    ("OverconstrainedZonalAllocation", Meaning.NO_CAPACITY, _AZURE),
-    ("unable to allocate resources", Meaning.NO_CAPACITY, _KARPENTER_AZURE),
-    ("all requested instance types were unavailable", Meaning.NO_CAPACITY, "karpenter-provider-aws, -gcp: instance.go"),
-    ("insufficient capacity", Meaning.NO_CAPACITY, "karpenter pkg/cloudprovider/types.go"),
-)
-
 # The predicates that fail on a node of an empty group, as the autoscaler and the scheduler name them.
 _NODES: tuple[tuple[str, Meaning, str, str], ...] = (
     ("unbound immediate PersistentVolumeClaims", Meaning.VOLUME, f"{_PREDICATES}/volumebinding", _CLAIM),
@@ -208,11 +174,9 @@ ROWS: tuple[Row, ...] = (
         ("did not tolerate", Meaning.MISFIT, "karpenter pkg/scheduling/taints.go", _LABELS),
         ("incompatible requirements", Meaning.MISFIT, _KARPENTER, _LABELS),
         ("does not have known values", Meaning.MISFIT, "karpenter pkg/scheduling/requirements.go", _LABELS),
-        *_CLOUDS,
     ),
     *_rows(
         Speaker.AUTOSCALER,
-        *_CLOUDS,
         ("out of resources", Meaning.NO_CAPACITY, _GKE),
         ("IP space exhausted", Meaning.NO_CAPACITY, _GKE),
         ("Reservation capacity exceeded", Meaning.NO_CAPACITY, _GKE),
@@ -235,7 +199,6 @@ ROWS: tuple[Row, ...] = (
     ),
     *_rows(
         Speaker.CHECK,
-        *_CLOUDS,
         ("Capacity is not found", Meaning.NO_CAPACITY, "autoscaler provisioningrequest/conditions"),
         ("out of resources", Meaning.NO_CAPACITY, _GKE),
         ("in backoff after failed scale-up", Meaning.BACKOFF, _DWS),
@@ -252,7 +215,45 @@ ROWS: tuple[Row, ...] = (
             "enable queued provisioning for a node pool of the tier",
         ),
     ),
-    *_rows(Speaker.SCHEDULER, *_NODES),
+    *_rows(
+        Speaker.CLOUD,
+        ("LowPriorityCores", Meaning.QUOTA, _KARPENTER_AZURE),
+        ("LowPriorityQuota", Meaning.QUOTA, _KARPENTER_AZURE),
+        ("vCPU quota", Meaning.QUOTA, _KARPENTER_AZURE),
+        ("SubscriptionQuotaReached", Meaning.QUOTA, _KARPENTER_AZURE),
+        ("exceeding approved", Meaning.QUOTA, "Azure: OperationNotAllowed, Total Regional Cores and family quotas"),
+        ("QuotaExceeded", Meaning.QUOTA, "Azure: code of a failed allocation"),
+        ("GCE quota exceeded", Meaning.QUOTA, _GKE),
+        ("QUOTA_EXCEEDED", Meaning.QUOTA, _GCE),
+        ("GPUS_ALL_REGIONS", Meaning.QUOTA, "Compute Engine: quota metric"),
+        ("VcpuLimitExceeded", Meaning.QUOTA, _KARPENTER_AWS),
+        ("MaxSpotInstanceCountExceeded", Meaning.QUOTA, _KARPENTER_AWS),
+        ("MaxFleetCountExceeded", Meaning.QUOTA, _KARPENTER_AWS),
+        ("InstanceLimitExceeded", Meaning.QUOTA, "EC2 API: error codes"),
+        ("InsufficientInstanceCapacity", Meaning.NO_CAPACITY, _KARPENTER_AWS),
+        ("UnfulfillableCapacity", Meaning.NO_CAPACITY, _KARPENTER_AWS),
+        ("Could not launch Spot Instances", Meaning.NO_CAPACITY, "EC2 Auto Scaling: scaling activities"),
+        ("ReservationCapacityExceeded", Meaning.NO_CAPACITY, _KARPENTER_AWS),
+        ("InsufficientFreeAddressesInSubnet", Meaning.NO_CAPACITY, _KARPENTER_AWS),
+        ("RESOURCE_POOL_EXHAUSTED", Meaning.NO_CAPACITY, _GCE),
+        ("RESERVATION_CAPACITY_EXCEEDED", Meaning.NO_CAPACITY, _GCE),
+        ("INSUFFICIENT_CAPACITY", Meaning.NO_CAPACITY, _GCE),
+        ("IP_SPACE_EXHAUSTED", Meaning.NO_CAPACITY, _KARPENTER_GCP),
+        ("stockout", Meaning.NO_CAPACITY, _GKE),
+        ("AllocationFailed", Meaning.NO_CAPACITY, _AZURE),
+        ("SkuNotAvailable", Meaning.NO_CAPACITY, _AZURE),
+        ("SKUNotAvailable", Meaning.NO_CAPACITY, _KARPENTER_AZURE),
+        ("OverconstrainedAllocation", Meaning.NO_CAPACITY, _AZURE),
+        ("OverconstrainedZonalAllocation", Meaning.NO_CAPACITY, _AZURE),
+        ("unable to allocate resources", Meaning.NO_CAPACITY, _KARPENTER_AZURE),
+        (
+            "all requested instance types were unavailable",
+            Meaning.NO_CAPACITY,
+            "karpenter-provider-aws, -gcp: instance.go",
+        ),
+        ("insufficient capacity", Meaning.NO_CAPACITY, "karpenter pkg/cloudprovider/types.go"),
+    ),
+    *_rows(Speaker.SCHEDULER, *(row for row in _NODES if row[-1] != _LABELS)),
     *_rows(
         Speaker.VOLUMES,
         ("Multi-Attach error", Meaning.VOLUME, _ATTACH, _ONE_NODE),
@@ -298,6 +299,7 @@ ROWS: tuple[Row, ...] = (
 _BY_SPEAKER: Mapping[Speaker, tuple[Row, ...]] = MappingProxyType(
     {speaker: tuple(row for row in ROWS if row.speaker is speaker) for speaker in Speaker}
 )
+_PROVISIONERS = (Speaker.KARPENTER, Speaker.AUTOSCALER, Speaker.CHECK)
 _COUNTED = re.compile(r",\s*(?=\d+ )")
 _MAY_CHANGE = (Meaning.NO_CAPACITY, Meaning.QUOTA, Meaning.BACKOFF, Meaning.POOL_LIMIT, Meaning.MIXED, Meaning.VOLUME)
 
@@ -320,7 +322,8 @@ def says(speaker: Speaker, *means: Meaning) -> tuple[str, ...]:
 
 
 def _first(speaker: Speaker, sentence: str) -> Row | None:
-    return next((row for row in _BY_SPEAKER[speaker] if row.says in sentence), None)
+    rows = _BY_SPEAKER[speaker] + (_BY_SPEAKER[Speaker.CLOUD] if speaker in _PROVISIONERS else ())
+    return next((row for row in rows if row.says in sentence), None)
 
 
 def _of_all(speaker: Speaker, parts: Iterable[str]) -> Row | None:
