@@ -226,10 +226,10 @@ def no_capacity(situation: Situation) -> str:
     seen = situation.attempt_seen
     if seen is None:
         return "the attempt is being created"
+    if situation.held_by is not None and situation.held_by.refused:
+        return situation.held_by.message or "the provisioner has no capacity"
     if situation.refused:
         return f"the provisioner has no capacity{_said(seen.pods)}"
-    if situation.held_by is not None and situation.held_by.refused:
-        return situation.held_by.message
     waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed and not pod.gated]
     message = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")
     suffix = f" ({message})" if message else ""

@@ -27,7 +27,8 @@ class QueueEviction(StrEnum):
 
     PREEMPTED = "Preempted"  # a workload with a higher priority, or the owner of borrowed quota, needs it
     PODS_READY_TIMEOUT = "PodsReadyTimeout"  # the pods were not ready within the queue's own timeout
-    STOPPED = "Stopped"  # an administrator stopped the queue, or an admission check failed
+    STOPPED = "Stopped"  # an administrator stopped the queue
+    CHECK_FAILED = "CheckFailed"  # an admission check failed, such as that of a provisioner without capacity
     DEACTIVATED = "Deactivated"  # the workload is deactivated: it waits until it is activated again
     SUSPENDED = "Suspended"  # the object is suspended, and not by a queue
 
