@@ -40,7 +40,7 @@ def taken_back(situation: Situation) -> QueueEviction | None:
         case QueueEviction.SUSPENDED:
             return queue.eviction if has_run else None
         case QueueEviction.CHECK_FAILED:  # The queue asks again for an attempt that has had no pods.
-            return queue.eviction if has_run or situation.seen.progress.attempt == attempt.number else None
+            return queue.eviction if queue.held and has_run else None
     return queue.eviction
 
 

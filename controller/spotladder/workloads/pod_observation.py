@@ -64,6 +64,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         gated=pod.gated,
         exit_code=ended.exit_code if ended else None,
         exit_message=ended.error if ended else "",
+        unit=pod.unit,
     )
 
 

@@ -77,6 +77,8 @@ class PodSeen:
     the only evidence, `exit_code` is that of the container that ended it and `exit_message` the last line of its
     output, if known.
 
+    `unit` names the pods that go and come only together, such as the hosts of a TPU slice; "": the pod alone.
+
     `gated` means that the pod is kept from asking for a node (`Ungate`).
 
     `suspect` means that the pod's node is silent and its cluster has not marked it as such yet: the pod counts as
@@ -105,6 +107,7 @@ class PodSeen:
     suspect: bool = False
     exit_code: int | None = None
     exit_message: str = ""
+    unit: str = ""
 
     @property
     def called(self) -> str:

@@ -62,7 +62,8 @@ class Attempt:
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
     elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
-    its pods may not use. `stepped_at` is when its program began its first step.
+    its pods may not use. `lost_units` are the nodes and the units of pods of which a loss was counted since all workers
+    were last ready. `stepped_at` is when its program began its first step.
     """
 
     number: int
@@ -93,6 +94,7 @@ class Attempt:
     enough_since: Instant | None = None
     avoids: tuple[str, ...] = ()
     stepped_at: Instant | None = None
+    lost_units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
