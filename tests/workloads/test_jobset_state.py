@@ -94,8 +94,7 @@ def test_one_lost_pod_is_one_failure_although_all_pods_are_recreated() -> None:
 
 
 def test_two_lost_pods_are_two_failures_in_any_order_of_observation() -> None:
-    first = member(0, phase="Failed", disruption="DeletionByTaintManager")
-    second = member(1, phase="Failed", disruption="DeletionByTaintManager")
+    first, second = lost(0), lost(1)
     ready = seen(jobset(), member(0), member(1))
     assert counted(ready, seen(jobset(), first, second)) == 2
     assert counted(ready, seen(jobset(), member(0), second), seen(jobset(), first, second)) == 2
