@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.core.accounting import account, held_nodes
 from spotladder.core.losses import UNCOUNTED
-from spotladder.core.model import Delete, Exit, FailureUnit, Handover, JobState, Launch, PodPhase, Price, Stage
+from spotladder.core.model import Delete, Exit, FailureUnit, Handover, JobState, Launch, PodPhase, PodSeen, Price, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
 
@@ -199,3 +199,67 @@ def test_node_time_without_a_known_price_is_recorded_as_unpriced() -> None:
 def test_an_unobserved_attempt_holds_no_nodes() -> None:
     assert held_nodes(None) == 0
     assert held_nodes(all_ready(1)) == 2, "the head is not on a node of the tier"
+
+
+def running_four(unit: FailureUnit = FailureUnit.POD) -> SteppedJob:
+    return SteppedJob(spec(tier("spot-a", -1), workers=4, failure_unit=unit)).running(workers=4)
+
+
+def gone(*where: tuple[str, str, Cause]) -> list[PodSeen]:
+    """Lost pods, each with its node, its unit and its cause."""
+    return [lost(f"w1-{index}", cause, node=node, unit=unit) for index, (node, unit, cause) in enumerate(where)]
+
+
+RECLAIMED, SILENT, DELETED, OOM = Cause.INTERRUPTION, Cause.NODE_LOST, Cause.DELETED, Cause.OOM_KILLED
+
+
+@pytest.mark.parametrize(
+    ("pods", "failures"),
+    [
+        pytest.param(gone(("n1", "", RECLAIMED), ("n1", "", RECLAIMED)), 1, id="two pods of one node"),
+        pytest.param(gone(("n1", "", SILENT), ("n1", "", RECLAIMED)), 1, id="two pods of one node, seen differently"),
+        pytest.param(gone(("n1", "", RECLAIMED), ("n2", "", RECLAIMED)), 2, id="pods of different nodes"),
+        pytest.param(gone(("n1", "", OOM), ("n1", "", OOM)), 2, id="two programs fail on one node that lives"),
+        pytest.param(gone(("", "", RECLAIMED), ("", "", RECLAIMED)), 2, id="nodes that are not known"),
+        pytest.param(gone(("n1", "slice-0", DELETED), ("n2", "slice-0", RECLAIMED)), 1, id="the hosts of a slice"),
+        pytest.param(gone(("n1", "slice-0", OOM), ("n2", "slice-0", DELETED)), 1, id="a slice without a host"),
+        pytest.param(gone(("n1", "slice-0", SILENT), ("n2", "slice-1", SILENT)), 2, id="two slices"),
+    ],
+)  # fmt: skip
+def test_pods_that_go_because_another_went_are_one_failure(pods: list[PodSeen], failures: int) -> None:
+    rest = [worker("w1-2"), worker("w1-3")]
+    at_once, in_turn = running_four(), running_four()
+    at_once.see(attempt(1, head(), *pods, *rest), after=1)
+    in_turn.see(attempt(1, head(), pods[0], worker("w1-1", node=pods[1].node), *rest), after=1)
+    in_turn.see(attempt(1, head(), *pods, *rest), after=5)
+    for job in (at_once, in_turn):
+        assert (job.state.failures, len(job.losses)) == (failures, 2), "every lost pod is reported"
+        assert sum(record.failures for record in job.state.losses) == failures
+
+
+def test_a_unit_that_is_lost_again_after_all_workers_were_ready_is_another_failure() -> None:
+    job = running_four()
+    rest = [worker("w1-2"), worker("w1-3")]
+    job.see(attempt(1, head(), *gone(("n1", "slice-0", SILENT), ("n2", "slice-0", DELETED)), *rest), after=1)
+    job.see(attempt(1, head(), worker("w2-0"), worker("w2-1"), *rest), after=60)
+    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 1)
+    again = [lost("w2-0", SILENT, node="n1", unit="slice-0"), lost("w2-1", DELETED, node="n2", unit="slice-0")]
+    job.see(attempt(1, head(), *again, *rest), after=60)
+    assert job.state.failures == 2
+
+
+def test_a_noticed_node_with_two_pods_is_one_failure() -> None:
+    job = running_four()
+    pods = [replace(noticed(uid), node="n1", cause=RECLAIMED) for uid in ("w1-0", "w1-1")]
+    job.see(attempt(1, head(), *pods, worker("w1-2"), worker("w1-3")), after=1)
+    job.see(
+        attempt(1, head(), *gone(("n1", "", RECLAIMED), ("n1", "", RECLAIMED)), worker("w1-2"), worker("w1-3")), after=1
+    )
+    assert job.state.failures == 1
+
+
+def test_the_cause_of_a_slice_is_that_of_the_host_with_evidence() -> None:
+    job = running_four()
+    pods = gone(("n1", "slice-0", DELETED), ("n2", "slice-0", RECLAIMED))
+    job.see(attempt(1, head(), *pods, worker("w1-2"), worker("w1-3")), after=1)
+    assert [(record.cause, record.failures) for record in job.state.losses] == [(DELETED, 0), (RECLAIMED, 1)]

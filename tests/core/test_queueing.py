@@ -13,6 +13,7 @@ from spotladder.core.model import (
     Exit,
     FailureUnit,
     Impediment,
+    OnInsufficientCapacity,
     PodPhase,
     PodRole,
     PodSeen,
@@ -242,3 +243,43 @@ def test_a_program_that_succeeded_is_not_preempted_afterwards() -> None:
     job = SteppedJob(spec(tier("spot-a", 0))).running()
     job.see(held(1, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.SUCCEEDED), after=5)
     assert job.state.stage is Stage.SUCCEEDED
+
+
+def refused_by_check(**more: Any) -> QueueSeen:
+    return QueueSeen("team", held=True, message="admission check dws: no capacity", refused=True, **more)
+
+
+@pytest.mark.parametrize("asks", OnInsufficientCapacity)
+def test_a_provisioner_behind_the_queue_without_capacity_is_missing_capacity_of_the_tier(
+    asks: OnInsufficientCapacity,
+) -> None:
+    job = waiting(on_insufficient_capacity=asks)
+    job.see(held(1), after=DAY)
+    job.see(held(1, queue=refused_by_check()), after=1)
+    if asks is OnInsufficientCapacity.WAIT:
+        assert job.state.impeded is not None
+        assert job.state.impeded.reason is Reason.WAITING_FOR_CAPACITY
+        explanation = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+        assert explanation is not None
+        assert (explanation.message, explanation.timer) == ("admission check dws: no capacity", "provisionTimeout")
+        job.see(held(1, queue=refused_by_check(eviction=QueueEviction.CHECK_FAILED)), after=200)
+        assert job.state.stage is Stage.STARTING, "the queue asks its provisioner again"
+        job.see(held(1, queue=refused_by_check()), after=150)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
+    assert job.state.failures == 0
+
+
+def test_an_attempt_that_is_admitted_after_its_check_failed_runs_and_counts_its_losses() -> None:
+    job = waiting()
+    again = QueueSeen("team", eviction=QueueEviction.CHECK_FAILED)
+    job.see(held(1, queue=refused_by_check(eviction=QueueEviction.CHECK_FAILED)), after=5)
+    job.see(replace(all_ready(1), queue=again), after=5)
+    assert job.state.stage is Stage.RUNNING
+    job.see(attempt(1, head(), worker("w1-0"), lost("w1-1"), queue=again), after=5)
+    assert job.state.failures == 1
+
+
+def test_an_attempt_that_ran_ends_when_its_admission_check_fails() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    job.see(held(1, queue=evicted(QueueEviction.CHECK_FAILED)), after=5)
+    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.QUOTA_WITHDRAWN, 0)

@@ -31,8 +31,11 @@ from tests.workloads.builders import NODES, event, jobset, member, node, status
 NOTICED = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
 
 
+BOTH = {"node-1": node(), "node-2": node("node-2")}
+
+
 def seen(record: JobSetRecord | None, *pods: PodRecord, nodes: dict[str, NodeRecord] | None = None) -> AttemptSeen:
-    return JOBSET.read(1, AttemptObjects(top=record, pods=pods), NODES if nodes is None else nodes)
+    return JOBSET.read(1, AttemptObjects(top=record, pods=pods), BOTH if nodes is None else nodes)
 
 
 def places(found: AttemptSeen) -> dict[str, PodPhase]:
@@ -45,6 +48,10 @@ def losses(found: AttemptSeen) -> list[tuple[str, Cause]]:
 
 def losses_over(*snapshots: AttemptSeen) -> list[Loss]:
     """The losses that the core counts over these snapshots."""
+    return _over(*snapshots)[1]
+
+
+def _over(*snapshots: AttemptSeen) -> tuple[JobState, list[Loss]]:
     state, counted = JobState(attempt=Attempt(1, "spot-a", 0.0)), list[Loss]()
     for found in snapshots:
         for fresh in (lost_pods, noticed_pods):
@@ -53,13 +60,12 @@ def losses_over(*snapshots: AttemptSeen) -> list[Loss]:
             counted += losses
         assert state.attempt is not None
         state = replace(state, attempt=remember_alive(state.attempt, found))
-    assert state.failures == len(counted)
-    return counted
+    return state, counted
 
 
 def counted(*snapshots: AttemptSeen) -> int:
     """The number of failures that the core counts over these snapshots."""
-    return len(losses_over(*snapshots))
+    return _over(*snapshots)[0].failures
 
 
 def test_ranks_without_a_pod_are_pending() -> None:
@@ -88,8 +94,7 @@ def test_one_lost_pod_is_one_failure_although_all_pods_are_recreated() -> None:
 
 
 def test_two_lost_pods_are_two_failures_in_any_order_of_observation() -> None:
-    first = member(0, phase="Failed", disruption="DeletionByTaintManager")
-    second = member(1, phase="Failed", disruption="DeletionByTaintManager")
+    first, second = lost(0), lost(1)
     ready = seen(jobset(), member(0), member(1))
     assert counted(ready, seen(jobset(), first, second)) == 2
     assert counted(ready, seen(jobset(), member(0), second), seen(jobset(), first, second)) == 2
@@ -97,7 +102,8 @@ def test_two_lost_pods_are_two_failures_in_any_order_of_observation() -> None:
 
 
 def lost(index: int, cause: str = "DeletionByTaintManager") -> PodRecord:
-    return member(index, phase="Failed", disruption=cause)
+    """A pod that was lost with its own node."""
+    return member(index, phase="Failed", disruption=cause, node=f"node-{index + 1}")
 
 
 LOST_IN_TURN = {
@@ -149,6 +155,12 @@ def test_a_restart_that_is_observed_before_its_lost_pods_is_counted_with_them() 
 def test_a_lost_pod_whose_jobset_is_deleted_is_not_counted_again() -> None:
     ready = seen(jobset(), member(0), member(1))
     assert counted(ready, seen(jobset(), lost(0), lost(1)), seen(None, lost(0), lost(1))) == 2
+
+
+def test_two_pods_that_are_lost_with_their_node_are_one_failure() -> None:
+    ready = seen(jobset(), member(0), member(1))
+    together = [member(index, phase="Failed", disruption="DeletionByTaintManager") for index in (0, 1)]
+    assert counted(ready, seen(jobset(), *together), seen(jobset(restarts=1), *together)) == 1
 
 
 def test_an_unobserved_restart_is_a_failure() -> None:

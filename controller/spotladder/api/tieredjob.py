@@ -286,8 +286,8 @@ class TieredJobSpec(Record):
     )
     failure_unit: Annotated[FailureUnit, choice(FailureUnit)] = Field(
         default=FailureUnit.POD,
-        description="Unit of a failure: Pod (each lost worker pod) or Interruption (all losses until all workers are "
-        "ready again).",
+        description="Unit of a failure: Pod (each lost worker pod; those of one node or TPU slice together) or "
+        "Interruption (all losses until all workers are ready again).",
     )
     restart_policy: RestartPolicy = Field(
         default_factory=RestartPolicy, description="Limit on failures over all tiers."

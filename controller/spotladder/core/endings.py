@@ -245,7 +245,8 @@ def provision_timed_out(draft: Draft) -> None:
     end it if the nodes that wait for the rest of their gang cost more than idleBudget.
 
     An attempt that avoids nodes gives no evidence about the capacity of its tier: it ends earlier if no other node can
-    take its pods, and the next attempt runs on the same tier and avoids none.
+    take its pods, and the next attempt runs on the same tier and avoids none. A pod that fits no node of the tier
+    shows nothing about its capacity, and exhausts it whatever the policy prefers.
     """
     tier, seen, since = draft.situation.tier, draft.situation.attempt_seen, draft.state.waiting_since
     rule = rule_of(draft.situation)
@@ -263,11 +264,15 @@ def provision_timed_out(draft: Draft) -> None:
         why = f"no capacity without the avoided nodes {named(avoids, draft.state)}: the next attempt may use them"
         draft.state = replace(without_node_failures(draft.state), waiting_since=None, idle_usd=0.0)
         draft.move(Reason.INSUFFICIENT_CAPACITY, why)
+    elif rule.reason is Reason.POD_DOES_NOT_FIT:
+        why = _impediment_message(draft)
+        draft.state = exhaust(replace(draft.state, misfit=why, idle_usd=0.0), tier.name, rule.reason)
+        draft.move(rule.reason, why)
     elif rule.exhausts:
         draft.state = with_sightings(draft.state, {tier.name: False}, draft.now)
         reason, why = Reason.INSUFFICIENT_CAPACITY, f"not all workers ready for {tier.provision_timeout:g} s"
         if refused:
-            why = "the provisioner has no capacity"
+            why = _impediment_message(draft)
         elif overdrawn:
             reason, why = Reason.IDLE_BUDGET_EXCEEDED, idle_budget_message(tier, draft.state.idle_usd)
         draft.state = replace(draft.state, idle_usd=0.0)  # The nodes are released.

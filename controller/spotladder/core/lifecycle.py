@@ -154,16 +154,19 @@ def _idle(draft: Draft) -> None:
 
 
 def _all_exhausted(draft: Draft) -> None:
-    message = "every tier is exhausted: " + draft.situation.exhausted_tiers
-    if draft.spec.exhausted is Exhausted.FAIL:
-        return draft.move(Reason.TIERS_EXHAUSTED, message)
+    """Fail, or begin again at the first tier. A job that fits no tier would at once end in the same way: it pauses."""
+    exhausted = draft.spec.exhausted
+    misfit = draft.state.misfit if draft.situation.fits_no_tier else ""
+    message = "every tier is exhausted: " + draft.situation.exhausted_tiers + (f": {misfit}" if misfit else "")
+    if exhausted is Exhausted.FAIL:
+        return draft.move(Reason.POD_DOES_NOT_FIT if misfit else Reason.TIERS_EXHAUSTED, message)
     until, reason = None, Reason.BEGIN_AGAIN
-    if draft.spec.exhausted is Exhausted.WAIT:
+    if exhausted is Exhausted.WAIT or misfit:
         pause = max(tier.provision_timeout for tier in draft.spec.tiers)
         until, reason = draft.now + pause, Reason.WAITING_TO_BEGIN_AGAIN
-        message += f"; restarts at {draft.spec.tiers[0].name} in {format_duration(pause)} (exhausted: Wait)"
+        message += f"; restarts at {draft.spec.tiers[0].name} in {format_duration(pause)} (exhausted: {exhausted})"
     fresh = tuple(replace(record, failures=0, exhausted_by=None) for record in draft.state.tiers)
-    draft.state = replace(draft.state, tiers=fresh, tier="", paused_until=until)
+    draft.state = replace(draft.state, tiers=fresh, tier="", paused_until=until, misfit=misfit)
     return draft.move(reason, message)
 
 

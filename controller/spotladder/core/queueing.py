@@ -19,9 +19,10 @@ from spotladder.core.situation import Situation
 _UNCOUNTED = {
     QueueEviction.PODS_READY_TIMEOUT: Reason.PODS_READY_TIMEOUT,
     QueueEviction.STOPPED: Reason.QUOTA_WITHDRAWN,
+    QueueEviction.CHECK_FAILED: Reason.QUOTA_WITHDRAWN,
     QueueEviction.DEACTIVATED: Reason.QUOTA_WITHDRAWN,
 }
-"""Evictions that are not failures of the tier: no capacity was lost, or an administrator requested them."""
+"""Evictions that are not failures of the tier: no node was lost, or an administrator requested them."""
 
 
 def taken_back(situation: Situation) -> QueueEviction | None:
@@ -38,6 +39,8 @@ def taken_back(situation: Situation) -> QueueEviction | None:
             return None if queue.held else queue.eviction
         case QueueEviction.SUSPENDED:
             return queue.eviction if has_run else None
+        case QueueEviction.CHECK_FAILED:  # The queue asks again for an attempt that has had no pods.
+            return queue.eviction if queue.held and has_run else None
     return queue.eviction
 
 

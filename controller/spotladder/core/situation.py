@@ -246,8 +246,9 @@ class Situation:
 
     @property
     def refused(self) -> bool:
-        """Whether the provisioner has no capacity for the head, or for enough of the workers that the attempt needs."""
-        return gang_refused(self.attempt_seen, self.needed)
+        """Whether the provisioner makes no node for the head, or for enough of the workers that the attempt needs."""
+        held = self.held_by
+        return gang_refused(self.attempt_seen, self.needed) or (held is not None and held.refused)
 
     @property
     def enough_ready(self) -> bool:
@@ -431,6 +432,11 @@ class Situation:
     def open(self) -> frozenset[str]:
         """Names of the tiers that are not exhausted."""
         return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).exhausted_by is None)
+
+    @property
+    def fits_no_tier(self) -> bool:
+        """Whether every tier was left because a pod of the job fits none of its nodes."""
+        return all(self.state.record(tier.name).exhausted_by is Reason.POD_DOES_NOT_FIT for tier in self.spec.tiers)
 
     @property
     def exhausted_tiers(self) -> str:

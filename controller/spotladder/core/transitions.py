@@ -22,6 +22,7 @@ _BEGINNING: Mapping[Reason, Stage] = {
     Reason.SUSPEND_REQUESTED: Stage.SUSPENDED,
     Reason.STOP_REQUESTED: Stage.SUSPENDED,
     Reason.TIERS_EXHAUSTED: Stage.FAILED,
+    Reason.POD_DOES_NOT_FIT: Stage.FAILED,
     Reason.BACKOFF_LIMIT_EXCEEDED: Stage.FAILED,
     Reason.DEADLINE_EXCEEDED: Stage.FAILED,
     Reason.BUDGET_EXCEEDED: Stage.FAILED,
@@ -64,6 +65,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
         Stage.STARTING: {
             Reason.ALL_READY: Stage.RUNNING,
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
+            Reason.POD_DOES_NOT_FIT: Stage.ENDING,
             Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
             Reason.LIMIT_REACHED: Stage.ENDING,
@@ -98,6 +100,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
             Reason.RECOVERY_TIMEOUT: Stage.ENDING,
             Reason.QUEUE_TIMEOUT: Stage.ENDING,
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
+            Reason.POD_DOES_NOT_FIT: Stage.ENDING,
             Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
             **_LOST,

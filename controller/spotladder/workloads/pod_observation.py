@@ -9,7 +9,7 @@ from spotladder.core.model import Instant, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
 from spotladder.workloads.containers import ContainerRecord
-from spotladder.workloads.pending_pods import AUTOSCALERS, WAITING, WAITING_FOR_IMAGE, refused, words
+from spotladder.workloads.pending_pods import EXPLAINING, WAITING, WAITING_FOR_IMAGE, misfits, refused, words
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
 _NOT_PULLED = WAITING_FOR_IMAGE | {"ContainerCreating"}
@@ -20,9 +20,12 @@ def pods_seen(
     pods: Sequence[PodRecord], nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]
 ) -> list[PodSeen]:
     """The current pods. `events` may be all events of a cluster; irrelevant ones are filtered once."""
-    telling = [event for event in events if event.reason in EVENTS or event.reason in AUTOSCALERS]
-    found, none = [pod_seen(pod, nodes, telling) for pod in pods], refused(pods, events)
-    return [replace(seen, refused=True) if seen.uid in none else seen for seen in found] if none else found
+    telling = [event for event in events if event.reason in EVENTS or event.reason in EXPLAINING]
+    found = [pod_seen(pod, nodes, telling) for pod in pods]
+    none, misfit = refused(pods, events), misfits(pods, events)
+    if not (none or misfit):
+        return found
+    return [replace(seen, refused=seen.uid in none, misfit=misfit.get(seen.uid, "")) for seen in found]
 
 
 def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]) -> PodSeen:
@@ -69,6 +72,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         exit_code=ended.exit_code if ended else None,
         exit_message=ended.error if ended else "",
         container=pod.named(named) if named else "",
+        unit=pod.unit,
     )
 
 

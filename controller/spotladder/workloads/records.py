@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from sys import intern
 from typing import Any, ClassVar, Self
 
@@ -21,6 +22,9 @@ from spotladder.workloads.program_container import program_name
 Object = Mapping[str, Any]
 """A Kubernetes object as parsed JSON."""
 
+LONGEST_REQUESTS = 200
+"""Maximum number of characters kept of what a pod requests."""
+
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object, and suspends it until then."""
 
@@ -30,6 +34,10 @@ TOKEN_VARIABLE = "RAY_AUTH_TOKEN"  # noqa: S105 – the name of a variable
 RAY_GROUP = "ray.io/group"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+REPLICA_LABELS = ("ray.io/worker-group-replica-name", "replicaIndex")
+"""Labels with the replica of a multi-host worker group: of KubeRay, and of GKE's TPU webhook for older versions."""
+
+TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -66,7 +74,10 @@ class PodRecord(Made):
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
     `grace` is the grace period in seconds with which it was deleted. `gated`: it still has the scheduling gate of a
-    probe. `token` is where the head's token is: the name of a Secret, and the key.
+    probe. `claims` are the PersistentVolumeClaims that it mounts, `mounted`: all of its volumes are mounted. `requests`
+    is what its containers request, for users. `unit` names the pods that go and come only together: KubeRay and GKE
+    replace the hosts of a multi-host replica or of a TPU slice together. `token` is where the head's token is: the name
+    of a Secret, and the key.
     """
 
     kind: ClassVar[APIResource] = PODS
@@ -88,6 +99,10 @@ class PodRecord(Made):
     notice: str = ""
     grace: int = 0
     gated: bool = False
+    claims: tuple[str, ...] = ()
+    mounted: bool = False
+    requests: str = ""
+    unit: str = ""
     token: tuple[str, str] | None = None
     containers: tuple[ContainerRecord, ...] = ()
 
@@ -162,6 +177,11 @@ class PodRecord(Made):
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
             gated=any(gate.get("name") == names.PROBE_GATE for gate in spec.get("schedulingGates") or ()),
+            claims=_claims(spec),
+            # The kubelet creates the sandbox of a pod once its volumes are mounted.
+            mounted=conditions.get("PodReadyToStartContainers", {}).get("status") == "True",
+            requests=_requests(spec),
+            unit=intern(_unit(labels, spec)),
             token=token_source(pod),
             containers=containers_of(pod, program),
         )
@@ -306,6 +326,34 @@ def token_source(pod: Object) -> tuple[str, str] | None:
             if variable.get("name") == TOKEN_VARIABLE and (source := part(part(variable, "valueFrom"), "secretKeyRef")):
                 return intern(source["name"]), intern(source["key"])
     return None
+
+
+def _claims(spec: Object) -> tuple[str, ...]:
+    claims = (part(volume, "persistentVolumeClaim").get("claimName") for volume in spec.get("volumes") or ())
+    return tuple(intern(claim) for claim in claims if isinstance(claim, str) and claim)
+
+
+def _requests(spec: Object) -> str:
+    """What the containers request: `cpu 64, memory 8Gi and cpu 1`."""
+    asked = []
+    for container in spec.get("containers") or ():
+        resources = part(container, "resources")
+        wanted = {**part(resources, "limits"), **part(resources, "requests")}
+        asked.append(", ".join(f"{name} {amount}" for name, amount in wanted.items()))
+    return intern(" and ".join(filter(None, asked))[:LONGEST_REQUESTS])
+
+
+def _unit(labels: Mapping[str, str], spec: Object) -> str:
+    if REPLICATED_JOB not in labels:
+        return next((labels[label] for label in REPLICA_LABELS if labels.get(label)), "")
+    sides = part(spec, "nodeSelector").get(TPU_TOPOLOGY, "").split("x")
+    chips = prod(whole_number(side) for side in sides)
+    mine = sum(_tpus(container) for container in spec.get("containers") or ())
+    return f"{labels[REPLICATED_JOB]}-{labels.get(JOB_INDEX, '0')}" if 0 < mine < chips else ""
+
+
+def _tpus(container: Object) -> int:
+    return whole_number(part(part(container, "resources"), "limits").get("google.com/tpu"))
 
 
 def launched_fields(attempt: Object) -> dict[str, Any]:

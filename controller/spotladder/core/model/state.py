@@ -20,11 +20,13 @@ class Impediment(StrEnum):
     """Why a job is not training. `impediment.RULES` defines the evidence and the effect of each impediment."""
 
     CAPACITY = "Capacity"  # pods have no node
-    QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
+    MISFIT = "Misfit"  # no node of the tier can ever hold a pod
+    QUOTA = "Quota"  # a ResourceQuota, an admission queue, or a limit of the CapacityTier
     CONTACT = "Contact"  # nodes or a cluster do not answer
     STORE = "Store"  # the checkpoint store does not answer
     ACCESS_DENIED = "Rights"  # credentials are refused
     OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
+    VOLUME = "Volume"  # a volume does not exist, or cannot be attached or mounted
     IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
     START = "Start"  # every pod has its node and image and is not ready yet
     PROGRAM = "Program"  # the program, or a container of the attempt, ended by its own fault
@@ -60,7 +62,8 @@ class Attempt:
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
     elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
-    its pods may not use. `stepped_at` is when its program began its first step.
+    its pods may not use. `lost_units` are the nodes and the units of pods of which a loss was counted since all workers
+    were last ready. `stepped_at` is when its program began its first step.
     """
 
     number: int
@@ -91,6 +94,7 @@ class Attempt:
     enough_since: Instant | None = None
     avoids: tuple[str, ...] = ()
     stepped_at: Instant | None = None
+    lost_units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +225,8 @@ class JobState:
     gang, since `waiting_since` and on a tier with an `idle_budget`. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
     the earlier attempts whose objects still exist, oldest first. `shadow` is what the shadow policy would have done.
-    `losses` are the newest losses, oldest first.
+    `losses` are the newest losses, oldest first. `misfit` is why the job left the last of the tiers whose nodes do not
+    fit its pods.
     """
 
     stage: Stage = Stage.IDLE
@@ -272,6 +277,7 @@ class JobState:
     left: tuple[LeftAttempt, ...] = ()
     shadow: Shadow | None = None
     losses: tuple[LossRecord, ...] = ()
+    misfit: str = ""
 
     @property
     def phase(self) -> Phase:

@@ -171,7 +171,7 @@ def observe(
         progress=reading.progress if reading.known else state.progress,
         unavailable=unavailable,
         blocked=refused,
-        blocked_by=capacity_words.blocker(refused),
+        blocked_by=capacity_words.refusal(refused).by,
         launched=launched,
         operator_silent=waits or unanswered,
         limited=frozenset(tiers.full),

@@ -49,15 +49,19 @@ def read(
     places = _places(jobset, seen)
     waiting = [pod for pod in objects.pods if not pod.program_runs]
     wanted = len(places) - len(objects.pods) + len(waiting)
-    blocked = "" if ended or jobset.suspended else pending_pods.blocked(waiting, (), events, jobset.name, wanted=wanted)
+    blocked = (
+        pending_pods.Blocked()
+        if ended or jobset.suspended
+        else pending_pods.blocked(waiting, (), events, jobset.name, wanted=wanted)
+    )
     return AttemptSeen(
         number=attempt,
         pods=(*places, *_losses(jobset, seen, ended)),
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
-        blocked=blocked,
-        blocked_by=pending_pods.blocker(blocked),
+        blocked=blocked.message,
+        blocked_by=blocked.by,
         queue=queue_seen(jobset, objects.admission, events),
     )
 

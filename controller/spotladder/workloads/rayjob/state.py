@@ -70,10 +70,15 @@ def read(
     )
     if rayjob is not None and ended is None and _cluster_deleted(rayjob, rayclusters_of(objects)):
         ended, message = Exit.LOST, f"its RayCluster {rayjob.cluster} was deleted"
-    pods, blocked = pods_seen(objects.pods, nodes, events), ""
+    pods, blocked = pods_seen(objects.pods, nodes, events), pending_pods.Blocked()
     waits = rayjob is not None and rayjob.deployment_status in SETTING_UP
     if rayjob is not None and ended is None and not rayjob.suspended:
-        blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events, submitted=not waits)
+        invalid = _invalid(rayjob)
+        blocked = (
+            pending_pods.refusal(rayjob.message)
+            if invalid
+            else _blocked(objects, rayjob.name, events, submitted=not waits)
+        )
     if waits and not any(cluster.was_ready for cluster in rayclusters_of(objects)):
         pods = [_before_submission(pod, what) for pod, what in zip(objects.pods, pods, strict=True)]
     return AttemptSeen(
@@ -82,8 +87,8 @@ def read(
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
-        blocked=blocked,
-        blocked_by=pending_pods.blocker(blocked),
+        blocked=blocked.message,
+        blocked_by=blocked.by,
         queue=queue_seen(rayjob, objects.admission, events),
         surplus=surplus(objects) if ended is None else None,
         waits_for_all_workers=waits,
@@ -169,7 +174,9 @@ def _invalid(rayjob: RayJobRecord) -> bool:
     return "ValidationFailed" in (rayjob.deployment_status, rayjob.reason)
 
 
-def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord], *, submitted: bool) -> str:
+def _blocked(
+    objects: AttemptObjects, name: str, events: Sequence[EventRecord], *, submitted: bool
+) -> pending_pods.Blocked:
     # KubeRay reports on the RayCluster which pods it could not create, so the number of pods is not needed here.
     failures = (cluster.failure for cluster in rayclusters_of(objects))
     waiting = [pod for pod in objects.pods if not pod.program_runs] if submitted else objects.pods
