@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import zlib
 from pathlib import Path
 
@@ -92,6 +95,20 @@ def test_verify_reports_a_changed_file(place: Path, capsys: Output) -> None:
     assert run(capsys, "verify", str(place), "--step", "30")[0] == 0
     code, out, _ = run(capsys, "verify", str(place), "-o", "json")
     assert (code, [commit["ok"] for commit in json.loads(out)]) == (5, [True, False, True])
+
+
+def test_verify_refuses_a_store_that_cannot_fence(place: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", shutil.copyfile)
+    code, out, err = run(capsys, "verify", str(place))
+    assert (code, out.count(" ok")) == (5, 3)
+    assert "a second create of an object succeeds" in err
+    monkeypatch.setattr(os, "fsync", refused)
+    code, _, err = run(capsys, "verify", str(place))
+    assert (code, err.startswith("not checked whether the store can fence an attempt: cannot create")) == (0, True)
+
+
+def refused(_: int) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
 def test_verify_continues_after_a_folder_in_place_of_a_file(place: Path, capsys: Output) -> None:

@@ -111,6 +111,9 @@ def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Forma
 def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = Format.TABLE) -> None:
     """Read the files of all commits and compare their checksums with the log; exit code 5 if one differs.
 
+    With credentials that may write, also check that the store can fence an attempt that was cut off; exit code 5 if it
+    cannot.
+
     \b
     Examples:
       spotladder checkpoints verify s3://bucket/prefix/digits
@@ -129,8 +132,22 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
         print_table(["step", "attempt", "size", "result", "why"], rows, title=log.uri)
     else:
         print_data([_commit(commit) | {"ok": not why, "why": why or None} for commit, why in found], output)
+    _check(log.store)
     if any(why for _, why in found):
         raise typer.Exit(CORRUPT)
+
+
+def _check(store: Store) -> None:
+    """Check that the store can fence an attempt. Raises StoreUnsafe, StoreUnavailable."""
+    from spotladder.checkpoints.store import StoreRefused
+    from spotladder.checkpoints.store_check import StoreUnsafe, check_store
+
+    try:
+        check_store(store)
+    except StoreUnsafe:
+        raise
+    except StoreRefused as error:
+        typer.echo(f"not checked whether the store can fence an attempt: {error}", err=True)
 
 
 @app.command(short_help="Delete old checkpoints.")

@@ -77,8 +77,8 @@ def log_owner(draft: Draft) -> str:
 
 
 def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> None:
-    """End the attempt because its program exited. A fence, or credentials that the store refuses, are not failures of
-    the tier."""
+    """End the attempt because its program exited. A fence, and a store that refuses the credentials or is unsafe, are
+    not failures of the tier."""
     match how:
         case Exit.SUCCEEDED:
             draft.move(Reason.COMPLETED)
@@ -89,6 +89,10 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
         case Exit.REFUSED:
             draft.state = with_denial(draft.state, seen.message, draft.now)
             draft.move(Reason.ACCESS_DENIED, seen.message)
+        case Exit.UNSAFE:
+            message = seen.message or "the checkpoint store cannot fence an attempt that was cut off"
+            draft.state = with_denial(draft.state, message, draft.now)
+            draft.move(Reason.STORE_UNSAFE, message)
         case Exit.INTERRUPTED:
             _interrupted(draft, seen)
         case Exit.FAILED:

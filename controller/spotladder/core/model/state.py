@@ -22,7 +22,7 @@ class Impediment(StrEnum):
     CAPACITY = "Capacity"  # pods have no node
     QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
     CONTACT = "Contact"  # nodes or a cluster do not answer
-    STORE = "Store"  # the checkpoint store does not answer
+    STORE = "Store"  # the checkpoint store does not answer, or is not safe
     ACCESS_DENIED = "Rights"  # credentials are refused
     OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
     IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
