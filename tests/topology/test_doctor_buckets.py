@@ -39,14 +39,14 @@ def bucket(**more: Any) -> Bucket:
     ],
 )
 @pytest.mark.parametrize(
-    ("more", "place", "settings"),
+    ("cloud", "address"),
     [
-        ({}, "s3://team-checkpoints", {"AWS_REGION": "us-east-1"}),
-        ({"cloud": "gcp"}, "gs://team-checkpoints", {}),
+        ("aws", ("s3://team-checkpoints", {"AWS_REGION": "us-east-1"})),
+        ("gcp", ("gs://team-checkpoints", {})),
     ],
 )
 def test_an_existing_bucket_must_be_able_to_fence(
-    store: Callable[[], Store], status: Status, found: str, more: dict[str, str], place: str, settings: dict[str, str]
+    store: Callable[[], Store], status: Status, found: str, cloud: str, address: tuple[str, dict[str, str]]
 ) -> None:
     opened = []
 
@@ -54,10 +54,11 @@ def test_an_existing_bucket_must_be_able_to_fence(
         opened.append((uri, given))
         return store()
 
-    entries = (bucket(**more, create=False), bucket())
+    place, settings = address
+    entries = (bucket(cloud=cloud, create=False), bucket())
     fleet = cast("Any", SimpleNamespace(spec=SimpleNamespace(buckets=entries)))
     (result,) = buckets.examine(fleet, opens)
-    assert (result.scope, result.check, result.status) == (str(entries[0].cloud), f"fence in {place}", status)
+    assert (result.scope, result.check, result.status) == (cloud, f"fence in {place}", status)
     assert result.found.startswith(found)
     assert bool(result.fix) == (status in (Status.FAILED, Status.WARNING))
     assert opened == [(f"{place}/spotladder-doctor", settings)]

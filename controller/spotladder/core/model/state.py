@@ -60,7 +60,8 @@ class Attempt:
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
     elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
-    its pods may not use. `stepped_at` is when its program began its first step.
+    its pods may not use. `stepped_at` is when its program began its first step. `lost_start` is the start entry of
+    its program in the log when a pod was last counted as lost; None before that, or if the log had none.
     """
 
     number: int
@@ -91,6 +92,7 @@ class Attempt:
     enough_since: Instant | None = None
     avoids: tuple[str, ...] = ()
     stepped_at: Instant | None = None
+    lost_start: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
