@@ -18,10 +18,9 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
-from functools import partial
 from itertools import islice
 
 from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused, endpoint_of
@@ -113,16 +112,9 @@ def check_store(store: Store, clock: Callable[[], float] = time.time, timeout: f
     Leaves no object behind. Raises StoreUnsafe with the promise that the store breaks, StoreUnavailable or StoreRefused
     with a remedy.
     """
-    slow = StoreUnavailable(
-        f"{store.uri}: the check of the store was not finished after {timeout:g} s: check the network and the store"
-    )
-    _within(timeout, partial(_check, store, clock()), slow)
-
-
-def _check(store: Store, now: float) -> None:
-    folder = f"{FOLDER}{_day(now)}-{secrets.token_hex(8)}/"
+    check = _Check(store, clock(), timeout)
     try:
-        broken = _probe(store, folder)
+        broken = check.run()
     except StoreRefused:
         raise
     except StoreUnavailable as error:
@@ -131,91 +123,91 @@ def _check(store: Store, now: float) -> None:
         raise StoreUnsafe.of(store, Promise.CREATE, "the store does not implement conditional creates") from None
     # A store that keeps every object (a retention policy) keeps the probes, too: no promise depends on it.
     with suppress(StoreUnavailable):
-        _clean(store, folder, now)
+        check.clean()
     if broken is not None:
         raise StoreUnsafe.of(store, *broken)
 
 
-def _probe(store: Store, folder: str) -> tuple[Promise, str] | None:
-    """The first broken promise, and how it showed."""
-    first, second = f"{folder}created", f"{folder}raced"
-    contents = [secrets.token_hex(SIZE // 2).encode() for _ in range(2 + CREATORS)]
-    store.put_if_absent(first, contents[0])  # False if the response to the first of two requests was lost.
-    if store.put_if_absent(first, contents[1]):
-        return Promise.CREATE, "a second create of an object succeeds"
-    won = _at_once([partial(store.put_if_absent, second, content) for content in contents[2:]])
-    if won.count(True) > 1:
-        return Promise.RACE, f"{won.count(True)} of {CREATORS} simultaneous creates of one object succeed"
-    listed = {meta.key: meta.size for meta in islice(store.list(folder), MOST_LISTED)}
-    for key in (first, second):
-        if key not in listed:
-            return Promise.LIST, "an object is not listed after it was created"
-        if listed[key] != SIZE:
-            return Promise.LIST, f"an object of {SIZE} bytes is listed with {listed[key]} bytes after it was created"
-    winners = [content for content, wins in zip(contents[2:], won, strict=True) if wins] or contents[2:]
-    for key, expected in ((first, contents[:1]), (second, winners)):
+class _Check:
+    """One check, with its own folder of probes."""
+
+    def __init__(self, store: Store, now: float, timeout: float) -> None:
+        self._store, self._now, self._timeout = store, now, timeout
+        self._ends = time.monotonic() + timeout
+        folder = f"{FOLDER}{_day(now)}-{secrets.token_hex(8)}/"
+        self._folder, self._first, self._second = folder, f"{folder}created", f"{folder}raced"
+        self._contents = [secrets.token_hex(SIZE // 2).encode() for _ in range(2 + CREATORS)]
+
+    def run(self) -> tuple[Promise, str] | None:
+        """The first broken promise, and how it showed."""
+        store, contents = self._store, self._contents
+        store.put_if_absent(self._first, contents[0])  # False if the response to the first of two requests was lost.
+        self._in_time()
+        if store.put_if_absent(self._first, contents[1]):
+            return Promise.CREATE, "a second create of an object succeeds"
+        won = self._race(contents[2:])
+        if len(won) > 1:
+            return Promise.RACE, f"{len(won)} of {CREATORS} simultaneous creates of one object succeed"
+        return self._listed() or self._read(self._first, contents[:1]) or self._read(self._second, won or contents[2:])
+
+    def clean(self) -> None:
+        """Delete the probes of this check, and probes and markers that are more than a day old."""
+        yesterday = _day(self._now - _DAY)
+        keys = [meta.key for meta in islice(self._store.list(FOLDER), MOST_LISTED)]
+        days = {key: key.removeprefix(FOLDER)[: len(yesterday)] for key in keys}
+        old = {key for key, day in days.items() if day.isdigit() and day < yesterday}
+        self._store.delete(sorted(old | {self._first, self._second}))
+
+    def _race(self, contents: list[bytes]) -> list[bytes]:
+        """The contents whose create succeeded, of creates that begin at the same time in threads."""
+        self._in_time()
+        together = threading.Barrier(len(contents))
+        results: list[bool | Exception | None] = [None] * len(contents)
+
+        def create(number: int, content: bytes) -> None:
+            together.wait()
+            try:
+                results[number] = self._store.put_if_absent(self._second, content)
+            except Exception as error:  # noqa: BLE001 – raised to the caller
+                results[number] = error
+
+        threads = [threading.Thread(target=create, args=item, daemon=True) for item in enumerate(contents)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, self._ends - time.monotonic()))
+        self._in_time()
+        for error in results:
+            if isinstance(error, Exception):
+                raise error
+        return [content for content, wins in zip(contents, results, strict=True) if wins]
+
+    def _listed(self) -> tuple[Promise, str] | None:
+        self._in_time()
+        listed = {meta.key: meta.size for meta in islice(self._store.list(self._folder), MOST_LISTED)}
+        for key in (self._first, self._second):
+            if key not in listed:
+                return Promise.LIST, "an object is not listed after it was created"
+            if listed[key] != SIZE:
+                found = f"an object of {SIZE} bytes is listed with {listed[key]} bytes after it was created"
+                return Promise.LIST, found
+        return None
+
+    def _read(self, key: str, expected: list[bytes]) -> tuple[Promise, str] | None:
+        self._in_time()
         try:
-            data = store.get(key)
+            data = self._store.get(key)
         except ObjectMissing:
             return Promise.READ, "an object cannot be read after it was created"
-        if data not in expected:
-            return Promise.READ, "an object does not have its content after it was created"
-    return None
+        return None if data in expected else (Promise.READ, "an object does not have its content after it was created")
 
-
-def _clean(store: Store, folder: str, now: float) -> None:
-    """Delete the probes of this check, and probes and markers that are more than a day old."""
-    yesterday = _day(now - _DAY)
-    keys = [meta.key for meta in islice(store.list(FOLDER), MOST_LISTED)]
-    days = {key: key.removeprefix(FOLDER)[: len(yesterday)] for key in keys}
-    old = {key for key, day in days.items() if day.isdigit() and day < yesterday}
-    store.delete(sorted(old | {f"{folder}created", f"{folder}raced"}))
-
-
-def _at_once(creates: list[Callable[[], bool]]) -> list[bool]:
-    """The results of these calls, which begin at the same time in threads. Raises the first error."""
-    together = threading.Barrier(len(creates))
-    results: list[bool | BaseException] = [False] * len(creates)
-
-    def run(number: int, create: Callable[[], bool]) -> None:
-        together.wait()
-        try:
-            results[number] = create()
-        except BaseException as error:  # noqa: BLE001 – raised to the caller
-            results[number] = error
-
-    threads = [threading.Thread(target=run, args=item, daemon=True) for item in enumerate(creates)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return list(_raised(results))
-
-
-def _raised(results: list[bool | BaseException]) -> Iterator[bool]:
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-        yield result
-
-
-def _within(seconds: float, work: Callable[[], None], late: Exception) -> None:
-    """Call `work` in a daemon thread: a file system that hangs must not keep the process alive."""
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 – raised to the caller
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="spotladder-store-check", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        raise late
-    if errors:
-        raise errors[0]
+    def _in_time(self) -> None:
+        """Raise StoreUnavailable if the store takes too long. Each request has a timeout of its own."""
+        if time.monotonic() >= self._ends:
+            raise StoreUnavailable(
+                f"{self._store.uri}: the check of the store was not finished after {self._timeout:g} s: check the "
+                "network and the store"
+            )
 
 
 def _day(at: float) -> str:
