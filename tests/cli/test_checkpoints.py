@@ -137,7 +137,7 @@ def test_gc_of_one_commit(place: Path, capsys: Output) -> None:
 
 
 def test_gc_deletes_old_program_output(place: Path, capsys: Output) -> None:
-    store = open_store(place / "digits")
+    store = outputs.of_job(open_store(place / "digits"), "")
     for attempt in range(1, 23):
         outputs.keep(store, outputs.Output(attempt, 0, "driver"), "x")
     code, out, _ = run(capsys, "gc", str(place))

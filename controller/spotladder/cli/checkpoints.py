@@ -174,8 +174,8 @@ def gc(
     if dry_run:
         dropped, objects, freed = garbage(log, log.read(), keep), 0, 0
     else:
-        collected = log.collect(keep)
-        dropped, objects, freed = collected.dropped, collected.objects + outputs.trim(log.store), collected.size
+        collected, printed = log.collect(keep), outputs.of_job(log.store, log.read().owner.uid)
+        dropped, objects, freed = collected.dropped, collected.objects + outputs.trim(printed), collected.size
     if output is not Format.TABLE:
         data = {"dryRun": dry_run, "deleted": [_commit(c) for c in dropped], "objects": objects, "bytes": freed}
         print_data(data, output)

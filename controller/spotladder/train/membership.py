@@ -189,7 +189,7 @@ def _heartbeat(environment: Environment, log: CommitLog) -> Heartbeat:
     """The heartbeat of rank 0: in a file if an observer on this machine reads it, else in the store if a controller
     has launched the attempt."""
     launched = environment.notice_file is not None and environment.heartbeat_file is None
-    stored = HeartbeatWriter(log.store, environment.attempt) if launched else None
+    stored = HeartbeatWriter(log.store, environment.attempt, uid=environment.uid) if launched else None
     return Heartbeat(environment.heartbeat_file, stored=stored)
 
 

@@ -75,10 +75,10 @@ def test_the_output_of_a_program_is_kept_beside_its_log_only(log: ProgramLog) ->
     log.program.start(1, "spot-a")
     output = Output(1, 0, "driver")
     log.controller.keep({output: "boom\n"})
-    assert outputs.read(log.store, [output]) == ["boom\n"]
+    assert outputs.read(outputs.of_job(log.store, "u"), [output]) == ["boom\n"]
     with pytest.raises(ForeignLog):
         log.read_as("team-b").keep({output: "other\n"})
-    assert outputs.read(log.store, [output]) == ["boom\n"]
+    assert outputs.read(outputs.of_job(log.store, "u"), [output]) == ["boom\n"]
 
 
 class Bucket(MemoryStore):

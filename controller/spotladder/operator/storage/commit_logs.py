@@ -127,7 +127,7 @@ class BucketLog:
         if start is None:
             return None
         with self._permitted():
-            return heartbeat.read(self._log.store, start.attempt, start.seq)
+            return heartbeat.read(self._log.store, start.attempt, start.seq, self._log.owner.uid)
 
     def is_held(self, attempt: int) -> bool:
         with self._permitted():
@@ -159,9 +159,10 @@ class BucketLog:
 def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
     """Store the output of the job's programs beside its log. Raises ForeignLog: the folder belongs to another job."""
     log.read()
+    store = outputs.of_job(log.store, log.owner.uid)
     for output, text in texts.items():
-        outputs.keep(log.store, output, text)
-    outputs.trim(log.store)
+        outputs.keep(store, output, text)
+    outputs.trim(store)
 
 
 class Logs:
