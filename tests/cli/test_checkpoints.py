@@ -17,6 +17,7 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.cli.main import main
 from tests.checkpoints.builders import AT, a_folder
+from tests.checkpoints.unsafe_stores import Ignores
 
 Output = pytest.CaptureFixture[str]
 
@@ -105,6 +106,15 @@ def test_verify_refuses_a_store_that_cannot_fence(place: Path, capsys: Output, m
     monkeypatch.setattr(os, "fsync", refused)
     code, _, err = run(capsys, "verify", str(place))
     assert (code, err.startswith("not checked whether the store can fence an attempt: cannot create")) == (0, True)
+
+
+def test_verify_checks_a_bucket_before_the_first_job(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bucket(Ignores):
+        endpoint = "s3: the endpoint"
+
+    monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda _: Bucket())
+    code, _, err = run(capsys, "verify", "s3://bucket/prefix")
+    assert (code, "a second create of an object succeeds" in err) == (5, True)
 
 
 def refused(_: int) -> None:

@@ -119,7 +119,11 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
       spotladder checkpoints verify s3://bucket/prefix/digits
       spotladder checkpoints verify s3://bucket/prefix/digits --step 1200
     """
-    log = _open(uri)
+    try:
+        log = _open(uri)
+    except InvalidSpec:
+        _check_empty(uri)
+        raise
     found: list[tuple[Commit, str]] = []
     for commit in _chosen(log, step):
         try:
@@ -135,6 +139,16 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
     _check(log.store)
     if any(why for _, why in found):
         raise typer.Exit(CORRUPT)
+
+
+def _check_empty(uri: str) -> None:
+    """Check a bucket in which no job has started. A folder may be missing, and is not created."""
+    from spotladder.checkpoints.open_store import open_store
+    from spotladder.checkpoints.store import endpoint_of
+
+    store = open_store(uri)
+    if endpoint_of(store):
+        _check(store)
 
 
 def _check(store: Store) -> None:
