@@ -6,7 +6,7 @@ import os
 import pickle
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -160,7 +160,7 @@ class Counted:
     def get_file(self, key: str, path: Path | None) -> FileEntry:
         return self._store.get_file(key, path)
 
-    def delete(self, keys: Sequence[str]) -> None:
+    def delete(self, keys: Iterable[str]) -> None:
         self.requests.append("delete")
         self._store.delete(keys)
 
