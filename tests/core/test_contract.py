@@ -44,7 +44,12 @@ def test_invalid_text_is_rejected_as_a_notice(text: str) -> None:
 
 def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
     """Programs with an older or a newer library run under this controller: values are added, never changed."""
-    assert {code.name: code.value for code in ExitCode} == {"INTERRUPTED": 75, "FENCED": 76, "ACCESS_DENIED": 77}
+    assert {code.name: code.value for code in ExitCode} == {
+        "INTERRUPTED": 75,
+        "FENCED": 76,
+        "ACCESS_DENIED": 77,
+        "STORE_UNSAFE": 78,
+    }
     assert json.loads(Notice.of(Reason.EVICTION_NOTICE, 12.5).encode()) == {
         "kind": "notice",
         "deadline": 12.5,
@@ -65,6 +70,7 @@ def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
         (75, Exit.INTERRUPTED),
         (76, Exit.FENCED),
         (77, Exit.REFUSED),
+        (78, Exit.UNSAFE),
         (1, Exit.FAILED),
         (-11, Exit.FAILED),
         (255, Exit.FAILED),

@@ -78,6 +78,11 @@ def crash(job: SteppedJob) -> None:
     job.see(after=1)
 
 
+def unsafe(job: SteppedJob) -> None:
+    job.see(all_ready(1, exit=Exit.UNSAFE, message="the store is not safe for checkpoints"), after=1)
+    job.see(after=1)
+
+
 @dataclass(frozen=True)
 class RuleCase:
     """How the facts of the rule are produced, and the message for the user; `ends` is the reason at the timer's end."""
@@ -144,6 +149,9 @@ ROWS = {
     Reason.STORE_UNAVAILABLE: RuleCase(
         trains(store_unavailable_since=1.0, store_message="connection refused"), "(connection refused)",
         Reason.MAX_FAILURES_EXCEEDED, LIMITS["stall_timeout"], running,
+    ),
+    Reason.STORE_UNSAFE: RuleCase(
+        unsafe, "the store is not safe for checkpoints", Reason.STARTED, FIRST_BACKOFF, lambda: running().commit(10)
     ),
     Reason.CRASH_LOOP: RuleCase(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
     Reason.WAITING_FOR_PODS: RuleCase(

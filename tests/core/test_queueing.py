@@ -113,20 +113,29 @@ PODS = (lost("head", Cause.DELETED), lost("w1-0", Cause.DELETED), lost("w1-1", C
     ],
     ids=["going", "gone", "no Workload", "admitted again", "its program failed", "its cluster is gone"],
 )  # fmt: skip
-def test_a_preemption_is_one_eviction_and_no_failure_of_the_program(seen: AttemptSeen, unit: FailureUnit) -> None:
-    job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand", -1), failure_unit=unit)).running()
+def test_a_preemption_is_no_failure_of_the_tier_or_of_the_program(seen: AttemptSeen, unit: FailureUnit) -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1), failure_unit=unit)).running()
     job.see(seen, after=5)
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.PREEMPTED)
-    assert (job.state.failures, job.state.application_failures) == (1, 0)
-    assert [loss.cause for loss in job.losses] == [Cause.PREEMPTED]
+    assert (job.state.failures, job.state.application_failures) == (0, 0)
+    assert job.losses == []
     job.see(after=1)
     assert (job.state.tier, job.state.last_number) == ("spot-a", 2), "the next attempt joins the queue"
 
 
-def test_a_preemption_counts_towards_max_failures() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
-    job.see(held(1, queue=evicted(QueueEviction.PREEMPTED)), after=5)
-    assert job.state.record("spot-a").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
+def test_queue_timeout_decides_how_long_a_preempted_job_keeps_its_tier() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, queue_timeout=1800.0), tier("on-demand", -1))).running()
+    for number in range(1, 4):
+        job.see(held(number, queue=evicted(QueueEviction.PREEMPTED)), after=5)
+        job.see(after=1)
+        job.see(held(number + 1), after=1)
+        assert (job.state.stage, job.state.tier) == (Stage.STARTING, "spot-a")
+        if number < 3:
+            job.see(all_ready(number + 1, queue=QueueSeen("team")), after=1700)
+    job.see(held(4), after=1801)
+    job.see(after=1)
+    assert (job.state.tier, job.state.record("spot-a").exhausted_by) == ("on-demand", Reason.QUEUE_TIMEOUT)
+    assert job.state.failures == 0
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ class Supervised:
         (75, Exit.INTERRUPTED),
         (76, Exit.FENCED),
         (77, Exit.REFUSED),
+        (78, Exit.UNSAFE),
         (1, Exit.FAILED),
         (2, Exit.FAILED),
     ],

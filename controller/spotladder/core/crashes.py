@@ -82,8 +82,8 @@ def corrected(state: JobState, spec: JobSpec) -> bool:
 
 
 def with_denial(state: JobState, message: str, now: Instant) -> JobState:
-    """The state after the checkpoint store has refused the credentials of the live attempt: counts no failure; the
-    next attempt reads the credentials again after a delay."""
+    """The state after the live attempt could not use the checkpoint store, which refused its credentials or is not
+    safe: counts no failure; the next attempt tries again after a delay."""
     return replace(state, denials=state.denials + 1, denied=message, paused_until=now + _backoff(state.denials))
 
 

@@ -86,12 +86,22 @@ def access_denied(situation: Situation) -> str:
     """The API server or the checkpoint store refuses the credentials in use."""
     seen, state = situation.attempt_seen, situation.state
     if state.stage is Stage.IDLE:
-        waits = state.paused_until is not None and situation.now < state.paused_until
-        refused_last = bool(state.history) and state.history[-1].reason is Reason.ACCESS_DENIED
         message = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
-        return message if waits and refused_last else ""
+        return message if _waits_after(situation, Reason.ACCESS_DENIED) else ""
     refused = seen.rights_refused if seen is not None else ""
     return refused or _blocked_by(situation, Blocker.FORBIDDEN)
+
+
+def store_unsafe(situation: Situation) -> str:
+    """The checkpoint store cannot fence an attempt that was cut off."""
+    return situation.state.denied if _waits_after(situation, Reason.STORE_UNSAFE) else ""
+
+
+def _waits_after(situation: Situation, reason: Reason) -> bool:
+    """Whether the job waits because its last attempt ended for this reason."""
+    state = situation.state
+    waits = state.stage is Stage.IDLE and state.paused_until is not None and situation.now < state.paused_until
+    return waits and bool(state.history) and state.history[-1].reason is reason
 
 
 def waits_for_quota(situation: Situation) -> str:

@@ -68,6 +68,7 @@ RULES: tuple[ImpedimentRule, ...] = (
     ImpedimentRule(Impediment.CONTACT, Reason.CONTACT_LOST, evidence.contact_lost, Timer.CONTACT, counted=True),
     ImpedimentRule(Impediment.OPERATOR, Reason.OPERATOR_SILENT, evidence.operator_silent),
     ImpedimentRule(Impediment.ACCESS_DENIED, Reason.ACCESS_DENIED, evidence.access_denied),
+    ImpedimentRule(Impediment.STORE, Reason.STORE_UNSAFE, evidence.store_unsafe, Timer.BACKOFF),
     ImpedimentRule(Impediment.QUOTA, Reason.INADMISSIBLE, evidence.inadmissible, Timer.QUEUE, exhausts=True),
     ImpedimentRule(
         Impediment.QUOTA, Reason.WAITING_FOR_QUOTA, evidence.waits_for_quota, Timer.QUEUE, exhausts=True, degraded=False

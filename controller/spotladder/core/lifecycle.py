@@ -6,7 +6,8 @@ Rules
     it is launched, so after a crash the same launch is repeated.
  3. Under `handover: Fenced` the next attempt starts while the last is removed, because the commit log fences the last:
     on another tier at once, on the same tier after `HANDOVER_GRACE_PERIOD`. Under `WhenGone` it waits.
- 4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier.
+ 4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier. A pod that was counted while
+    its node was cut off, and whose program ends only when the node returns, is not counted again.
  5. provisionTimeout runs while workers lack capacity, and exhausts the tier. It is suspended during every other
     impediment, whose own timer (`impediment.RULES`) ends the attempt and keeps the tier.
  6. An attempt without quota waits in its admission queue: only queueTimeout runs. An attempt whose quota is withdrawn

@@ -176,6 +176,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         failures=attempt.failures + failures,
         lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
         lost_units=units,
+        lost_start=state.progress.start if state.progress.attempt == attempt.number else None,
     )
     return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
 

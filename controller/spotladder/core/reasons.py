@@ -84,6 +84,7 @@ class Reason(StrEnum):
     WAITING_TO_BEGIN_AGAIN = "WaitingToBeginAgain"  # all tiers are exhausted; the job restarts after a pause
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     BUDGET_EXCEEDED = "BudgetExceeded"
+    STORE_UNSAFE = "StoreUnsafe"  # the checkpoint store cannot fence an attempt that was cut off (exit code 78)
     FENCED = "Fenced"  # a newer attempt of another controller owns the commit log
     # no change of stage
     STEADY = "Steady"
@@ -114,6 +115,7 @@ FAILED_EXIT_CODES: Mapping[Reason, int] = MappingProxyType(
         Reason.POD_DOES_NOT_FIT: 3,
         Reason.DEADLINE_EXCEEDED: 4,
         Reason.BUDGET_EXCEEDED: 4,
+        Reason.STORE_UNSAFE: 5,
         Reason.FENCED: ExitCode.FENCED,
     }
 )

@@ -77,6 +77,13 @@ class Situation:
         return self.state.attempt
 
     @property
+    def outlived_loss(self) -> bool:
+        """Whether the program has not restarted since a pod was last counted as lost. Then the lost pod's rank still
+        takes part (its node was only cut off), and its end is what ends the program."""
+        start, progress = self.attempt.lost_start, self.seen.progress
+        return start is not None and progress.start == start and progress.attempt == self.attempt.number
+
+    @property
     def attempt_seen(self) -> AttemptSeen | None:
         """The live attempt as observed; None if it does not exist or cannot be observed."""
         return self.seen.attempt(self.state.attempt.number) if self.state.attempt else None

@@ -26,6 +26,7 @@ _BEGINNING: Mapping[Reason, Stage] = {
     Reason.BACKOFF_LIMIT_EXCEEDED: Stage.FAILED,
     Reason.DEADLINE_EXCEEDED: Stage.FAILED,
     Reason.BUDGET_EXCEEDED: Stage.FAILED,
+    Reason.STORE_UNSAFE: Stage.FAILED,
 }
 
 # Reasons that end a live attempt at once: there is nothing left to commit, or no pod that could commit.
@@ -39,6 +40,7 @@ _LOST: Mapping[Reason, Stage] = {
     Reason.PODS_READY_TIMEOUT: Stage.ENDING,
     Reason.QUOTA_WITHDRAWN: Stage.ENDING,
     Reason.ACCESS_DENIED: Stage.ENDING,
+    Reason.STORE_UNSAFE: Stage.ENDING,
     Reason.APPLICATION_RETRY: Stage.ENDING,
     Reason.COMPLETED: Stage.SUCCEEDED,
     Reason.APPLICATION_FAILED: Stage.FAILED,

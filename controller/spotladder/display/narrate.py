@@ -248,4 +248,5 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.DEADLINE_EXCEEDED: (Tone.BAD, _job),
     Reason.BUDGET_EXCEEDED: (Tone.BAD, _job),
     Reason.FENCED: (Tone.BAD, _job),
+    Reason.STORE_UNSAFE: (Tone.BAD, _job),
 }

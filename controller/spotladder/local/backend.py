@@ -270,7 +270,7 @@ class LocalBackend:
             attempt.number,
             pods=(self._head_pod(attempt), *fleet.seen()),
             exit=exit_,
-            message=_why(attempt) if exit_ in (Exit.FAILED, Exit.LOST, Exit.REFUSED) else "",
+            message=_why(attempt) if exit_ in (Exit.FAILED, Exit.LOST, Exit.REFUSED, Exit.UNSAFE) else "",
             moved_at=attempt.beat.at if attempt.beat else None,
             total=attempt.beat.total if attempt.beat else 0,
             store_unavailable_since=outage.since if outage else None,

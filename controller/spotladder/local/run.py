@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import check_store
+from spotladder.checkpoints.store_check import check_today
 from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import JobSpec, JobState, Stage
@@ -86,7 +86,7 @@ def run_locally(
         start = start_from(request.mode, folder, log, plan.run, interval=interval)
         if start.state.stage is Stage.SUCCEEDED:
             return RunOutcome(0, start.state, folder.path, "the job has already succeeded; --fresh runs it again")
-        check_store(log.store)
+        check_today(log.store)
         start = replace(start, run=replace(start.run, mark=uuid.uuid4().hex))
         log = _log_of(request, plan.run.uri, start.run.uid)
         plan = replace(plan, job=replace(plan.job, environment={**plan.job.environment, **_named(start.run)}))

@@ -128,6 +128,7 @@ EXIT_CODES: Mapping[int, Cause] = MappingProxyType(
         ExitCode.INTERRUPTED: Cause.UNKNOWN,  # committed and stopped: the attempt's end, not a loss
         ExitCode.FENCED: Cause.UNKNOWN,  # fenced: the attempt's end
         ExitCode.ACCESS_DENIED: Cause.UNKNOWN,  # the checkpoint store refuses the credentials: the attempt's end
+        ExitCode.STORE_UNSAFE: Cause.UNKNOWN,  # the checkpoint store cannot fence: the attempt's end
         **dict.fromkeys(KILLED_CONTAINER, Cause.UNKNOWN),  # the other signs give the cause
     }
 )

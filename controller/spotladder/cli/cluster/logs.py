@@ -192,7 +192,7 @@ class _Printing:
 
         uri = job["spec"]["checkpoints"]["uri"]
         try:
-            store = folder_of(open_store(uri), self._name)
+            store = outputs.of_job(folder_of(open_store(uri), self._name), job["metadata"]["uid"])
             found = await asyncio.to_thread(outputs.kept, store, number)
             newest = max((output.restart for output in found), default=0)
             selected = found if self._every_pod else [output for output in found if output.restart == newest][:1]
@@ -200,7 +200,7 @@ class _Printing:
         except SpotladderError as error:
             return False, [f"the stored output cannot be read from this machine: {error}"]
         if not found:
-            return False, [f"no stored output found in {store.uri}/{outputs.FOLDER}"]
+            return False, [f"no stored output found in {store.uri}"]
         for output, text in zip(selected, texts, strict=True):
             lines = text.splitlines()
             prefix = f"[{output.title}] " if self._every_pod else ""
@@ -208,7 +208,7 @@ class _Printing:
                 typer.echo(f"{prefix}{line}")
         others = [output.title for output in found if output not in selected]
         more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
-        return True, [f"stored output from {store.uri}/{outputs.FOLDER}", *more]
+        return True, [f"stored output from {store.uri}", *more]
 
     async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[_Source]:
         """The containers with the program's output, or with --all-pods the program container of every pod."""
@@ -223,7 +223,9 @@ class _Printing:
         if submitters:
             return [_source(pod, SUBMITTER) for pod in submitters]
         # K8sJobMode: KubeRay creates a submitter Job with the attempt's name.
-        own = await _pods(cluster, f"job-name={attempt_name(self._name, number)}")
+        since = job["metadata"]["creationTimestamp"]
+        named = await _pods(cluster, f"job-name={attempt_name(self._name, number)}")
+        own = [pod for pod in named if pod["metadata"]["creationTimestamp"] >= since]  # not of a deleted job
         if own:
             return [_source(pod, SUBMITTER if _has(pod, SUBMITTER) else program_name(pod)) for pod in own[-1:]]
         head = [_source(pod, program_name(pod)) for pod in pods if _role(pod) == "head"][-1:]

@@ -129,6 +129,7 @@ class Exit(StrEnum):
     INTERRUPTED = "Interrupted"  # exit code 75: committed and stopped, can be resumed
     FENCED = "Fenced"  # exit code 76: a newer writer owns the log
     REFUSED = "Refused"  # exit code 77: the checkpoint store refuses the credentials
+    UNSAFE = "Unsafe"  # exit code 78: the checkpoint store cannot fence an attempt that was cut off
     FAILED = "Failed"  # any other exit code
     LOST = "Lost"  # the workload's operator ended it (head gone, status unknown, stopped by a user), not the program
 
@@ -144,6 +145,7 @@ _EXITS: Mapping[int, Exit] = MappingProxyType(
         ExitCode.INTERRUPTED: Exit.INTERRUPTED,
         ExitCode.FENCED: Exit.FENCED,
         ExitCode.ACCESS_DENIED: Exit.REFUSED,
+        ExitCode.STORE_UNSAFE: Exit.UNSAFE,
     }
 )
 

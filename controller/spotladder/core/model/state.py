@@ -23,7 +23,7 @@ class Impediment(StrEnum):
     MISFIT = "Misfit"  # no node of the tier can ever hold a pod
     QUOTA = "Quota"  # a ResourceQuota, an admission queue, or a limit of the CapacityTier
     CONTACT = "Contact"  # nodes or a cluster do not answer
-    STORE = "Store"  # the checkpoint store does not answer
+    STORE = "Store"  # the checkpoint store does not answer, or is not safe
     ACCESS_DENIED = "Rights"  # credentials are refused
     OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
     VOLUME = "Volume"  # a volume does not exist, or cannot be attached or mounted
@@ -63,7 +63,8 @@ class Attempt:
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
     elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
     its pods may not use. `lost_units` are the nodes and the units of pods of which a loss was counted since all workers
-    were last ready. `stepped_at` is when its program began its first step.
+    were last ready. `stepped_at` is when its program began its first step. `lost_start` is the start entry of its
+    program in the log when a pod was last counted as lost; None before that, or if the log had none.
     """
 
     number: int
@@ -95,6 +96,7 @@ class Attempt:
     avoids: tuple[str, ...] = ()
     stepped_at: Instant | None = None
     lost_units: tuple[str, ...] = ()
+    lost_start: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

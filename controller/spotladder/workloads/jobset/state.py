@@ -31,7 +31,7 @@ from spotladder.workloads.workload import AttemptObjects
 KEPT_RESTARTS = 64
 """Maximum number of a set's restarts that are reported; the core has already counted the older ones."""
 
-_WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.REFUSED, Exit.FAILED)
+_WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.UNSAFE, Exit.REFUSED, Exit.FAILED)
 
 
 def read(
