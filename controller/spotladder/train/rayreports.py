@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ray.train import Checkpoint, CheckpointUploadMode
 
 from spotladder.checkpoints.entries import metrics_of
+from spotladder.core.contract import Notice, NoticeKind
 from spotladder.train import pending
 from spotladder.train.found import Found, find_as_of
 from spotladder.train.interruption import RankLost, interrupted
 from spotladder.train.membership import Member, leaving_of
-from spotladder.train.rayinternals import DistributedTrainFnUtils, get_train_context
+from spotladder.train.rayinternals import DistributedTrainFnUtils, get_train_context, preemption_info
 
 
 class Flushed:
@@ -50,6 +51,36 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._found_is_read = False
         self._committed = 0
         self._replicated = False
+        self._asked = 0
+        self._served: set[_Key] = set()
+        self.trained_to = 0
+        """The step of the program's trainer at its newest save, if the trainer is known; more reliable than a metric,
+        which may be of an earlier step."""
+
+    def get_preemption_info(self) -> Any:
+        """Ray's information about a preemption, from the first notice to any rank until the commit after it.
+
+        Like Ray's own function, a barrier over all ranks. The nodes are those of the ranks with a notice; a handover
+        and an end of the attempt bring new information.
+        """
+        member = self._member()
+        member.begin()
+        self._asked += 1
+        member.listener.poll()
+
+        def decide(answers: list[tuple[str, list[_Key]]]) -> dict[str, Any] | None:
+            fresh = {rank: set(map(_key, keys)) - self._served for rank, (_, keys) in enumerate(answers)}
+            if not any(fresh.values()):
+                return None
+            nodes: dict[str, list[int]] = {}
+            for rank in (rank for rank, keys in fresh.items() if keys):
+                nodes.setdefault(answers[rank][0], []).append(rank)
+            ends = [at for keys in fresh.values() for kind, at in keys if kind != NoticeKind.COMMIT and at is not None]
+            return {"nodes": nodes, "deadline": min(ends, default=None)}
+
+        answer = (member.node, [_key_of(notice) for notice in member.listener.notices])
+        info = member.channel.exchange(f"preemption {self._asked}", answer, decide)
+        return None if info is None else preemption_info(info["nodes"], info["deadline"])
 
     def get_checkpoint(self) -> Any:
         """The newest commit; at the start of an attempt, the newest commit of earlier attempts."""
@@ -140,20 +171,22 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         self._reports += 1
         notice = member.listener.poll()
 
-        def decide(answers: list[tuple[bool, list[str]]]) -> dict[str, Any]:
-            commit = any(has for has, _ in answers)
+        def decide(answers: list[tuple[bool, list[str], list[_Key]]]) -> dict[str, Any]:
+            commit = any(has for has, _, _ in answers)
+            if commit:
+                self._served |= {_key(key) for _, _, keys in answers for key in keys}
             self._find()
             counted = self._counted(metrics, commit)
             done = counted["total"] > 0 and counted["step"] >= counted["total"]
-            going = [name for _, names in answers for name in names]
+            going = [name for _, names, _ in answers for name in names]
             stop = commit and not done and bool(going)
             again = member.writer.start.restart if member.writer else 0
             name = f"ckpt-{counted['step']:06d}.{again}"
-            replicated = commit and not any(has for has, _ in answers[1:])
+            replicated = commit and not any(has for has, _, _ in answers[1:])
             how = {"commit": commit, "replicated": replicated, "stop": stop, "leaving": leaving_of(going)}
             return {**how, "name": name, **counted}
 
-        answer = (mine, member.going(notice))
+        answer = (mine, member.going(notice), [_key_of(notice) for notice in member.listener.notices])
         try:
             decision: dict[str, Any] = member.channel.exchange(f"report {self._reports}", answer, decide)
         except RankLost:
@@ -165,8 +198,8 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         return decision
 
     def _counted(self, metrics: dict[str, Any], commit: bool) -> dict[str, int]:
-        """The metric "step" if the program reports one that increases; otherwise the number of commits so far."""
-        given, total = _count(metrics.get("step")), _count(metrics.get("total", self._total))
+        """The step of the trainer, or the metric "step", if it increases; otherwise the number of commits so far."""
+        given, total = self.trained_to or _count(metrics.get("step")), _count(metrics.get("total", self._total))
         step = given if given > self._committed else self._committed + commit
         return {"step": step, "total": total if total >= step else 0}
 
@@ -192,6 +225,19 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
         )
         storage = get_train_context().get_storage()
         return Checkpoint(f"{storage.experiment_fs_path}/{decision['name']}", filesystem=storage.storage_filesystem)
+
+
+_Key = tuple[str, float | None]
+"""A notice of any rank: its kind and its deadline."""
+
+
+def _key_of(notice: Notice) -> _Key:
+    return (str(notice.kind), notice.deadline)
+
+
+def _key(sent: Sequence[Any]) -> _Key:
+    """A notice that was sent as JSON."""
+    return (sent[0], sent[1])
 
 
 def _count(value: Any) -> int:

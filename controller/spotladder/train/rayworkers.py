@@ -19,6 +19,7 @@ from ray.train import FailureConfig
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, StoreUnavailable
 from spotladder.train import environment, ranks, session
+from spotladder.train.huggingface import save_at_notices
 from spotladder.train.interruption import RESIZED, HandedOver, Interrupted, RankLost
 from spotladder.train.membership import Member, join
 from spotladder.train.rayinternals import (
@@ -154,9 +155,11 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         try:
             node = ray.get_runtime_context().get_node_id()
             member = join(environment.read(), ranks.discover(), node=node, holds_later=True)
-            session.adopt(session.Job(member))
+            job, routed = session.Job(member), Routed(member, self._below, self._total)
+            session.adopt(job)
             _Process.member = member
-            set_train_fn_utils(Routed(member, self._below, self._total))
+            set_train_fn_utils(routed)
+            save_at_notices(job, routed)
             context = get_train_context()
             context.checkpoint_upload_threadpool = Flushed(context.checkpoint_upload_threadpool, member)
         except Exception as error:  # noqa: BLE001 – raised where the program can be ended by it
