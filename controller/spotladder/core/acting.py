@@ -52,8 +52,7 @@ def actions(situation: Situation) -> tuple[Action, ...]:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
     elif attempt is not None and (changed := _replace(situation) or resize(situation, attempt)) is not None:
         todo.append(changed)
-    todo += _commit(situation)
-    return (*todo, *ungating(situation), *_standby_actions(situation))
+    return (*_commit(situation), *todo, *ungating(situation), *_standby_actions(situation))
 
 
 def _launch(situation: Situation, attempt: Attempt) -> Launch:

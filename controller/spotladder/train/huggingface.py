@@ -83,7 +83,7 @@ class _AfterImport(MetaPathFinder):
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.loader is None:
             return None
-        loader, execute = spec.loader, spec.loader.exec_module
+        execute = spec.loader.exec_module
 
         def executed(module: ModuleType) -> None:
             execute(module)
@@ -91,5 +91,8 @@ class _AfterImport(MetaPathFinder):
                 sys.meta_path.remove(self)
                 self._do(module)
 
-        loader.exec_module = executed  # type: ignore[method-assign]
+        try:
+            spec.loader.exec_module = executed  # type: ignore[method-assign]
+        except AttributeError:
+            return None  # Not a loader of files: the program imports the module without the callback.
         return spec

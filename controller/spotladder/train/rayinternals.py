@@ -20,7 +20,6 @@ from ray.train.v2._internal.execution.context import get_train_context
 from ray.train.v2._internal.execution.scaling_policy import ElasticScalingPolicy, NoopDecision
 from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils, set_train_fn_utils
 from ray.train.v2.api import data_parallel_trainer
-from ray.train.v2.api.preemption import PreemptionInfo
 
 __all__ = [
     "NODE_LABEL",
@@ -39,7 +38,6 @@ __all__ = [
     "get_train_context",
     "hanging_ranks",
     "is_preempted",
-    "preemption_info",
     "resources_per_worker",
     "set_scaling_policy",
     "set_train_fn_utils",
@@ -102,11 +100,6 @@ def is_preempted(error: BaseException | None) -> bool:
     if isinstance(error, WorkerHealthCheckFailedError):
         error = error.health_check_failure
     return isinstance(error, RayActorError) and bool(error.preempted)
-
-
-def preemption_info(nodes: dict[str, list[int]], deadline: float | None) -> Any:
-    """What `ray.train.get_preemption_info` returns: the ranks by Ray node, and a time in seconds since the epoch."""
-    return PreemptionInfo(deadline_ms=None if deadline is None else int(deadline * 1000), preempted_node_to_ranks=nodes)
 
 
 def hanging_ranks(worker_group: Any) -> set[int]:

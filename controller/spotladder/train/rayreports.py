@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ray.train import Checkpoint, CheckpointUploadMode
+from ray.train import Checkpoint, CheckpointUploadMode, PreemptionInfo
 
 from spotladder.checkpoints.entries import metrics_of
 from spotladder.core.contract import Notice, NoticeKind
@@ -19,7 +19,7 @@ from spotladder.train import pending
 from spotladder.train.found import Found, find_as_of
 from spotladder.train.interruption import RankLost, interrupted
 from spotladder.train.membership import Member, leaving_of
-from spotladder.train.rayinternals import DistributedTrainFnUtils, get_train_context, preemption_info
+from spotladder.train.rayinternals import DistributedTrainFnUtils, get_train_context
 
 
 class Flushed:
@@ -80,7 +80,10 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
 
         answer = (member.node, [_key_of(notice) for notice in member.listener.notices])
         info = member.channel.exchange(f"preemption {self._asked}", answer, decide)
-        return None if info is None else preemption_info(info["nodes"], info["deadline"])
+        if info is None:
+            return None
+        deadline = None if info["deadline"] is None else int(info["deadline"] * 1000)
+        return PreemptionInfo(deadline_ms=deadline, preempted_node_to_ranks=info["nodes"])
 
     def get_checkpoint(self) -> Any:
         """The newest commit; at the start of an attempt, the newest commit of earlier attempts."""
