@@ -289,7 +289,7 @@ class Job:
         if self._total and step >= self._total - (self.world_size > 1):
             return  # The last step is always committed.
         own = [{"kind": each.kind, "deadline": each.deadline, "node": member.goes(each)} for each in heard]
-        known = [*member.warned, *own]
+        known: list[Mapping[str, object]] = [*member.warned, *own]
         fresh = {(words["kind"], words.get("deadline")) for words in known} - self._served
         going = [str(words.get("node") or "") for words in known if words["kind"] != NoticeKind.COMMIT]
         going += member.going(None)
