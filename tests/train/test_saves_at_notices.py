@@ -68,6 +68,7 @@ def test_rays_preemption_info_is_the_same_on_all_ranks_from_the_notice_to_the_co
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pyarrow.fs import LocalFileSystem
+    from ray.train import Checkpoint
     from ray.train.v2._internal.execution.train_fn_utils import DistributedTrainFnUtils
 
     from spotladder.train import rayreports
@@ -82,7 +83,7 @@ def test_rays_preemption_info_is_the_same_on_all_ranks_from_the_notice_to_the_co
         files = tmp_path / f"files-{job.rank}"
         files.mkdir()
         (files / "w").write_text("1")
-        routed.report({}, rayreports.Checkpoint.from_directory(str(files)))
+        routed.report({}, Checkpoint.from_directory(str(files)))
         after = routed.get_preemption_info()
         if job.rank == 1:
             (tmp_path / "notice").write_text(Notice.of_handover(90.5).encode())
@@ -100,6 +101,7 @@ def trainer_module() -> Any:
     module: Any = ModuleType("transformers.trainer")
     module.DEFAULT_CALLBACKS = []
     module.TrainerCallback = object
+    module.get_last_checkpoint = lambda folder: f"{folder}/checkpoint-99"
     return module
 
 
@@ -150,6 +152,20 @@ def test_no_rank_reports_before_all_ranks_have_saved(
             return list(written)
 
         assert all(len(seen) == 2 for seen in ranks.on_all(save)) == together
+
+
+def test_a_report_has_the_checkpoint_of_its_save_and_not_one_that_a_lost_attempt_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ranks(tmp_path / "log", 1) as ranks:
+        ((callback, _),) = callbacks_of(ranks, monkeypatch)
+        last = sys.modules["transformers.trainer"].get_last_checkpoint
+        assert last(str(tmp_path)) == f"{tmp_path}/checkpoint-99", "before a save: what the folder has"
+        (tmp_path / "checkpoint-30").mkdir()
+        state = SimpleNamespace(global_step=30)
+        callback.on_save(SimpleNamespace(save_strategy="steps", world_size=1), state, SimpleNamespace())
+        assert last(str(tmp_path)) == f"{tmp_path}/checkpoint-30"
+        assert last("elsewhere") == "elsewhere/checkpoint-99"
 
 
 def test_a_module_that_is_imported_later_is_changed_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

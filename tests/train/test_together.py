@@ -173,9 +173,11 @@ def test_a_request_to_one_rank_commits_once_on_all_ranks_and_the_training_contin
     file.write_text(Notice.of_commit(Reason.EVICTION_NOTICE, time.time() + 60).encode())
     own: list[dict[str, Any]] = [{"notice": file} if each == rank else {} for each in range(3)]
     with Ranks(tmp_path, 3, own=own, interval="1h") as ranks:
-        first, last = in_step(ranks, 40)[0]  # type: ignore[misc]
-    assert 0 < first < last == 40
-    assert [commit.step for commit in log_of(tmp_path).commits()] == [first, 40]
+        answers = in_step(ranks, 40)
+    steps = [commit.step for commit in log_of(tmp_path).commits()]
+    assert answers == [steps] * 3
+    assert len(steps) == 2
+    assert 0 < steps[0] < steps[1] == 40
 
 
 def test_each_request_and_the_notice_after_it_commit(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ A default callback of transformers, which precedes the callbacks of the program:
 2. After a save all ranks wait until each has written its files: Ray's callback copies the folder that they share, on
    every rank.
 3. The report after a save has the trainer's own step. The metrics are of its last log, which may be older.
+4. The report after a save has the checkpoint of this save. Ray's callback takes the highest step in the folder, which
+   may be of an attempt that was lost, and unfinished.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +31,11 @@ TRAINER = "transformers.trainer"
 
 def save_at_notices(job: Job, routed: Routed) -> None:
     """Add the callback to every Trainer that this process creates, once it imports transformers."""
-    after_import(TRAINER, lambda trainer: trainer.DEFAULT_CALLBACKS.append(_callback(trainer, job, routed)))
+    after_import(TRAINER, lambda trainer: _add(trainer, job, routed))
 
 
-def _callback(trainer: ModuleType, job: Job, routed: Routed) -> type:
-    saves = 0
+def _add(trainer: ModuleType, job: Job, routed: Routed) -> None:
+    saves, saved, last = 0, "", trainer.get_last_checkpoint
 
     class SaveAtNotice(trainer.TrainerCallback):  # type: ignore[misc, name-defined]
         """Saves at notices, and lets no rank read what another one still writes."""
@@ -43,14 +46,21 @@ def _callback(trainer: ModuleType, job: Job, routed: Routed) -> type:
             return control
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-            nonlocal saves
+            nonlocal saves, saved
             routed.trained_to = int(state.global_step)
+            saved = f"checkpoint-{state.global_step}"
             if args.world_size == job.world_size > 1:  # Else each rank trains a model of its own.
                 saves += 1
                 job.meet(f"saved {saves}")
             return control
 
-    return SaveAtNotice
+    def newest(folder: str) -> Any:
+        """The checkpoint that this process has saved last, or what the folder has."""
+        path = Path(folder, saved)
+        return str(path) if saved and path.is_dir() else last(folder)
+
+    trainer.get_last_checkpoint = newest
+    trainer.DEFAULT_CALLBACKS.append(SaveAtNotice)
 
 
 def after_import(name: str, do: Callable[[ModuleType], None]) -> None:

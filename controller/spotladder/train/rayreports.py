@@ -196,6 +196,7 @@ class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
             if member.writer is None or not (mine and self._replicated):
                 raise
             decision = {**decide([answer]), "stop": True}
+        self.trained_to = 0
         if decision["commit"]:
             self._committed, self._replicated = decision["step"], decision["replicated"]
         return decision

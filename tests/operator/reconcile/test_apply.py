@@ -205,7 +205,7 @@ async def test_the_named_pods_get_the_request_to_commit_once() -> None:
     client = AnnotatingClient()
     loaded, applier, home = launching(job(ray_template()), client)
     text = Notice.of_commit(Reason.EVICTION_NOTICE, 12.5).encode()
-    running = {"namespace": "team-a", "phase": "Running"}
+    running: dict[str, Any] = {"namespace": "team-a", "phase": "Running"}
     pods = (
         PodRecord(name="head", uid="p0", **running),
         PodRecord(name="w-1", uid="p1", notice=text, **running),
