@@ -34,10 +34,10 @@ def save_at_notices(job: Job, routed: Routed) -> None:
     after_import(TRAINER, lambda trainer: _add(trainer, job, routed))
 
 
-def _add(trainer: ModuleType, job: Job, routed: Routed) -> None:
+def _add(trainer: Any, job: Job, routed: Routed) -> None:
     saves, saved, last = 0, "", trainer.get_last_checkpoint
 
-    class SaveAtNotice(trainer.TrainerCallback):  # type: ignore[misc, name-defined]
+    class SaveAtNotice(trainer.TrainerCallback):  # type: ignore[misc]
         """Saves at notices, and lets no rank read what another one still writes."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
