@@ -28,6 +28,7 @@ RAY_FILES = {
     "tests/sim/test_ray_sweep.py": None,
     "tests/train/test_elastic_on_ray.py": "tests/train",
     "tests/train/test_raytrain.py": "tests/train",
+    "tests/train/test_raytrain_huggingface.py": "tests/train",
     "tests/train/test_tune.py": "tests/train",
 }
 """The files with tests that start Ray, and the folder whose tests share a Ray cluster and run in one process. Under

@@ -9,6 +9,7 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
     Action,
+    AskToCommit,
     Attempt,
     Decision,
     Delete,
@@ -129,6 +130,10 @@ class Decider:
                 assert self.state.attempt is not None
                 assert action.attempt == self.state.attempt.number, "only the live attempt may write"
                 self.world.take_over(action)
+            case AskToCommit():
+                assert self.state.attempt is not None
+                assert action.attempt == self.state.attempt.number, "only the live attempt writes"
+                self.world.ask_to_commit(action)
             case Finish():
                 self.world.finish(action)
 

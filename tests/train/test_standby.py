@@ -173,7 +173,7 @@ def ray_group(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_workers_of_ray_train_join_and_wait_where_they_resume(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
     """The model is built and the collectives are up by then. Another rank learns from rank 0 when it may continue."""
     pytest.importorskip("ray")
-    from spotladder.train.rayworkers import Routed
+    from spotladder.train.rayreports import Routed
 
     first = job(tmp_path)
     ranks = [Standby(tmp_path, ProcessRank(rank, 2, "ray")) for rank in range(2)]

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from spotladder.core.backend import LAST_COMMIT_LIMIT, launch_variables
 from spotladder.core.contract import Variable
 from spotladder.core.model import (
+    AskToCommit,
     AttemptSeen,
     Delete,
     Drain,
@@ -184,6 +185,12 @@ class LocalBackend:
         if attempt:
             attempt.taken_over = True
             attempt.program.take_over()
+
+    def ask_to_commit(self, action: AskToCommit) -> None:
+        """Write the notice that makes the program commit."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt:
+            attempt.program.ask_to_commit(action.reason, action.asked_at)
 
     def finish(self, action: Finish) -> None:
         """Record the outcome in the commit log. The job's processes end with the run."""

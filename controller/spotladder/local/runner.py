@@ -25,6 +25,7 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
     Action,
+    AskToCommit,
     Decision,
     Delete,
     Drain,
@@ -250,6 +251,8 @@ class Runner:
                 self._backend.resize(action)
             case TakeOver():
                 self._backend.take_over(action)
+            case AskToCommit():
+                self._backend.ask_to_commit(action)
             case Finish():
                 try:
                     self._backend.finish(action)

@@ -54,7 +54,8 @@ class Attempt:
     asked to commit and stop, `drain_by` is when it is killed. `leaving` are the identities of noticed pods that are
     being replaced inside the attempt, until they are gone and no surplus worker is left; `replace_by` is when their
     replacements must be ready, and `handing_over_since` is when the program was asked to continue without them.
-    After a notice during which the next attempt boots beside it, it is drained by `leave_by`.
+    After a notice during which the next attempt boots beside it, it is drained by `leave_by`. At a notice that it
+    outlives, its program is asked to commit and to continue, at `commit_asked_at`.
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
     store them. `min_workers` is the number of workers with which it can train; None: all of them.
@@ -97,6 +98,7 @@ class Attempt:
     stepped_at: Instant | None = None
     lost_units: tuple[str, ...] = ()
     lost_start: int | None = None
+    commit_asked_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
