@@ -1,0 +1,71 @@
+"""Removes the fields of a draft that `spotladder validate --cluster` does not accept, with its reasons.
+
+Only fields with which the other system controls restarts, sizes or the removal of its objects are removed; any other
+problem is an error of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from spotladder.api.check import checked
+from spotladder.api.document import Document
+from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
+from spotladder.api.review import Review, Reviewed
+from spotladder.api.tieredjob import TieredJob
+from spotladder.conversion.draft import Draft
+from spotladder.conversion.rayjob import with_a_worker
+from spotladder.conversion.source import Source
+from spotladder.workloads.review import for_cluster
+
+_CONTROL = {
+    "backoffLimit", "backoffLimitPerIndex", "deletionStrategy", "enableInTreeAutoscaling", "failurePolicy", "jobId",
+    "managedBy", "minReplicas", "nodeName", "podFailurePolicy", "restartPolicy", "shutdownAfterJobFinishes", "suspend",
+    "ttlSecondsAfterFinished",
+}  # fmt: skip
+_WORKLOAD = "spec.workload."
+_ROUNDS = 200
+"""Maximum number of reviews: each finds at least one field."""
+
+
+def accept(draft: Draft, source: Source) -> None:
+    """Remove fields until the draft is valid.
+
+    Raises:
+        InvalidDocument: the source has a field that cannot be converted; names it as it is in the result.
+    """
+    for _ in range(_ROUNDS):
+        found = _problems(draft.job, source)
+        if not found:
+            return
+        paths = {dotted(path): path for path in _paths(draft.job, ())}
+        changed = [problem for problem in found if _mend(draft, paths.get(problem.path), problem)]
+        if not changed:
+            break
+    raise InvalidDocument(found)
+
+
+def _mend(draft: Draft, path: Path | None, problem: Problem) -> bool:
+    if problem.path.endswith(".workerGroupSpecs"):
+        return with_a_worker(draft)
+    if path is None or path[-1] not in _CONTROL or not problem.path.startswith(_WORKLOAD):
+        return False
+    why = problem.message.removesuffix("; remove it").removesuffix(": remove it")
+    return draft.remove(path, why) is not None
+
+
+def _problems(job: dict[str, Any], source: Source) -> list[Problem]:
+    document = Document(source.document.file, job, {}, {(): source.where()})
+    try:
+        model = checked(document, TieredJob)
+    except InvalidDocument as error:
+        return list(error.problems)
+    entry = Reviewed(document, "TieredJob", model.metadata.name, model, valid=True)
+    return for_cluster(Review((entry,), ()))
+
+
+def _paths(value: Any, at: Path) -> Iterator[Path]:
+    yield at
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from _paths(inner, (*at, key))
