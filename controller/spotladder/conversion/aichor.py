@@ -10,6 +10,7 @@ from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
 
 _RAY = ("kuberay", "ray")
+_OPERATORS = (*_RAY, "jax", "jobset", "pytorch", "tf", "xgboost")
 _MASTERS = ("pytorch", "xgboost")
 _LABELS = {
     "JOB_INDEX": "job-index",
@@ -28,10 +29,14 @@ def from_manifest(source: Source, options: Options, _others: list[Source]) -> Dr
     command, image = str(spec.pop("command", None) or ""), str(spec.pop("image", None) or "image")
     if not command or not types:
         raise source.refused("needs command and types, the program and its pods", "spec")
+    if operator not in _OPERATORS:
+        raise source.refused(f"is {plain(operator)} (expected one of {', '.join(_OPERATORS)})", "spec", "operator")
     builder = dict(source.data.get("builder") or {})
     registry = str(builder.pop("registry", None) or "REGISTRY")
     storage = dict(spec.pop("storage", None) or {})
     claims = list(storage.pop("attachExistingPVCs", None) or ())
+    if not all(claim.get("name") and claim.get("mountPoint") for claim in claims):
+        raise source.refused("needs name and mountPoint of each claim", "spec", "storage", "attachExistingPVCs")
     pods = _Pods(source, f"{registry}/{image}:TAG", claims)
     if operator in _RAY:
         field, made = "ray", _ray(pods, command, types, spec.pop("rayVersion", None))
@@ -81,7 +86,9 @@ def _ray(pods: _Pods, command: str, types: dict[str, Any], version: Any) -> dict
 def _jobs(pods: _Pods, operator: str, command: str, types: dict[str, Any]) -> list[dict[str, Any]]:
     found = {}
     for name in list(types):
-        given = types.pop(name) or {}
+        given = types.pop(name)
+        if not isinstance(given, dict):
+            raise pods.source.refused("must be a mapping: the pods of this type", "spec", "types", name)
         count, completions = given.get("count", 1), given.get("completions", 1)
         if given.get("parallelisms", completions) != completions:
             message = "differs from completions: a queue of tasks, not one training job whose pods run together"
@@ -118,9 +125,9 @@ class _Pods:
     def template(self, given: dict[str, Any], name: str) -> dict[str, Any]:
         """The pod template of a type; a head or a worker group."""
         resources = dict(given.get("resources") or {})
-        cpus = resources.pop("cpus", None)
-        memory = resources.pop("memory", None) or (cpus or 0) * (resources.pop("ramRatio", None) or 2)
-        requests = {**({"cpu": cpus} if cpus else {}), **({"memory": f"{memory:g}G"} if memory else {})}
+        cpus = _number(resources.pop("cpus", None))
+        memory = _number(resources.pop("memory", None)) or cpus * (_number(resources.pop("ramRatio", None)) or 2)
+        requests = {**({"cpu": f"{cpus:g}"} if cpus else {}), **({"memory": f"{memory:g}G"} if memory else {})}
         shared, mounts, volumes = resources.pop("shmSizeGB", None), [], []
         if shared:
             mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 – a path in the pod
@@ -145,6 +152,10 @@ class _Pods:
         if product := gpu.get("product"):
             self.notes.append(f"{name} ran on {plain(product)}: the CapacityTiers choose such nodes (instanceTypes).")
         return {f"nvidia.com/{gpu.get('type') or 'gpu'}": gpu["count"]}
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
 def _limit(draft: Draft, spec: dict[str, Any]) -> None:

@@ -22,7 +22,6 @@ def from_job(source: Source, options: Options, _others: list[Source]) -> Draft:
     suspended = spec.pop("suspend", None)
     jobs = [{"name": "workers", "replicas": 1, "template": {"spec": spec}}]
     draft = skeleton.draft_of(source, options, "jobSet", {"replicatedJobs": jobs})
-    if suspended:
-        draft.get(*jobset.AT)["suspend"] = True
+    skeleton.suspended(draft, suspended)
     skeleton.retry(draft, spec.get("backoffLimit"), "backoffLimit")
     return jobset.finished(draft)

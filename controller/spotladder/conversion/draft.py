@@ -14,11 +14,12 @@ _SECRET = ("secret", "token", "password", "credential", "apikey", "api_key")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A comment before the field `at`. `following` are the keys that followed a removed field in its mapping."""
+    """A comment before the field `at`. `following` are, for each part of the path of a removed field, the keys that
+    followed it in its mapping."""
 
     at: Path
     text: str
-    following: tuple[str, ...] = ()
+    following: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(slots=True)
@@ -46,10 +47,9 @@ class Draft:
         """Write a comment before this field."""
         self.notes.append(Note(at, text))
 
-    def remove(self, at: Path, why: str, *, value: bool = True) -> Any:
-        """Remove a field, and the mappings and lists that are empty without it. The comment has the value, unless
-        `value` is false, and the reason, which follows the word "it". Returns the value; None if there is no such
-        field."""
+    def remove(self, at: Path, why: str) -> Any:
+        """Remove a field, and the mappings and lists that are empty without it. The comment has the value and the
+        reason, which follows the word "it". Returns the value; None if there is no such field."""
         gone = self.get(*at)
         if gone is None:
             parent = self.get(*at[:-1])
@@ -61,16 +61,15 @@ class Draft:
             whole = whole[:-1]
         inside = [part for part in at[len(whole) - 1 :] if isinstance(part, str)]
         name = ".".join(inside) or str(next(part for part in reversed(at) if isinstance(part, str)))
-        parent, key = self.get(*whole[:-1]), whole[-1]
-        after: list[str] = []
-        if isinstance(parent, dict):
-            keys = list(parent)
-            after = keys[keys.index(key) + 1 :]
-        del parent[key]
-        shown = f": {plain(gone)}" if value else ""
-        self.notes.append(Note(whole, f"Removed {name}{shown}. It {why}.", tuple(after)))
+        following = tuple(self._after(whole[:depth], part) for depth, part in enumerate(whole))
+        del self.get(*whole[:-1])[whole[-1]]
+        self.notes.append(Note(whole, f"Removed {name}: {plain(gone)}. It {why}.", following))
         self.removed += 1
         return gone
+
+    def _after(self, at: Path, key: str | int) -> tuple[str, ...]:
+        keys = list(mapping) if isinstance(mapping := self.get(*at), dict) else []
+        return tuple(keys[keys.index(key) + 1 :]) if key in keys else ()
 
     def dropped(self, text: str) -> None:
         """Report a field of the source that has no place in the result, at the head of the file."""
@@ -89,8 +88,10 @@ def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
         hidden = any(word in str(value.get("name", "")).lower() for word in _SECRET)
         return {
-            key: "…" if (hidden and key == "value") or any(word in str(key).lower() for word in _SECRET)
-            and isinstance(inner, str) else _without_secrets(inner)
+            key: "…"
+            if (hidden and key == "value")
+            or (any(word in str(key).lower() for word in _SECRET) and isinstance(inner, str))
+            else _without_secrets(inner)
             for key, inner in value.items()
         }
     return [_without_secrets(one) for one in value] if isinstance(value, list) else value

@@ -11,7 +11,6 @@ from spotladder.conversion.source import Options, Source
 
 AT: Path = ("spec", "workload", "jobSet", "template", "spec")
 JOBS: Path = (*AT, "replicatedJobs")
-_QUEUE: Path = (*AT[:-1], "metadata", "labels", "kueue.x-k8s.io/queue-name")
 
 
 def from_jobset(source: Source, options: Options, _others: list[Source]) -> Draft:
@@ -24,9 +23,7 @@ def from_jobset(source: Source, options: Options, _others: list[Source]) -> Draf
 def finished(draft: Draft, names: tuple[str, ...] = ()) -> Draft:
     """Convert the fields that every JobSet, and what becomes one, may have. `names` are usual names of the program's
     container."""
-    if draft.get(*AT, "suspend") is True and not draft.get(*_QUEUE):
-        draft.job["spec"]["suspend"] = True
-        draft.note(("spec", "suspend"), "From suspend of the source: the job starts when it is false.")
+    skeleton.suspended(draft, draft.get(*AT).pop("suspend", None))
     for index, at in enumerate(templates.each(draft, *JOBS)):
         _job(draft, at[:-1])
         templates.of_a_live_object(draft, at)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from spotladder.api.template import inner
 from spotladder.conversion import jobset, skeleton, torch
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
@@ -22,6 +23,9 @@ def from_pytorchjob(source: Source, options: Options, _others: list[Source]) -> 
     roles = spec.pop("pytorchReplicaSpecs", None)
     if not isinstance(roles, dict) or not roles:
         raise source.refused("is required: the pods of the job", "spec", "pytorchReplicaSpecs")
+    for role, given in roles.items():
+        if not isinstance(given, dict) or not isinstance(inner(given, "template", "spec"), dict):
+            raise source.refused("is required: the pod template", "spec", "pytorchReplicaSpecs", role, "template")
     elastic = spec.pop("elasticPolicy", None) or {}
     processes = spec.pop("nprocPerNode", None) or elastic.get("nProcPerNode")
     jobs = grouped(roles, processes, elastic)
@@ -71,8 +75,7 @@ def _pods(given: Any) -> int:
 def _policy(draft: Draft, policy: dict[str, Any]) -> None:
     skeleton.limit_duration(draft, policy.pop("activeDeadlineSeconds", None), "runPolicy.activeDeadlineSeconds")
     skeleton.retry(draft, policy.pop("backoffLimit", None), "runPolicy.backoffLimit")
-    if policy.pop("suspend", None):
-        draft.get(*jobset.AT)["suspend"] = True
+    skeleton.suspended(draft, policy.pop("suspend", None))
     queue = (policy.get("schedulingPolicy") or {}).get("queue")
     skeleton.leftovers(draft, policy, "runPolicy.", "is set by spotladder, which asks for all pods and cleans up")
     if queue:

@@ -6,7 +6,6 @@ from copy import deepcopy
 from typing import Any
 
 from spotladder.api.problems import Path
-from spotladder.api.ray_workload import workers_of
 from spotladder.api.template import inner
 from spotladder.conversion import skeleton, templates
 from spotladder.conversion.draft import Draft
@@ -47,14 +46,11 @@ def from_raycluster(source: Source, options: Options, _others: list[Source]) -> 
 
 
 def _limits(draft: Draft) -> None:
-    queued = draft.get("spec", "workload", "ray", "template", "metadata", "labels", "kueue.x-k8s.io/queue-name")
     if limit := draft.get(*_AT, "activeDeadlineSeconds"):
         draft.remove((*_AT, "activeDeadlineSeconds"), "limits one attempt: spec.maxDuration limits the job")
         skeleton.limit_duration(draft, limit, "activeDeadlineSeconds")
     skeleton.retry(draft, draft.get(*_AT, "backoffLimit"), "backoffLimit")
-    if draft.get(*_AT, "suspend") is True and not queued:
-        draft.job["spec"]["suspend"] = True
-        draft.note(("spec", "suspend"), "From suspend of the RayJob: the job starts when it is false.")
+    skeleton.suspended(draft, draft.get(*_AT).pop("suspend", None))
 
 
 def _converted(draft: Draft, options: Options) -> Draft:
@@ -110,10 +106,15 @@ def with_a_worker(draft: Draft) -> bool:
     """Give a cluster of a head alone one worker like its head. False if there is nothing to give."""
     head = draft.get(*_CLUSTER, "headGroupSpec")
     cluster = draft.get(*_CLUSTER)
-    if not isinstance(head, dict) or not head.get("template") or workers_of({"rayClusterSpec": cluster or {}}):
+    if not isinstance(head, dict) or not head.get("template") or cluster.get("workerGroupSpecs"):
         return False
     worker = {"groupName": "workers", "replicas": 1, "rayStartParams": {}, "template": deepcopy(head["template"])}
     cluster["workerGroupSpecs"] = [worker]
+    for index, container in enumerate(_containers(head)):
+        for name in templates.accelerators(container):
+            for amounts in ("limits", "requests"):
+                at = (*_CLUSTER, "headGroupSpec", "template", "spec", "containers", index, "resources", amounts, name)
+                draft.remove(at, "is of the worker now")
     head["rayStartParams"] = {**(head.get("rayStartParams") or {}), "num-cpus": "0"}
     draft.note(_GROUPS, "Added: the cluster had only a head. The tasks run on one worker on the tier's nodes.")
     draft.note((*_CLUSTER, "headGroupSpec", "rayStartParams", "num-cpus"), "Added: the tasks run on the worker.")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spotladder.api.document import Document, file_name, read_documents
+from spotladder.api.document import LARGEST_FILE, Document, file_name, read_documents
+from spotladder.api.files import open_regular
 from spotladder.api.problems import quoted
 from spotladder.api.scalars import Scalar, meaning
 from spotladder.conversion.source import Source
 from spotladder.errors import InvalidSpec
+from spotladder.workloads.pods import copied
 
 _TRUE = ("y", "yes", "on")
 _FALSE = ("n", "no", "off")
@@ -23,7 +25,13 @@ def read_sources(files: Sequence[Path]) -> list[Source]:
     """
     found = []
     for file in files:
-        documents = read_documents(file, kubectl_meaning)
+        try:
+            documents = read_documents(file, kubectl_meaning)
+        except InvalidSpec:
+            if _is_template(file):
+                message = "is a template ({{ … }}), not YAML: convert what helm template prints"
+                raise InvalidSpec(message, where=file_name(file)) from None
+            raise
         if not documents:
             raise InvalidSpec("is empty; specify the manifest of a job", where=file_name(file))
         for document in documents:
@@ -46,14 +54,25 @@ def kubectl_meaning(text: str) -> Scalar:
         return sign * (float(number) if "." in number else int(number))
 
 
+def _is_template(file: Path) -> bool:
+    try:
+        with open_regular(file) as stream:
+            return b"{{" in stream.read(LARGEST_FILE)
+    except (OSError, ValueError):
+        return False
+
+
 def _objects(document: Document) -> Iterator[Source]:
     data = document.data
     if not isinstance(data, dict):
-        raise InvalidSpec(f"must be a mapping, not {quoted(data)}: specify the manifest of a job", where=document.where(()))
+        raise InvalidSpec(
+            f"must be a mapping, not {quoted(data)}: specify the manifest of a job", where=document.where(())
+        )
     items = data.get("items")
     if str(data.get("kind", "")).endswith("List") and isinstance(items, list):
         for index, item in enumerate(items):
             if isinstance(item, dict):
-                yield Source(document, item, ("items", index))
+                yield Source(document, copied(item), ("items", index))
     elif set(data) != {"name"}:  # The first document of a pipeline of SkyPilot has only a name.
-        yield Source(document, data)
+        # In Kubernetes a null is an absent field; in a task of SkyPilot it is a variable without a value.
+        yield Source(document, copied(data) if "apiVersion" in data else data)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from spotladder.api.template import inner
 from spotladder.conversion.accepted import accept
 from spotladder.conversion.aichor import from_manifest
 from spotladder.conversion.batchjob import from_job
@@ -13,9 +14,12 @@ from spotladder.conversion.draft import Draft
 from spotladder.conversion.jobset import from_jobset
 from spotladder.conversion.pytorchjob import from_pytorchjob
 from spotladder.conversion.rayjob import from_raycluster, from_rayjob
+from spotladder.conversion.shapes import SHAPES
 from spotladder.conversion.skypilot import from_task
 from spotladder.conversion.source import Options, Source, found
 from spotladder.conversion.trainjob import from_trainjob
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.template_schema import check
 
 Converter = Callable[[Source, Options, list[Source]], Draft]
 
@@ -34,7 +38,9 @@ KINDS: Mapping[tuple[str, str], Converter] = MappingProxyType(
 )
 """The converter of each API group and kind."""
 
-SUPPORTED = "RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob, SkyPilot task, AIchorManifest"
+SUPPORTED = (
+    "RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob, SkyPilot task, AIchorManifest"
+)
 
 _USED = ("RayCluster", "TrainingRuntime", "ClusterTrainingRuntime")
 """Kinds that another object of the files may refer to."""
@@ -55,6 +61,8 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
         InvalidSpec: no object can be converted, or one of them is not valid; names the field.
     """
     every = list(sources)
+    for one in every:
+        _check_types(one)
     jobs = [one for one in every if (one.group, one.kind) in KINDS and not _is_used(one, every)]
     if not jobs:
         first = next((one for one in every if one.kind == "TieredJob"), every[0])
@@ -70,10 +78,18 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
     return Converted(tuple(drafts), tuple(_named(one) for one in rest))
 
 
+def _check_types(one: Source) -> None:
+    try:
+        check(one.data, SHAPES.get(one.kind, {}), one.at)
+    except InvalidSpec as error:
+        where = one.document.where_named(error.path)
+        raise InvalidSpec(error.message, path=error.path, where=where) from None
+
+
 def _is_used(one: Source, every: list[Source]) -> bool:
     """Whether a RayJob of the files selects this RayCluster."""
-    selectors = [job.data.get("spec", {}).get("clusterSelector") or {} for job in every if job.kind == "RayJob"]
-    return one.kind == "RayCluster" and any(one.name in selector.values() for selector in selectors)
+    selectors = [inner(job.data, "spec", "clusterSelector") for job in every if job.kind == "RayJob"]
+    return one.kind == "RayCluster" and any(one.name in (selector or {}).values() for selector in selectors)
 
 
 def _named(one: Source) -> str:

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import Any
 
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
+
 from spotladder.api.scalars import meaning
 from spotladder.conversion.draft import Draft, Note
 
@@ -27,8 +30,6 @@ def text_of(drafts: Iterable[Draft], heading: Sequence[str]) -> str:
 
 
 def _document(draft: Draft) -> str:
-    from ruamel.yaml import YAML
-
     words = repr(draft.job)
     mark = "comment"
     while mark in words:
@@ -49,8 +50,6 @@ def _document(draft: Draft) -> str:
 
 def _copied(value: Any) -> Any:
     """A deep copy in which every text is written so that all YAML parsers read the same text."""
-    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
-
     if isinstance(value, dict):
         return {_copied(key): _copied(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -82,7 +81,7 @@ def _insert(job: dict[str, Any], note: Note, marker: str) -> None:
     value: Any = job
     for depth, part in enumerate(note.at):
         if isinstance(value, dict) and value:
-            mapping, anchors = value, (str(part), *(note.following if depth == len(note.at) - 1 else ()))
+            mapping, anchors = value, (str(part), *(note.following[depth] if note.following else ()))
             if part not in value:
                 break
             value = value[part]

@@ -12,8 +12,10 @@ from spotladder.api.record import API_VERSION
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
 from spotladder.core.durations import format_duration
+from spotladder.workloads.records import QUEUE
 
 DEFAULT_TIERS = ("spot", "on-demand")
+_WORKLOADS = ("ray", "jobSet")
 _PLACEHOLDER = "s3://my-bucket/checkpoints"
 _LOSSES = 2
 """`maxFailures` of all tiers but the last."""
@@ -51,7 +53,10 @@ def draft_of(source: Source, options: Options, field: str, spec: dict[str, Any])
         f"Converted from the {source.kind} {source.name or 'without a name'} ({source.where()}) by spotladder convert."
     )
     if about["name"] != source.name:
-        draft.note(("metadata", "name"), f'The name was "{plain(source.name)}": TieredJobs have at most 42 characters.')
+        was = f'Was "{plain(source.name)}": ' if source.name else "The source has no name: "
+        draft.note(
+            ("metadata", "name"), f"{was}names have at most {LONGEST_JOB_NAME} lower-case letters, digits and '-'."
+        )
     _explain(draft, options)
     live = [name for name in _OF_A_LIVE_OBJECT if metadata.pop(name, None) is not None]
     live += ["status"] if source.data.get("status") else []
@@ -73,7 +78,9 @@ def program_note(draft: Draft, at: Path) -> None:
     )
 
 
-def leftovers(draft: Draft, fields: Mapping[str, Any], where: str, why: str = "has no equivalent in a TieredJob") -> None:
+def leftovers(
+    draft: Draft, fields: Mapping[str, Any], where: str, why: str = "has no equivalent in a TieredJob"
+) -> None:
     """Report the remaining fields of a source at the head of the file."""
     for name, value in fields.items():
         if value not in (None, {}, []):
@@ -83,14 +90,14 @@ def leftovers(draft: Draft, fields: Mapping[str, Any], where: str, why: str = "h
 def limit_duration(draft: Draft, seconds: Any, field: str) -> None:
     """Convert a deadline in seconds into `spec.maxDuration`."""
     if isinstance(seconds, int) and seconds > 0:
-        _insert(draft, "maxDuration", format_duration(float(seconds)))
+        setting(draft, "maxDuration", format_duration(float(seconds)))
         draft.note(("spec", "maxDuration"), f"From {field}: {seconds}: the limit of the job with all of its attempts.")
 
 
 def retry(draft: Draft, limit: Any, field: str) -> None:
     """Convert a number of retries into `spec.applicationFailures.limit`."""
     if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
-        _insert(draft, "applicationFailures", {"limit": limit})
+        setting(draft, "applicationFailures", {"limit": limit})
         draft.note(
             ("spec", "applicationFailures"),
             f"From {field}: {limit}: retries after an error of the program. Lost nodes do not count: maxFailures of "
@@ -105,12 +112,22 @@ def losses(draft: Draft, limit: Any, field: str) -> None:
         draft.note(("spec", "tiers", 0, "maxFailures"), f"From {field}: {limit}.")
 
 
-def _insert(draft: Draft, field: str, value: Any) -> None:
+def suspended(draft: Draft, given: Any) -> None:
+    """Convert `suspend`, with which Kueue holds an object until its queue has quota."""
+    if given is not True:
+        return
+    if any(draft.get("spec", "workload", field, "template", "metadata", "labels", QUEUE) for field in _WORKLOADS):
+        draft.dropped("Removed suspend: true. Kueue holds each attempt until the queue has quota.")
+    else:
+        setting(draft, "suspend", True)
+        draft.note(("spec", "suspend"), "From suspend of the source: the job starts when it is false.")
+
+
+def setting(draft: Draft, field: str, value: Any) -> None:
     """Set a field of the spec, before the workload."""
     spec = draft.job["spec"]
-    workload = spec.pop("workload")
     spec[field] = value
-    spec["workload"] = workload
+    spec["workload"] = spec.pop("workload")
 
 
 def _tiers(names: Iterable[str]) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def from_task(source: Source, options: Options, _others: list[Source]) -> Draft:
     if task.get("service"):
         raise source.refused("is a service, which never ends: only tasks that end can be converted", "service")
     name, run, nodes = task.pop("name", None), task.pop("run", None), task.pop("num_nodes", None) or 1
-    if not isinstance(run, str) or not run.strip():
+    if not (run or "").strip():
         raise source.refused("is required: the commands of the task", "run")
     resources = task.pop("resources", None) or {}
     container: dict[str, Any] = {"name": "task", "image": IMAGE, "command": ["bash", "-c"]}
@@ -59,8 +59,10 @@ def from_task(source: Source, options: Options, _others: list[Source]) -> Draft:
     for entry in (key for key, value in variables.items() if value is None):
         draft.dropped(f"The variable {entry} has no value in the task: set it below.")
     if secrets:
-        draft.dropped(f"Values of secrets are not copied: create the Secret {_secret(str(name or 'task'))} with the keys "
-                      f"{', '.join(map(str, secrets))}.")
+        draft.dropped(
+            f"Values of secrets are not copied: create the Secret {_secret(str(name or 'task'))} with the keys "
+            f"{', '.join(map(str, secrets))}."
+        )
     _rest(draft, task, resources, accelerator)
     return jobset.finished(draft)
 
@@ -84,7 +86,10 @@ def _environment(
     return [
         torch.completion_index("SKYPILOT_NODE_RANK"),
         *({"name": str(key), "value": _text(value)} for key, value in own.items()),
-        *({"name": str(key), "valueFrom": {"secretKeyRef": {"name": _secret(name), "key": str(key)}}} for key in secrets),
+        *(
+            {"name": str(key), "valueFrom": {"secretKeyRef": {"name": _secret(name), "key": str(key)}}}
+            for key in secrets
+        ),
     ]
 
 
@@ -107,7 +112,9 @@ def _accelerator(source: Source, resources: dict[str, Any]) -> tuple[str, int]:
     if name.lower().startswith("tpu"):
         message = f"asks for {plain(given)}: write a JobSet with the topology of the slice, and convert that"
         raise source.refused(message, "resources", "accelerators")
-    return name, int(float(count or 1))
+    if not count.isdigit() and count:
+        raise source.refused(f"is {plain(given)}: expected NAME:COUNT", "resources", "accelerators")
+    return name, int(count or 1)
 
 
 def _amounts(resources: dict[str, Any], accelerator: tuple[str, int]) -> dict[str, Any]:
@@ -121,14 +128,16 @@ def _amounts(resources: dict[str, Any], accelerator: tuple[str, int]) -> dict[st
 
 
 def _rest(draft: Draft, task: dict[str, Any], resources: dict[str, Any], accelerator: tuple[str, int]) -> None:
+    kind = plain(resources.pop("accelerators", None))
     if accelerator[0]:
-        kind = plain(resources.pop("accelerators"))
         draft.dropped(f"accelerators: {kind}: the CapacityTiers choose nodes with {accelerator[0]} (instanceTypes).")
     chosen = {key: resources.pop(key) for key in _CHOSEN_BY_TIER if key in resources}
     skeleton.leftovers(draft, chosen, "resources.", "is set by the CapacityTiers, in the order of the tiers")
     skeleton.leftovers(draft, resources, "resources.")
     for target, origin in dict(task.pop("file_mounts", None) or {}).items():
-        draft.dropped(f"Removed file_mounts {plain(target)}: {plain(origin)}. Copy it into the image, or mount a volume.")
+        draft.dropped(
+            f"Removed file_mounts {plain(target)}: {plain(origin)}. Copy it into the image, or mount a volume."
+        )
     if workdir := task.pop("workdir", None):
         draft.dropped(f"Removed workdir: {plain(workdir)}. Copy it into the image and set workingDir of the container.")
     skeleton.leftovers(draft, task, "")

@@ -54,11 +54,12 @@ def program_container(draft: Draft, at: Path, names: tuple[str, ...]) -> Path:
     """The path of the container with the program. Of several, it is the annotated one, one of these names, the only
     one with accelerators, or the first; then the annotation names it."""
     containers = draft.get(*at, "spec", "containers") or []
-    chosen = _chosen(containers, names, inner(draft.get(*at), "metadata", "annotations", DEFAULT_CONTAINER))
-    if len(containers) > 1 and not inner(draft.get(*at), "metadata", "annotations", DEFAULT_CONTAINER):
-        metadata = draft.get(*at).setdefault("metadata", {})
-        draft.get(*at)["spec"] = draft.get(*at).pop("spec")  # metadata stands before spec
-        metadata.setdefault("annotations", {})[DEFAULT_CONTAINER] = containers[chosen]["name"]
+    annotated = draft.get(*at, "metadata", "annotations", DEFAULT_CONTAINER)
+    chosen = _chosen(containers, names, annotated)
+    if len(containers) > 1 and not annotated and (name := containers[chosen].get("name")):
+        template = draft.get(*at)
+        template.setdefault("metadata", {}).setdefault("annotations", {})[DEFAULT_CONTAINER] = name
+        template["spec"] = template.pop("spec")  # metadata stands before spec
         draft.note(
             (*at, "metadata", "annotations", DEFAULT_CONTAINER),
             "Added: the container with the program. The others may end or restart without an effect on training.",
@@ -77,8 +78,11 @@ def accelerators(container: Any) -> dict[str, Any]:
     """The accelerators that a container requests."""
     resources = container.get("resources") or {} if isinstance(container, dict) else {}
     amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    return {name: count for name, count in amounts.items() if "/" in name and ("gpu" in name or "tpu" in name or
-            name.endswith(("neuron", "neuroncore", "gaudi")))}
+    return {
+        name: count
+        for name, count in amounts.items()
+        if "/" in name and ("gpu" in name or "tpu" in name or name.endswith(("neuron", "neuroncore", "gaudi")))
+    }
 
 
 def _chosen(containers: list[Any], names: tuple[str, ...], annotated: Any) -> int:
@@ -95,13 +99,14 @@ def _why(key: str) -> str:
 
 
 def _preference(entry: Any) -> str:
-    expressions = inner(entry, "preference", "matchExpressions") or [{}]
-    return str(expressions[0].get("key")) if len(expressions) == 1 else ""
+    expressions = inner(entry, "preference", "matchExpressions")
+    single = isinstance(expressions, list) and len(expressions) == 1
+    return str(inner(expressions[0], "key")) if single else ""
 
 
 def _from_list(draft: Draft, at: Path, key_of: Any) -> None:
-    entries = draft.get(*at)
-    for index in reversed(range(len(entries or ()))):
+    entries = found if isinstance(found := draft.get(*at), list) else []
+    for index in reversed(range(len(entries))):
         if why := _why(key_of(entries[index])):
             draft.remove((*at, index), why)
 

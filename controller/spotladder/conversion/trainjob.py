@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from spotladder.api.template import inner
@@ -36,7 +37,11 @@ def from_trainjob(source: Source, options: Options, others: list[Source]) -> Dra
     processes = trainer.pop("numProcPerNode", None) or (policy.get("torch") or {}).get("numProcPerNode")
     placeholder = _train(template, trainer, torch.environment(nodes, processes, split=False, rendezvous={}))
     jobs = [torch.replicated("node", 1, nodes, template)]
-    draft = skeleton.draft_of(source, options, "jobSet", {"replicatedJobs": jobs})
+    metadata = dict(source.data.get("metadata") or {})
+    for field in ("labels", "annotations"):
+        metadata[field] = {**(metadata.get(field) or {}), **(spec.pop(field, None) or {})}
+    labelled = replace(source, data={**source.data, "metadata": metadata})
+    draft = skeleton.draft_of(labelled, options, "jobSet", {"replicatedJobs": jobs})
     if runtime is None:
         draft.heading.append(
             f"The runtime {plain(name)} is not in the files, so its image, volumes and policy are not known here. "
@@ -70,7 +75,12 @@ def _train(template: dict[str, Any], trainer: dict[str, Any], entries: list[dict
     env = trainer.pop("env", None) or []
     container["env"] = [entry for entry in container.get("env") or () if entry["name"] not in {e["name"] for e in env}]
     container["env"] += env
-    for name, field in (("image", "image"), ("command", "command"), ("args", "args"), ("resourcesPerNode", "resources")):
+    for name, field in (
+        ("image", "image"),
+        ("command", "command"),
+        ("args", "args"),
+        ("resourcesPerNode", "resources"),
+    ):
         if (value := trainer.pop(name, None)) is not None:
             container[field] = value
     torch.connect(container, entries)
@@ -88,8 +98,14 @@ def _overlay(target: dict[str, Any], override: dict[str, Any]) -> None:
             _overlay(own, value)
         elif isinstance(own, list) and isinstance(value, list):
             for entry in value:
-                same = next((one for one in own if isinstance(entry, dict) and one.get("name") == entry.get("name")
-                             and entry.get("name")), None)
+                same = next(
+                    (
+                        one
+                        for one in own
+                        if isinstance(entry, dict) and one.get("name") == entry.get("name") and entry.get("name")
+                    ),
+                    None,
+                )
                 if same is None:
                     own.append(entry)
                 else:
@@ -99,16 +115,9 @@ def _overlay(target: dict[str, Any], override: dict[str, Any]) -> None:
 
 
 def _rest(draft: Draft, spec: dict[str, Any], trainer: dict[str, Any]) -> None:
-    made = draft.get(*jobset.AT[:-1])
-    for name in ("labels", "annotations"):
-        if entries := spec.pop(name, None):
-            made["metadata"] = {**made.get("metadata", {}), name: {**(inner(made, "metadata", name) or {}), **entries}}
-    if spec.pop("suspend", None):
-        draft.get(*jobset.AT)["suspend"] = True
+    skeleton.suspended(draft, spec.pop("suspend", None))
     skeleton.limit_duration(draft, spec.pop("activeDeadlineSeconds", None), "activeDeadlineSeconds")
     if initializer := spec.pop("initializer", None):
-        draft.dropped(
-            f"Removed initializer: {plain(initializer)}. Load data and model in the program, or in a volume."
-        )
+        draft.dropped(f"Removed initializer: {plain(initializer)}. Load data and model in the program, or in a volume.")
     skeleton.leftovers(draft, trainer, "trainer.")
     skeleton.leftovers(draft, spec, "spec.")
