@@ -64,4 +64,4 @@ def convert(
         raise not_written("--output", output, error) from None
     names = ", ".join(str(draft.job["metadata"]["name"]) for draft in converted.drafts)
     removed = sum(draft.removed for draft in converted.drafts)
-    typer.echo(f"{output}: {names}, {removed} fields removed or changed; read the comments", err=True)
+    typer.echo(f"{output}: {names}; {removed} fields were removed, see the comments", err=True)

@@ -16,7 +16,8 @@ from spotladder.api.review import Review, Reviewed
 from spotladder.api.tieredjob import TieredJob
 from spotladder.conversion.draft import Draft
 from spotladder.conversion.rayjob import with_a_worker
-from spotladder.conversion.source import Source
+from spotladder.conversion.source import Options, Source
+from spotladder.errors import InvalidSpec
 from spotladder.workloads.review import for_cluster
 
 _CONTROL = {
@@ -29,11 +30,12 @@ _ROUNDS = 200
 """Maximum number of reviews: each finds at least one field."""
 
 
-def accept(draft: Draft, source: Source) -> None:
+def accept(draft: Draft, source: Source, options: Options) -> None:
     """Remove fields until the draft is valid.
 
     Raises:
         InvalidDocument: the source has a field that cannot be converted; names it as it is in the result.
+        InvalidSpec: the address of the checkpoints is wrong.
     """
     for _ in range(_ROUNDS):
         found = _problems(draft.job, source)
@@ -43,6 +45,9 @@ def accept(draft: Draft, source: Source) -> None:
         changed = [problem for problem in found if _mend(draft, paths.get(problem.path), problem)]
         if not changed:
             break
+    given = [problem for problem in found if problem.path == "spec.checkpoints.uri"]
+    if given and options.checkpoints:
+        raise InvalidSpec(given[0].message, path="--checkpoints")
     raise InvalidDocument(found)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from spotladder.api.problems import Path, printable
 
-_LONGEST_VALUE = 160
+_LONGEST_VALUE = 1000
 _SECRET = ("secret", "token", "password", "credential", "apikey", "api_key")
 
 

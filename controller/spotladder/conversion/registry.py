@@ -73,7 +73,7 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
     drafts = []
     for one in jobs:
         drafts.append(KINDS[one.group, one.kind](one, options, every))
-        accept(drafts[-1], one)
+        accept(drafts[-1], one, options)
     rest = [one for one in every if one not in jobs]
     return Converted(tuple(drafts), tuple(_named(one) for one in rest))
 

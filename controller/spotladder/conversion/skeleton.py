@@ -59,6 +59,7 @@ def draft_of(source: Source, options: Options, field: str, spec: dict[str, Any])
         )
     _explain(draft, options)
     live = [name for name in _OF_A_LIVE_OBJECT if metadata.pop(name, None) is not None]
+    live += [_LAST_APPLIED] if _LAST_APPLIED in (source.data.get("metadata") or {}).get("annotations", {}) else []
     live += ["status"] if source.data.get("status") else []
     if live:
         draft.dropped(f"Removed fields that the cluster sets: {', '.join(live)}.")
@@ -115,8 +116,8 @@ def losses(draft: Draft, limit: Any, field: str) -> None:
 def suspended(draft: Draft, given: Any) -> None:
     """Convert `suspend`, with which Kueue holds an object until its queue has quota."""
     if given is not True:
-        return
-    if any(draft.get("spec", "workload", field, "template", "metadata", "labels", QUEUE) for field in _WORKLOADS):
+        leftovers(draft, {"suspend": given}, "", "is the default")
+    elif any(draft.get("spec", "workload", field, "template", "metadata", "labels", QUEUE) for field in _WORKLOADS):
         draft.dropped("Removed suspend: true. Kueue holds each attempt until the queue has quota.")
     else:
         setting(draft, "suspend", True)

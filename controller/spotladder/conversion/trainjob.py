@@ -73,8 +73,8 @@ def _train(template: dict[str, Any], trainer: dict[str, Any], entries: list[dict
     containers = template.setdefault("spec", {}).setdefault("containers", [{"name": "node"}])
     container = next((one for one in containers if one.get("name") in _NAMES), containers[0])
     env = trainer.pop("env", None) or []
-    container["env"] = [entry for entry in container.get("env") or () if entry["name"] not in {e["name"] for e in env}]
-    container["env"] += env
+    given = {entry.get("name") for entry in env}
+    container["env"] = [*(entry for entry in container.get("env") or () if entry.get("name") not in given), *env]
     for name, field in (
         ("image", "image"),
         ("command", "command"),
@@ -93,6 +93,8 @@ def _train(template: dict[str, Any], trainer: dict[str, Any], entries: list[dict
 def _overlay(target: dict[str, Any], override: dict[str, Any]) -> None:
     """Add an override to a template: mappings are merged, containers and other lists by name, and values replaced."""
     for key, value in override.items():
+        if value is None:
+            continue
         own = target.get(key)
         if isinstance(own, dict) and isinstance(value, dict):
             _overlay(own, value)
