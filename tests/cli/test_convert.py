@@ -34,7 +34,7 @@ def test_several_files_become_one_with_all_jobs(capsys: Capture, tmp_path: Path)
     to = tmp_path / "jobs.yaml"
     answer = call(capsys, "convert", FOLDER / "batch-plain.yaml", FOLDER / "sky-cpu.yaml", "-o", to)
     assert (answer.code, answer.out) == (0, "")
-    assert answer.err == f"{to}: sparrow, skypilot-task; 2 fields were removed, see the comments\n"
+    assert answer.err == f"{to}: sparrow, skypilot-task; 3 fields were removed, see the comments\n"
     assert to.read_text(encoding="utf-8").count("kind: TieredJob") == 2
     assert call(capsys, "validate", "--cluster", to).code == 0
 
