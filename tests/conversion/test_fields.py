@@ -143,6 +143,17 @@ def test_a_master_of_its_own_is_the_first_job_of_the_set() -> None:
         assert (found["WORLD_SIZE"], found["PET_NNODES"]) == ("3", "3")
 
 
+def test_names_of_pods_become_the_address_of_rank_0() -> None:
+    made = draft("jobset-addresses")
+    chief = pod(made)["containers"][0]
+    assert chief["command"] == ["python", "breeze.py", "--at", "$(JOBSET_COORDINATOR):7777"]
+    assert variables(made)["JOBSET_COORDINATOR"] == "metadata.labels['jobset.sigs.k8s.io/coordinator']"
+    hands = variables(made, 1)
+    assert next(iter(hands)) == "JOBSET_COORDINATOR", "Kubernetes expands only variables that are defined before"
+    assert (hands["CHIEF"], hands["RUN"]) == ("$(JOBSET_COORDINATOR)", "breeze-chief")
+    assert "breeze-hands-1-0.winds names a pod of the source" in comments(made)
+
+
 def test_an_elastic_job_meets_at_its_first_pod() -> None:
     found = variables(draft("pytorch-elastic"))
     assert found["PET_RDZV_BACKEND"] == "c10d"

@@ -57,7 +57,7 @@ def from_manifest(source: Source, options: Options, _others: list[Source]) -> Dr
     more = {"builder": builder, **{key: value for key, value in source.data.items() if key not in kept}}
     skeleton.leftovers(draft, more, "", "is for the build of the image")
     if field == "jobSet":
-        return jobset.finished(draft)
+        return jobset.finished(draft, "", "")
     skeleton.program_note(draft, ("spec", "workload", "ray", "template", "spec", "entrypoint"))
     return draft
 

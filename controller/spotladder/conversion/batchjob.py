@@ -23,5 +23,8 @@ def from_job(source: Source, options: Options, _others: list[Source]) -> Draft:
     jobs = [{"name": "workers", "replicas": 1, "template": {"spec": spec}}]
     draft = skeleton.draft_of(source, options, "jobSet", {"replicatedJobs": jobs})
     skeleton.suspended(draft, suspended)
+    template = (*jobset.JOBS, 0, "template", "spec", "template", "spec")
+    for field in ("hostname", "subdomain"):
+        draft.remove((*template, field), "is set by JobSet: the pods find rank 0 at MASTER_ADDR")
     skeleton.retry(draft, spec.get("backoffLimit"), "backoffLimit")
-    return jobset.finished(draft)
+    return jobset.finished(draft, source.name, "-0")

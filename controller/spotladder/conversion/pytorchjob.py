@@ -45,7 +45,7 @@ def from_pytorchjob(source: Source, options: Options, _others: list[Source]) -> 
             f"Removed elasticPolicy: {plain(sizes)}. A JobSet trains with a fixed number of pods; after a loss all of "
             "them start again. For fewer workers use Ray Train and spec.elastic."
         )
-    return jobset.finished(draft, _CONTAINER)
+    return jobset.finished(draft, source.name, "-(?:master|worker)-0", _CONTAINER)
 
 
 def grouped(roles: dict[str, Any], processes: Any, elastic: dict[str, Any]) -> list[dict[str, Any]]:

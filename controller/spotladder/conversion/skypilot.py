@@ -64,7 +64,7 @@ def from_task(source: Source, options: Options, _others: list[Source]) -> Draft:
             f"{', '.join(map(str, secrets))}."
         )
     _rest(draft, task, resources, accelerator)
-    return jobset.finished(draft)
+    return jobset.finished(draft, "", "")
 
 
 def _script(setup: str, run: str) -> str:
