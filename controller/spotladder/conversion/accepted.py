@@ -6,7 +6,7 @@ problem is an error of the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spotladder.api.check import checked
@@ -26,8 +26,8 @@ _CONTROL = {
     "ttlSecondsAfterFinished",
 }  # fmt: skip
 _WORKLOAD = "spec.workload."
-_ROUNDS = 200
-"""Maximum number of reviews: each finds at least one field."""
+_ROUNDS = 64
+"""Maximum number of reviews: each finds at least one field and value."""
 
 
 def accept(draft: Draft, source: Source, options: Options) -> None:
@@ -42,7 +42,7 @@ def accept(draft: Draft, source: Source, options: Options) -> None:
         if not found:
             return
         paths = {dotted(path): path for path in _paths(draft.job, ())}
-        changed = [problem for problem in found if _mend(draft, paths.get(problem.path), problem)]
+        changed = [problem for problem in found if _mend(draft, paths, problem)]
         if not changed:
             break
     given = [problem for problem in found if problem.path == "spec.checkpoints.uri"]
@@ -51,13 +51,29 @@ def accept(draft: Draft, source: Source, options: Options) -> None:
     raise InvalidDocument(found)
 
 
-def _mend(draft: Draft, path: Path | None, problem: Problem) -> bool:
+def _mend(draft: Draft, paths: Mapping[str, Path], problem: Problem) -> bool:
+    path, every = paths.get(problem.path), paths.values()
     if problem.path.endswith(".workerGroupSpecs"):
         return with_a_worker(draft)
     if path is None or path[-1] not in _CONTROL or not problem.path.startswith(_WORKLOAD):
         return False
     why = problem.message.removesuffix("; remove it").removesuffix(": remove it")
-    return draft.remove(path, why) is not None
+    for like in _alike(draft, path, every):
+        draft.remove(like, why)
+    return True
+
+
+def _alike(draft: Draft, path: Path, every: Iterable[Path]) -> list[Path]:
+    """This field, and the same field with the same value in other elements of the lists around it: the review of a
+    JobSet reports one problem at a time. The size of a worker group depends on its other fields."""
+    if path[-1] == "minReplicas":
+        return [path]
+    shape, value = _shape(path), draft.get(*path)
+    return [other for other in every if _shape(other) == shape and draft.get(*other) == value]
+
+
+def _shape(path: Path) -> Path:
+    return tuple(0 if isinstance(part, int) else part for part in path)
 
 
 def _problems(job: dict[str, Any], source: Source) -> list[Problem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from spotladder.api.fields import LONGEST_LABEL
 from spotladder.api.problems import Path
 from spotladder.conversion import torch
 from spotladder.conversion.draft import Draft, plain
@@ -22,7 +23,8 @@ def replace_addresses(draft: Draft, template: Path, name: str, first: str) -> No
     `first` a pattern of what follows it in the name of the pod with rank 0."""
     if not name:
         return
-    every = re.compile(rf"(?<![-\w.]){re.escape(name)}(-[-\w]*?[0-9]+)(\.[-\w.]*\w|(?![-\w.]))")
+    place, domain = rf"-[-a-z0-9]{{0,{LONGEST_LABEL}}}[0-9]", rf"\.[-a-z0-9]{{1,{LONGEST_LABEL}}}"
+    every = re.compile(rf"(?<![-\w.]){re.escape(name)}({place})(?:{domain}){{0,4}}(?![-\w])")
     for index in range(len(draft.get(*template, "spec", "containers") or ())):
         at = (*template, "spec", "containers", index)
         container = draft.get(*at)

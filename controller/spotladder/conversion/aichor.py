@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from spotladder.conversion import jobset, pytorchjob, skeleton, torch
+from spotladder.conversion import jobset, limits, pytorchjob, skeleton, torch
+from spotladder.conversion.aichor_pods import AichorPods
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
 
@@ -37,7 +38,7 @@ def from_manifest(source: Source, options: Options, _others: list[Source]) -> Dr
     claims = list(storage.pop("attachExistingPVCs", None) or ())
     if not all(claim.get("name") and claim.get("mountPoint") for claim in claims):
         raise source.refused("needs name and mountPoint of each claim", "spec", "storage", "attachExistingPVCs")
-    pods = _Pods(source, f"{registry}/{image}:TAG", claims)
+    pods = AichorPods(source, f"{registry}/{image}:TAG", claims)
     if operator in _RAY:
         field, made = "ray", _ray(pods, command, types, spec.pop("rayVersion", None))
     else:
@@ -62,7 +63,7 @@ def from_manifest(source: Source, options: Options, _others: list[Source]) -> Dr
     return draft
 
 
-def _ray(pods: _Pods, command: str, types: dict[str, Any], version: Any) -> dict[str, Any]:
+def _ray(pods: AichorPods, command: str, types: dict[str, Any], version: Any) -> dict[str, Any]:
     head, workers = types.pop("Head", None) or {}, types.pop("Workers", None) or []
     groups = [
         {
@@ -83,7 +84,7 @@ def _ray(pods: _Pods, command: str, types: dict[str, Any], version: Any) -> dict
     return {"entrypoint": command, "rayClusterSpec": cluster}
 
 
-def _jobs(pods: _Pods, operator: str, command: str, types: dict[str, Any]) -> list[dict[str, Any]]:
+def _jobs(pods: AichorPods, operator: str, command: str, types: dict[str, Any]) -> list[dict[str, Any]]:
     found = {}
     for name in list(types):
         given = types.pop(name)
@@ -113,51 +114,6 @@ def _jobs(pods: _Pods, operator: str, command: str, types: dict[str, Any]) -> li
     return [torch.replicated(name.lower(), count, pods, template) for name, (count, pods, template) in found.items()]
 
 
-class _Pods:
-    """Makes the pod templates of a manifest."""
-
-    def __init__(self, source: Source, image: str, claims: list[dict[str, Any]]) -> None:
-        self.source, self.notes = source, list[str]()
-        self._image, self._claims = image, claims
-        if claims:
-            self.notes.append("All pods mount the PersistentVolumeClaims: they need ReadWriteMany, and nodes in reach.")
-
-    def template(self, given: dict[str, Any], name: str) -> dict[str, Any]:
-        """The pod template of a type; a head or a worker group."""
-        resources = dict(given.get("resources") or {})
-        cpus = _number(resources.pop("cpus", None))
-        memory = _number(resources.pop("memory", None)) or cpus * (_number(resources.pop("ramRatio", None)) or 2)
-        requests = {**({"cpu": f"{cpus:g}"} if cpus else {}), **({"memory": f"{memory:g}G"} if memory else {})}
-        shared, mounts, volumes = resources.pop("shmSizeGB", None), [], []
-        if shared:
-            mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 – a path in the pod
-            volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared}G"}})
-        for claim in self._claims:
-            mounts.append({"name": claim["name"], "mountPath": claim["mountPoint"]})
-            volumes.append({"name": claim["name"], "persistentVolumeClaim": {"claimName": claim["name"]}})
-        limits = self._accelerators(resources.pop("accelerators", None) or {}, name)
-        container: dict[str, Any] = {"name": "program", "image": self._image}
-        if requests or limits:
-            container["resources"] = {"requests": requests, **({"limits": limits} if limits else {})}
-        if mounts:
-            container["volumeMounts"] = mounts
-        for key, value in resources.items():
-            self.notes.append(f"Removed spec.types.{name}.resources.{key}: {plain(value)}. Set limits if they matter.")
-        return {"spec": {"containers": [container], **({"volumes": volumes} if volumes else {})}}
-
-    def _accelerators(self, given: dict[str, Any], name: str) -> dict[str, Any]:
-        gpu = dict(given.get("gpu") or {})
-        if not gpu.get("count"):
-            return {}
-        if product := gpu.get("product"):
-            self.notes.append(f"{name} ran on {plain(product)}: the CapacityTiers choose such nodes (instanceTypes).")
-        return {f"nvidia.com/{gpu.get('type') or 'gpu'}": gpu["count"]}
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
-
-
 def _limit(draft: Draft, spec: dict[str, Any]) -> None:
     timeout, seconds = spec.pop("timeout", None), spec.pop("activeDeadlineSeconds", None)
     match = _DURATION.fullmatch(str(timeout or ""))
@@ -165,4 +121,4 @@ def _limit(draft: Draft, spec: dict[str, Any]) -> None:
         units = {"h": 3600, "m": 60, "s": 1}
         parts = re.findall(r"([0-9]+)([hms])", match[2])
         seconds = int(match[1] or 0) * 86_400 + sum(int(number) * units[unit] for number, unit in parts)
-    skeleton.limit_duration(draft, seconds, "timeout" if timeout else "activeDeadlineSeconds")
+    limits.limit_duration(draft, seconds, "timeout" if timeout else "activeDeadlineSeconds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from spotladder.conversion import jobset, skeleton
+from spotladder.conversion import jobset, limits, skeleton
 from spotladder.conversion.draft import Draft
 from spotladder.conversion.source import Options, Source
 
@@ -22,9 +22,9 @@ def from_job(source: Source, options: Options, _others: list[Source]) -> Draft:
     suspended = spec.pop("suspend", None)
     jobs = [{"name": "workers", "replicas": 1, "template": {"spec": spec}}]
     draft = skeleton.draft_of(source, options, "jobSet", {"replicatedJobs": jobs})
-    skeleton.suspended(draft, suspended)
+    limits.suspended(draft, suspended)
     template = (*jobset.JOBS, 0, "template", "spec", "template", "spec")
     for field in ("hostname", "subdomain"):
         draft.remove((*template, field), "is set by JobSet: the pods find rank 0 at MASTER_ADDR")
-    skeleton.retry(draft, spec.get("backoffLimit"), "backoffLimit")
+    limits.retry(draft, spec.get("backoffLimit"), "backoffLimit")
     return jobset.finished(draft, source.name, "-0")

@@ -7,7 +7,7 @@ from copy import deepcopy
 
 from spotladder.api.problems import Path
 from spotladder.api.template import inner
-from spotladder.conversion import skeleton, templates
+from spotladder.conversion import limits, skeleton, templates
 from spotladder.conversion.addresses import replace_addresses
 from spotladder.conversion.draft import Draft
 from spotladder.conversion.source import Options, Source
@@ -21,7 +21,7 @@ def from_jobset(source: Source, options: Options, _others: list[Source]) -> Draf
     spec = deepcopy(dict(source.data.get("spec") or {}))
     jobs = spec.get("replicatedJobs") or []
     draft = skeleton.draft_of(source, options, "jobSet", spec)
-    skeleton.losses(draft, draft.get(*AT, "failurePolicy", "maxRestarts"), "failurePolicy.maxRestarts")
+    limits.losses(draft, draft.get(*AT, "failurePolicy", "maxRestarts"), "failurePolicy.maxRestarts")
     coordinator = inner(spec, "coordinator", "replicatedJob") or inner(next(iter(jobs), None), "name")
     return finished(draft, source.name, rf"-{re.escape(str(coordinator))}-0-0")
 
@@ -32,7 +32,7 @@ def finished(draft: Draft, name: str, first: str, containers: tuple[str, ...] = 
     `name` is that of the source, `first` a pattern of what follows it in the name of its pod with rank 0, `containers`
     are usual names of the program's container.
     """
-    skeleton.suspended(draft, draft.get(*AT).pop("suspend", None))
+    limits.suspended(draft, draft.get(*AT).pop("suspend", None))
     for index, at in enumerate(templates.each(draft, *JOBS)):
         _job(draft, at[:-1])
         templates.of_a_live_object(draft, at)
@@ -50,7 +50,7 @@ def _job(draft: Draft, at: Path) -> None:
     deadline = draft.get(*at, "activeDeadlineSeconds")
     if deadline is not None:
         draft.remove((*at, "activeDeadlineSeconds"), "limits one attempt: spec.maxDuration limits the job")
-        skeleton.limit_duration(draft, deadline, "activeDeadlineSeconds")
+        limits.limit_duration(draft, deadline, "activeDeadlineSeconds")
     if draft.get(*at, "completionMode") == "NonIndexed":
         draft.remove((*at, "completionMode"), "must be Indexed, the default here: the index of a pod is its rank")
     if draft.get(*at, "podReplacementPolicy") == "TerminatingOrFailed":

@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import Any
 
 from spotladder.api.template import inner
-from spotladder.conversion import jobset, skeleton, torch
+from spotladder.conversion import jobset, limits, skeleton, torch
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
 
@@ -73,9 +73,9 @@ def _pods(given: Any) -> int:
 
 
 def _policy(draft: Draft, policy: dict[str, Any]) -> None:
-    skeleton.limit_duration(draft, policy.pop("activeDeadlineSeconds", None), "runPolicy.activeDeadlineSeconds")
-    skeleton.retry(draft, policy.pop("backoffLimit", None), "runPolicy.backoffLimit")
-    skeleton.suspended(draft, policy.pop("suspend", None))
+    limits.limit_duration(draft, policy.pop("activeDeadlineSeconds", None), "runPolicy.activeDeadlineSeconds")
+    limits.retry(draft, policy.pop("backoffLimit", None), "runPolicy.backoffLimit")
+    limits.suspended(draft, policy.pop("suspend", None))
     queue = (policy.get("schedulingPolicy") or {}).get("queue")
     skeleton.leftovers(draft, policy, "runPolicy.", "is set by spotladder, which asks for all pods and cleans up")
     if queue:

@@ -7,7 +7,7 @@ from typing import Any
 
 from spotladder.api.problems import Path
 from spotladder.api.template import inner
-from spotladder.conversion import skeleton, templates
+from spotladder.conversion import limits, skeleton, templates
 from spotladder.conversion.draft import Draft
 from spotladder.conversion.source import Options, Source, found
 
@@ -48,9 +48,9 @@ def from_raycluster(source: Source, options: Options, _others: list[Source]) -> 
 def _limits(draft: Draft) -> None:
     if limit := draft.get(*_AT, "activeDeadlineSeconds"):
         draft.remove((*_AT, "activeDeadlineSeconds"), "limits one attempt: spec.maxDuration limits the job")
-        skeleton.limit_duration(draft, limit, "activeDeadlineSeconds")
-    skeleton.retry(draft, draft.get(*_AT, "backoffLimit"), "backoffLimit")
-    skeleton.suspended(draft, draft.get(*_AT).pop("suspend", None))
+        limits.limit_duration(draft, limit, "activeDeadlineSeconds")
+    limits.retry(draft, draft.get(*_AT, "backoffLimit"), "backoffLimit")
+    limits.suspended(draft, draft.get(*_AT).pop("suspend", None))
 
 
 def _converted(draft: Draft, options: Options) -> Draft:

@@ -77,7 +77,8 @@ def _is_ambiguous(text: str) -> bool:
 
 def _insert(job: dict[str, Any], note: Note, marker: str) -> None:
     """Put the marker before the note's field, or where it was; into the nearest mapping around a field that is gone."""
-    mapping, anchors = job, (str(note.at[0]),)
+    mapping = job
+    anchors: tuple[str, ...] = (str(note.at[0]),)
     value: Any = job
     for depth, part in enumerate(note.at):
         if isinstance(value, dict) and value:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from spotladder.api.template import inner
-from spotladder.conversion import jobset, skeleton, torch
+from spotladder.conversion import jobset, limits, skeleton, torch
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source, found
 
@@ -117,8 +117,8 @@ def _overlay(target: dict[str, Any], override: dict[str, Any]) -> None:
 
 
 def _rest(draft: Draft, spec: dict[str, Any], trainer: dict[str, Any]) -> None:
-    skeleton.suspended(draft, spec.pop("suspend", None))
-    skeleton.limit_duration(draft, spec.pop("activeDeadlineSeconds", None), "activeDeadlineSeconds")
+    limits.suspended(draft, spec.pop("suspend", None))
+    limits.limit_duration(draft, spec.pop("activeDeadlineSeconds", None), "activeDeadlineSeconds")
     if initializer := spec.pop("initializer", None):
         draft.dropped(f"Removed initializer: {plain(initializer)}. Load data and model in the program, or in a volume.")
     skeleton.leftovers(draft, trainer, "trainer.")
