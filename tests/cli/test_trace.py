@@ -114,6 +114,13 @@ def test_a_log_of_probes_has_several_zones(capsys: Capture, tmp_path: Path) -> N
     assert answer.err.endswith("probes.csv: has no zone 'c' (expected one of a, b)\n")
 
 
+def test_probes_are_no_price_history(capsys: Capture, tmp_path: Path) -> None:
+    file = written(tmp_path, "probes.csv", "timestamp,ok\n0,1\n600,0\n1200,1\n")
+    answer = call(capsys, "trace", file)
+    assert "note: probes: the longest time between two samples is 10m" in answer.out
+    assert "price history" not in answer.out
+
+
 def test_the_longest_time_between_two_events_is_named(capsys: Capture, tmp_path: Path) -> None:
     answer = call(capsys, "trace", written(tmp_path, "nodes.csv", EVENTS))
     assert answer.out.endswith("\nnote: nodes: the longest time between two samples is 20m 00s\n")

@@ -39,6 +39,16 @@ def test_every_problem_is_a_line_on_stderr(capsys: Capture, tmp_path: Path) -> N
     assert answer.out.splitlines()[1].endswith("invalid")
 
 
+def test_the_namespace_of_a_file_and_of_the_option_agree(capsys: Capture, tmp_path: Path) -> None:
+    job = written(tmp_path, "job.yaml", JOB)
+    assert call(capsys, "validate", job, "-n", "team-a").code == 0
+    answer = call(capsys, "validate", job, "-n", "team-b")
+    assert answer.code == 2
+    assert "metadata.namespace: is team-a, but --namespace is team-b: remove one of them\n" in answer.err
+    anywhere = written(tmp_path, "anywhere.yaml", changed(JOB, ("  namespace: team-a\n", "")))
+    assert call(capsys, "validate", anywhere, "-n", "team-b").code == 0
+
+
 def test_json_and_yaml_carry_the_problems(capsys: Capture, tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", changed(JOB, ("grace: 90s", "grace: 90")))
     expected = {

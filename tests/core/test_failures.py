@@ -51,6 +51,16 @@ def test_a_pod_that_vanishes_counts_once_with_cause_unknown() -> None:
     assert [(loss.pod, loss.cause) for loss in job.losses] == [("w1-0", Cause.UNKNOWN)]
 
 
+@pytest.mark.parametrize("rest", ["", "/restart-1"])
+def test_a_lost_pod_without_a_name_is_not_called_by_a_random_uid(rest: str) -> None:
+    uid = f"5ab3d1c0-0000-4000-8000-0123456789ab{rest}"
+    job = SteppedJob(spec(tier("spot-a", 5))).running()
+    job.see(attempt(1, head(), worker(uid), worker("w1-1")), after=1)
+    job.see(attempt(1, head(), worker("w1-1")), after=1)
+    assert "a pod that is gone" in [loss.pod for loss in job.losses]
+    assert uid not in [loss.pod for loss in job.losses]
+
+
 def test_a_pod_that_disappears_and_reappears_counts_at_most_once() -> None:
     job = SteppedJob(spec(tier("spot-a", 5))).running()
     for seen in (attempt(1, head(), worker("w1-1")), all_ready(1)) * 4:

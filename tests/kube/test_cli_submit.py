@@ -84,7 +84,7 @@ async def test_the_namespace_comes_from_the_flag_or_the_file(api_server: ApiServ
         file = job_file(tmp_path, kube, namespace=kube.namespace)
         refused = await cli("submit", file, "-n", "elsewhere")
         assert refused.code == 2
-        assert f"the file has namespace {kube.namespace}, but --namespace is elsewhere" in refused.err
+        assert f"metadata.namespace: is {kube.namespace}, but --namespace is elsewhere" in refused.err
         assert (await cli("submit", file)).code == 0
         assert (await kube.job())["metadata"]["namespace"] == kube.namespace
 

@@ -15,8 +15,14 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from spotladder.workloads.kinds import all_made
+from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.tieredjob import TieredJob
+from spotladder.workloads.kinds import all_made, workload_of
+from spotladder.workloads.names import Origin
+from spotladder.workloads.tiers import resolve_tiers
 from tests.absent import absent
+from tests.conversion.sources import converted
+from tests.conversion.test_manifests import ACCEPTED
 from tests.kube.apiserver import TOKEN, ApiServer, tools
 from tests.kube.world import install_kinds
 
@@ -252,16 +258,32 @@ def pod_templates(thing: Any) -> Iterator[Object]:
             yield from pod_templates(inner)
 
 
+def refusals(api: ApiRequests, body: Object) -> list[str]:
+    """The messages for the object, for the Jobs that JobSet derives from it, and for the pods."""
+    body["metadata"]["namespace"] = "default"
+    found = [api.refusal("POST", path_of(body), body)]
+    for entry in body["spec"].get("replicatedJobs", ()):
+        one = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, **entry["template"]}
+        found.append(api.refusal("POST", "/apis/batch/v1/namespaces/default/jobs", one))
+    for template in pod_templates(body):
+        pod = {"apiVersion": "v1", "kind": "Pod", **template}
+        pod["metadata"] = {**template.get("metadata", {}), "name": "one"}
+        found.append(api.refusal("POST", "/api/v1/namespaces/default/pods", pod))
+    return [message for message in found if message]
+
+
 @pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_rendered_attempt_is_accepted(with_jobset: ApiRequests, file: Path) -> None:
-    """With strict field validation, for the objects, for the Jobs that JobSet derives from them, and for the pods."""
+    """With strict field validation."""
     for body in YAML(typ="safe", pure=True).load_all(file.read_text(encoding="utf-8")):
-        body["metadata"]["namespace"] = "default"
-        assert with_jobset.refusal("POST", path_of(body), body) == ""
-        for entry in body["spec"].get("replicatedJobs", ()):
-            one = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, **entry["template"]}
-            assert with_jobset.refusal("POST", "/apis/batch/v1/namespaces/default/jobs", one) == ""
-        for template in pod_templates(body):
-            pod = {"apiVersion": "v1", "kind": "Pod", **template}
-            pod["metadata"] = {**template["metadata"], "name": "one"}
-            assert with_jobset.refusal("POST", "/api/v1/namespaces/default/pods", pod) == ""
+        assert refusals(with_jobset, body) == []
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_an_attempt_of_a_converted_job_is_accepted(with_jobset: ApiRequests, name: str) -> None:
+    capacity = CapacityTier.model_validate(tier(capacityType="spot", provider="gcp"))
+    for draft in converted(name, "a").drafts:
+        job = TieredJob.model_validate(draft.job)
+        (resolved,) = resolve_tiers(job, {"a": capacity})
+        for body in workload_of(job).render(job, Origin(""), resolved, 1, {}):
+            assert refusals(with_jobset, body) == []

@@ -145,11 +145,11 @@ def test_a_restart_that_is_observed_before_its_lost_pods_is_counted_with_them() 
     restarted = seen(jobset(restarts=1), member(0), member(1))
     late = [seen(jobset(restarts=1), *pods) for pods in ((lost(0), member(1)), (lost(0), lost(1)), (lost(1),))]
     one = [loss.pod for loss in losses_over(ready, restarted, late[0])]
-    assert one == ["uid-digits-a001/restart-0"], "the loss is counted without a name"
+    assert one == ["a pod of digits-a001, restart 1"], "the loss is counted without the pod's name"
     for order in (late, late[1:], late[::-1]):
         two = [loss.pod for loss in losses_over(ready, restarted, *order, *order)]
         assert len(two) == 2
-        assert two[0] == "uid-digits-a001/restart-0"
+        assert two[0] == "a pod of digits-a001, restart 1"
 
 
 def test_a_lost_pod_whose_jobset_is_deleted_is_not_counted_again() -> None:

@@ -7,14 +7,14 @@ ambiguous words and unknown tags with their location, and it limits the time and
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any
 
 from spotladder.api.files import open_regular
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted, printable, quoted
-from spotladder.api.scalars import meaning
+from spotladder.api.scalars import Scalar, meaning
 from spotladder.errors import InvalidSpec
 
 LARGEST_FILE = 1024 * 1024
@@ -74,10 +74,11 @@ class _Node:
     closed: bool = True
 
 
-def read_documents(path: str | File) -> list[Document]:
-    """All non-empty documents of a file; `-` is standard input. Raises InvalidSpec with every problem found."""
+def read_documents(path: str | File, scalar: Callable[[str], Scalar] = meaning) -> list[Document]:
+    """All non-empty documents of a file; `-` is standard input. `scalar` is the meaning of unquoted scalars. Raises
+    InvalidSpec with every problem found."""
     name = file_name(path)
-    return documents_of(_text(path, name), name)
+    return documents_of(_text(path, name), name, scalar)
 
 
 def file_name(path: str | File) -> str:
@@ -85,12 +86,12 @@ def file_name(path: str | File) -> str:
     return "<stdin>" if str(path) == "-" else printable(str(path))
 
 
-def documents_of(text: str, file: str) -> list[Document]:
+def documents_of(text: str, file: str, scalar: Callable[[str], Scalar] = meaning) -> list[Document]:
     """The non-empty documents in a text; `file` is its name in error messages."""
     problems: list[Problem] = []
     documents = []
     for root in _roots(text, file):
-        builder = _Builder(file, problems)
+        builder = _Builder(file, problems, scalar)
         data = builder.build(root, ())
         if data is not None:
             documents.append(Document(file, data, builder.keys, builder.values))
@@ -235,6 +236,7 @@ def _syntax(error: Exception, file: str) -> InvalidSpec:
 class _Builder:
     file: str
     problems: list[Problem]
+    scalar: Callable[[str], Scalar]
     keys: dict[Path, str] = field(default_factory=dict)
     values: dict[Path, str] = field(default_factory=dict)
 
@@ -250,7 +252,7 @@ class _Builder:
         if not node.plain or node.tag == "str":
             return node.content
         try:
-            return meaning(node.content)
+            return self.scalar(node.content)
         except ValueError as error:
             self._problem(node, path, str(error))
             return None
@@ -298,7 +300,7 @@ class _Builder:
         if not node.plain:
             return
         try:
-            known = meaning(node.content)
+            known = self.scalar(node.content)
         except ValueError as error:
             self._problem(node, path, f"key {error}")
             return

@@ -39,6 +39,7 @@ class _Entry:
 COMMANDS = {
     "run": _Entry("spotladder.cli.run", "run", "Run a job on this machine, on simulated spot nodes."),
     "validate": _Entry("spotladder.cli.validate", "validate", "Validate job, capacity and world files, offline."),
+    "convert": _Entry("spotladder.cli.convert", "convert", "Convert a RayJob, JobSet, PyTorchJob, … into a TieredJob."),
     "plan": _Entry("spotladder.cli.plan", "plan", "Estimate the cost and the risks of a job on its tiers."),
     "simulate": _Entry("spotladder.cli.simulate", "simulate", "Compare policies on recorded capacity, offline."),
     "trace": _Entry("spotladder.cli.trace", "trace", "Describe traces of spot capacity, offline."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spotladder.cli.cluster.options import NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def validate(
     ],
     *,
     cluster: Annotated[bool, typer.Option("--cluster", help="Also run the checks that only a cluster needs.")] = False,
+    namespace: NamespaceOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Validate job, capacity and world files, offline.
@@ -39,14 +41,16 @@ def validate(
     Examples:
       spotladder validate job.yaml
       spotladder validate job.yaml world.yaml --output json
-      spotladder validate --cluster job.yaml capacity.yaml
+      spotladder validate --cluster job.yaml capacity.yaml -n team-a
     """
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
+    from spotladder.cli.cluster.job_namespace import namespace_problems
     from spotladder.workloads.review import for_cluster, for_clusters_alone
 
     found = review(files, now=time.time())
     found = found.with_problems(for_cluster(found) if cluster else for_clusters_alone(found))
+    found = found.with_problems(namespace_problems(found, namespace))
     for warning in _warnings(found) if cluster and not found.problems else ():
         typer.echo(f"warning: {warning}", err=True)
     if output is not Format.TABLE:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from spotladder.core.model import Instant
+from spotladder.core.model import Instant, JobState
 from spotladder.core.savings import savings
 from spotladder.core.situation import READY
 from spotladder.display.figures import clock, count_of, measure, money, percent, rate, span
@@ -78,7 +78,7 @@ class PlainView:
             f"step {count_of(summary.step(snapshot), total)}",
             rate(pace) if state.stage in READY and pace is not None else "",
             f"loss {measure(summary.loss)}" if summary.loss is not None else "",
-            f"failures {state.record(state.tier).failures}" if state.tier else "",
+            _failures(state),
             f"cost {money(state.spent_usd)}, saved {percent(savings(snapshot.spec, state))}",
         ]
         self._print(snapshot.now, "  " + ", ".join(part for part in parts if part))
@@ -92,6 +92,12 @@ class PlainView:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         pass
+
+
+def _failures(state: JobState) -> str:
+    """All failures of the job, as `spotladder get` shows them, and those of its tier if others have some too."""
+    on_tier = state.record(state.tier).failures if state.tier else 0
+    return f"failures {state.failures}" + (f" ({on_tier} on {state.tier})" if on_tier < state.failures else "")
 
 
 def _paused(snapshot: ViewSnapshot) -> str:

@@ -10,6 +10,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.model import Seconds
 from spotladder.display.figures import NONE, count, percent, span
 from spotladder.sim.description import AGES, Description, Prices, Spells
+from spotladder.sim.readers.any_format import PRICE_HISTORY
 
 
 def _age(seconds: Seconds) -> str:
@@ -72,7 +73,7 @@ def notes(found: Sequence[Description]) -> list[str]:
     for one in found:
         if one.silence is not None:
             sentences.append(f"{one.zone}: the longest time between two samples is {span(one.silence)}")
-        if one.silence is not None and one.nodes is None:
+        if PRICE_HISTORY in one.formats:
             sentences.append(f"{one.zone}: a price history has no data about capacity; the zone always has capacity")
     return sentences
 

@@ -22,6 +22,11 @@ def namespace(text: str) -> str:
     return _taken(text, _NAMESPACE, "at most 63 lower-case letters, digits and '-'")
 
 
+def tier(text: str) -> str:
+    """An option that names a CapacityTier. Raises BadParameter."""
+    return namespace(text)
+
+
 def _taken(text: str, form: re.Pattern[str], what: str) -> str:
     if not text:
         raise typer.BadParameter("the name is empty: is a shell variable unset?")

@@ -15,7 +15,6 @@ from spotladder.cli.output import Format, OutputOption, print_data
 from spotladder.cli.target import ClusterTarget, Refused
 
 if TYPE_CHECKING:
-    from spotladder.api.review import Reviewed
     from spotladder.cli.cluster.sending import Sent
 
 
@@ -56,13 +55,14 @@ def submit(
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
     from spotladder.api.tieredjob import TieredJob
+    from spotladder.cli.cluster.job_namespace import namespace_problems
     from spotladder.cli.cluster.preflight import look
     from spotladder.cli.cluster.sending import send
     from spotladder.core.model import UpdateStrategy
     from spotladder.workloads.review import for_cluster
 
     found = review(list(dict.fromkeys(files)), more_capacity=True, now=None if update else time.time())
-    found = found.with_problems(for_cluster(found))
+    found = found.with_problems([*for_cluster(found), *namespace_problems(found, namespace)])
     if found.problems:
         raise InvalidDocument(found.problems)
     jobs = [entry for entry in found.objects if entry.kind == "TieredJob"]
@@ -70,7 +70,6 @@ def submit(
         raise Refused(f"--watch follows one job, but the files contain {len(jobs)}")
     if at_next_attempt and not update:
         raise Refused("--at-next-attempt is only allowed with --update")
-    _agree(jobs, namespace)
     made: list[Sent] = []
 
     async def send_all(cluster: ConnectedCluster) -> None:
@@ -105,14 +104,3 @@ def _report(made: list[Sent], output: Format) -> None:
                 typer.echo(f"  {sent.effect}")
     elif things:
         print_data(display.cleaned(things[0]) if len(things) == 1 else display.listed(things), output)
-
-
-def _agree(jobs: list[Reviewed], namespace: str | None) -> None:
-    """Raise Refused if a job's namespace differs from --namespace, as in kubectl."""
-    for job in jobs:
-        given = job.document.data["metadata"].get("namespace")
-        if given and namespace and given != namespace:
-            where = job.document.where(("metadata", "namespace"))
-            raise Refused(
-                f"{where}: the file has namespace {given}, but --namespace is {namespace}: remove one of them"
-            )

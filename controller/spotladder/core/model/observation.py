@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -61,6 +62,9 @@ class PodPhase(StrEnum):
     LOST = "Lost"  # failed, killed, terminating, or its node is gone
 
 
+_RANDOM_UID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
+
+
 @dataclass(frozen=True, slots=True)
 class PodSeen:
     """One pod (or local node process) of an attempt.
@@ -113,8 +117,8 @@ class PodSeen:
 
     @property
     def called(self) -> str:
-        """The pod's name for users, or its uid if it has no name."""
-        return self.name or self.uid
+        """The pod's name for users. Without a name it is its uid, unless that is the random one of Kubernetes."""
+        return self.name or ("a pod that is gone" if _RANDOM_UID.match(self.uid) else self.uid)
 
     @property
     def placed(self) -> bool:

@@ -27,6 +27,7 @@ from spotladder.sim.trace import Trace, tick_length
 _EVENT = re.compile(r"[0-9.]+,\s*(add|remove)\b")
 _COUNT = re.compile(r"\d{4}-\d\d-\d\d\s*,")
 PROBES = "probes, CSV"
+PRICE_HISTORY = "spot price history, JSON"
 SUFFIXES = (".json", ".csv", ".txt", ".log")
 
 
@@ -115,7 +116,7 @@ def _read(path: Path, *, sort: bool) -> Reading:
         if kubernetes_events.fits(document):
             return Reading(kubernetes_events.parse(document, path), "Kubernetes events, JSON")
         if price_history.fits(document):
-            return Reading(price_history.parse(document, path), "spot price history, JSON")
+            return Reading(price_history.parse(document, path), PRICE_HISTORY)
         metadata = document.get("metadata") if isinstance(document, dict) else None
         priced = isinstance(metadata, dict) and ("price_info" in metadata or "zone" in metadata)
         if priced or (isinstance(document, dict) and "prices" in document):

@@ -151,5 +151,6 @@ def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], end
         pods = sorted(going[restart], key=lambda pod: (pod.cause is Cause.UNKNOWN, pod.uid))
         losses += [replace(pod, uid=f"{caused}/{pod.uid}") for pod in pods]
         if not pods and restart < jobset.restarts:
-            losses.append(PodSeen(caused, phase=PodPhase.LOST, ready=False))
+            name = f"a pod of {jobset.name}, restart {restart + 1}"
+            losses.append(PodSeen(caused, phase=PodPhase.LOST, ready=False, name=name))
     return losses

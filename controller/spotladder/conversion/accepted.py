@@ -1,0 +1,92 @@
+"""Removes the fields of a draft that `spotladder validate --cluster` does not accept, with its reasons.
+
+Only fields with which the other system controls restarts, sizes or the removal of its objects are removed; any other
+problem is an error of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from spotladder.api.check import checked
+from spotladder.api.document import Document
+from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
+from spotladder.api.review import Review, Reviewed
+from spotladder.api.tieredjob import TieredJob
+from spotladder.conversion.draft import Draft
+from spotladder.conversion.rayjob import with_a_worker
+from spotladder.conversion.source import Options, Source
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.review import for_cluster
+
+_CONTROL = {
+    "backoffLimit", "backoffLimitPerIndex", "deletionStrategy", "enableInTreeAutoscaling", "failurePolicy", "jobId",
+    "managedBy", "minReplicas", "nodeName", "podFailurePolicy", "restartPolicy", "shutdownAfterJobFinishes", "suspend",
+    "ttlSecondsAfterFinished",
+}  # fmt: skip
+_WORKLOAD = "spec.workload."
+_ROUNDS = 64
+"""Maximum number of reviews: each finds at least one field and value."""
+
+
+def accept(draft: Draft, source: Source, options: Options) -> None:
+    """Remove fields until the draft is valid.
+
+    Raises:
+        InvalidDocument: the source has a field that cannot be converted; names it as it is in the result.
+        InvalidSpec: the address of the checkpoints is wrong.
+    """
+    for _ in range(_ROUNDS):
+        found = _problems(draft.job, source)
+        if not found:
+            return
+        paths = {dotted(path): path for path in _paths(draft.job, ())}
+        changed = [problem for problem in found if _mend(draft, paths, problem)]
+        if not changed:
+            break
+    given = [problem for problem in found if problem.path == "spec.checkpoints.uri"]
+    if given and options.checkpoints:
+        raise InvalidSpec(given[0].message, path="--checkpoints")
+    raise InvalidDocument(found)
+
+
+def _mend(draft: Draft, paths: Mapping[str, Path], problem: Problem) -> bool:
+    path, every = paths.get(problem.path), paths.values()
+    if problem.path.endswith(".workerGroupSpecs"):
+        return with_a_worker(draft)
+    if path is None or path[-1] not in _CONTROL or not problem.path.startswith(_WORKLOAD):
+        return False
+    why = problem.message.removesuffix("; remove it").removesuffix(": remove it")
+    for like in _alike(draft, path, every):
+        draft.remove(like, why)
+    return True
+
+
+def _alike(draft: Draft, path: Path, every: Iterable[Path]) -> list[Path]:
+    """This field, and the same field with the same value in other elements of the lists around it: the review of a
+    JobSet reports one problem at a time. The size of a worker group depends on its other fields."""
+    if path[-1] == "minReplicas":
+        return [path]
+    shape, value = _shape(path), draft.get(*path)
+    return [other for other in every if _shape(other) == shape and draft.get(*other) == value]
+
+
+def _shape(path: Path) -> Path:
+    return tuple(0 if isinstance(part, int) else part for part in path)
+
+
+def _problems(job: dict[str, Any], source: Source) -> list[Problem]:
+    document = Document(source.document.file, job, {}, {(): source.where()})
+    try:
+        model = checked(document, TieredJob)
+    except InvalidDocument as error:
+        return list(error.problems)
+    entry = Reviewed(document, "TieredJob", model.metadata.name, model, valid=True)
+    return for_cluster(Review((entry,), ()))
+
+
+def _paths(value: Any, at: Path) -> Iterator[Path]:
+    yield at
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from _paths(inner, (*at, key))

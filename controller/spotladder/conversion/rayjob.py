@@ -1,0 +1,121 @@
+"""Converts a RayJob, or a RayCluster with an entrypoint, of KubeRay."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from spotladder.api.problems import Path
+from spotladder.api.template import inner
+from spotladder.conversion import limits, skeleton, templates
+from spotladder.conversion.draft import Draft
+from spotladder.conversion.source import Options, Source, found
+
+_AT: Path = ("spec", "workload", "ray", "template", "spec")
+_CLUSTER: Path = (*_AT, "rayClusterSpec")
+_GROUPS: Path = (*_CLUSTER, "workerGroupSpecs")
+_NAMES = ("ray-head", "ray-worker", "ray")
+
+
+def from_rayjob(source: Source, options: Options, others: list[Source]) -> Draft:
+    """A TieredJob of a RayJob. One that selects a RayCluster gets that cluster's spec if it is in the files."""
+    spec = deepcopy(dict(source.data.get("spec") or {}))
+    draft = skeleton.draft_of(source, options, "ray", spec)
+    selector = spec.pop("clusterSelector", None)
+    if selector and not spec.get("rayClusterSpec"):
+        name = str(next(iter(selector.values()), "")) if isinstance(selector, dict) else ""
+        cluster = found(others, "RayCluster", name)
+        if cluster is None:
+            message = f"names the existing cluster {name}: each attempt has its own; add the RayCluster to the files"
+            raise source.refused(message, "spec", "clusterSelector")
+        spec["rayClusterSpec"] = deepcopy(dict(cluster.data.get("spec") or {}))
+        draft.dropped(f"Removed clusterSelector: each attempt has its own cluster, with the spec of RayCluster {name}.")
+    if not spec.get("rayClusterSpec"):
+        raise source.refused("is required: a RayJob without a cluster cannot be converted", "spec", "rayClusterSpec")
+    _limits(draft)
+    return _converted(draft, options)
+
+
+def from_raycluster(source: Source, options: Options, _others: list[Source]) -> Draft:
+    """A TieredJob of a RayCluster and the entrypoint of the options."""
+    if not options.entrypoint:
+        message = "is a cluster without a program: add --entrypoint 'python train.py', the command of the RayJob"
+        raise source.refused(message)
+    spec = {"entrypoint": options.entrypoint, "rayClusterSpec": deepcopy(dict(source.data.get("spec") or {}))}
+    return _converted(skeleton.draft_of(source, options, "ray", spec), options)
+
+
+def _limits(draft: Draft) -> None:
+    if limit := draft.get(*_AT, "activeDeadlineSeconds"):
+        draft.remove((*_AT, "activeDeadlineSeconds"), "limits one attempt: spec.maxDuration limits the job")
+        limits.limit_duration(draft, limit, "activeDeadlineSeconds")
+    limits.retry(draft, draft.get(*_AT, "backoffLimit"), "backoffLimit")
+    limits.suspended(draft, draft.get(*_AT).pop("suspend", None))
+
+
+def _converted(draft: Draft, options: Options) -> Draft:
+    if draft.get(*_AT, "submissionMode") == "InteractiveMode":
+        draft.remove((*_AT, "submissionMode"), "waits for a user to submit the program")
+    if options.entrypoint:
+        draft.get(*_AT)["entrypoint"] = options.entrypoint
+    if draft.get(*_AT, "entrypoint"):
+        skeleton.program_note(draft, (*_AT, "entrypoint"))
+    _sizes(draft)
+    head = (*_CLUSTER, "headGroupSpec", "template")
+    if isinstance(draft.get(*head), dict):
+        templates.off_spot(draft, head)
+        templates.program_container(draft, head, _NAMES)
+    groups = draft.get(*_GROUPS) or []
+    accelerated = [any(templates.accelerators(one) for one in _containers(group)) for group in groups]
+    for index, group in enumerate(groups):
+        at = (*_GROUPS, index, "template")
+        if isinstance(group, dict) and isinstance(group.get("template"), dict):
+            if accelerated[index] or not any(accelerated):  # Other groups keep their own nodes.
+                templates.on_tier(draft, at)
+            templates.program_container(draft, at, _NAMES)
+    return draft
+
+
+def _sizes(draft: Draft) -> None:
+    """The number of workers with which KubeRay starts each group. Groups that start empty get their maximum."""
+    groups = [group for group in draft.get(*_GROUPS) or [] if isinstance(group, dict)]
+    wanted = [_clamped(group) for group in groups]
+    grows = bool(draft.get(*_CLUSTER, "enableInTreeAutoscaling"))
+    for index, (group, count) in enumerate(zip(groups, wanted, strict=True)):
+        size = _whole(group.get("maxReplicas"), 1) if grows and not any(wanted) else count
+        if size != group.get("replicas", 0):
+            why = "all workers start together" if grows and not any(wanted) else "the number with which KubeRay starts"
+            draft.note((*_GROUPS, index, "replicas"), f"Was {group.get('replicas', 'not set')}: {why}.")
+            group["replicas"] = size
+
+
+def _clamped(group: dict[str, Any]) -> int:
+    least = _whole(group.get("minReplicas"), 0)
+    return max(least, _whole(group.get("replicas"), least))
+
+
+def _whole(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _containers(group: Any) -> list[Any]:
+    return inner(group, "template", "spec", "containers") or []
+
+
+def with_a_worker(draft: Draft) -> bool:
+    """Give a cluster of a head alone one worker like its head. False if there is nothing to give."""
+    head = draft.get(*_CLUSTER, "headGroupSpec")
+    cluster = draft.get(*_CLUSTER)
+    if not isinstance(head, dict) or not head.get("template") or cluster.get("workerGroupSpecs"):
+        return False
+    worker = {"groupName": "workers", "replicas": 1, "rayStartParams": {}, "template": deepcopy(head["template"])}
+    cluster["workerGroupSpecs"] = [worker]
+    for index, container in enumerate(_containers(head)):
+        for name in templates.accelerators(container):
+            for amounts in ("limits", "requests"):
+                at = (*_CLUSTER, "headGroupSpec", "template", "spec", "containers", index, "resources", amounts, name)
+                draft.remove(at, "is of the worker now")
+    head["rayStartParams"] = {**(head.get("rayStartParams") or {}), "num-cpus": "0"}
+    draft.note(_GROUPS, "Added: the cluster had only a head. The tasks run on one worker on the tier's nodes.")
+    draft.note((*_CLUSTER, "headGroupSpec", "rayStartParams", "num-cpus"), "Added: the tasks run on the worker.")
+    return True

@@ -1,0 +1,99 @@
+"""The kinds that can be converted, and the conversion of a set of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from spotladder.api.template import inner
+from spotladder.conversion.accepted import accept
+from spotladder.conversion.aichor import from_manifest
+from spotladder.conversion.batchjob import from_job
+from spotladder.conversion.draft import Draft
+from spotladder.conversion.jobset import from_jobset
+from spotladder.conversion.pytorchjob import from_pytorchjob
+from spotladder.conversion.rayjob import from_raycluster, from_rayjob
+from spotladder.conversion.shapes import SHAPES
+from spotladder.conversion.skypilot import from_task
+from spotladder.conversion.source import Options, Source, found
+from spotladder.conversion.trainjob import from_trainjob
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.template_schema import check
+
+Converter = Callable[[Source, Options, list[Source]], Draft]
+
+KINDS: Mapping[tuple[str, str], Converter] = MappingProxyType(
+    {
+        ("ray.io", "RayJob"): from_rayjob,
+        ("ray.io", "RayCluster"): from_raycluster,
+        ("jobset.x-k8s.io", "JobSet"): from_jobset,
+        ("batch", "Job"): from_job,
+        ("trainer.kubeflow.org", "TrainJob"): from_trainjob,
+        ("kubeflow.org", "TrainJob"): from_trainjob,
+        ("kubeflow.org", "PyTorchJob"): from_pytorchjob,
+        ("", "SkyPilot task"): from_task,
+        ("", "AIchorManifest"): from_manifest,
+    }
+)
+"""The converter of each API group and kind."""
+
+SUPPORTED = (
+    "RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob, SkyPilot task, AIchorManifest"
+)
+
+_USED = ("RayCluster", "TrainingRuntime", "ClusterTrainingRuntime")
+"""Kinds that another object of the files may refer to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The jobs of a set of files, and a sentence for each other object."""
+
+    drafts: tuple[Draft, ...]
+    others: tuple[str, ...]
+
+
+def convert(sources: Sequence[Source], options: Options) -> Converted:
+    """Convert all jobs in the files.
+
+    Raises:
+        InvalidSpec: no object can be converted, or one of them is not valid; names the field.
+    """
+    every = list(sources)
+    for one in every:
+        _check_types(one)
+    jobs = [one for one in every if (one.group, one.kind) in KINDS and not _is_used(one, every)]
+    if not jobs:
+        first = next((one for one in every if one.kind == "TieredJob"), every[0])
+        if first.kind == "TieredJob":
+            raise first.refused("is a TieredJob already: validate it with spotladder validate", "kind")
+        kind = f"{first.kind} ({first.data.get('apiVersion')})" if first.kind else "an object without kind"
+        raise first.refused(f"{kind} cannot be converted (expected {SUPPORTED}): name a file with one of these", "kind")
+    drafts = []
+    for one in jobs:
+        drafts.append(KINDS[one.group, one.kind](one, options, every))
+        accept(drafts[-1], one, options)
+    rest = [one for one in every if one not in jobs]
+    return Converted(tuple(drafts), tuple(_named(one) for one in rest))
+
+
+def _check_types(one: Source) -> None:
+    try:
+        check(one.data, SHAPES.get(one.kind, {}), one.at)
+    except InvalidSpec as error:
+        where = one.document.where_named(error.path)
+        raise InvalidSpec(error.message, path=error.path, where=where) from None
+
+
+def _is_used(one: Source, every: list[Source]) -> bool:
+    """Whether a RayJob of the files selects this RayCluster."""
+    selectors = [inner(job.data, "spec", "clusterSelector") for job in every if job.kind == "RayJob"]
+    return one.kind == "RayCluster" and any(one.name in (selector or {}).values() for selector in selectors)
+
+
+def _named(one: Source) -> str:
+    what = f"{one.kind or 'document'} {one.name}".strip()
+    if one.kind in _USED and found([one], one.kind, one.name):
+        return f"Used: {what} ({one.where()})."
+    return f"Not in this file: {what} ({one.where()}). Apply it yourself if the pods need it."

@@ -1,0 +1,82 @@
+"""`spotladder convert` as a user sees it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.cli.terminal import call
+from tests.conversion.sources import FOLDER
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_the_result_is_a_valid_file_with_comments(capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, "convert", FOLDER / "jobset-rules.yaml", "--tier", "spot-b", "--checkpoints", "s3://b/hail")
+    assert (answer.code, answer.err) == (0, "")
+    assert "# Removed backoffLimit: 6. It is set by spotladder" in " ".join(answer.out.split())
+    file = tmp_path / "job.yaml"
+    file.write_text(answer.out, encoding="utf-8")
+    assert call(capsys, "validate", "--cluster", file).code == 0
+
+
+def test_a_removed_field_stands_where_it_was(capsys: Capture) -> None:
+    lines = call(capsys, "convert", FOLDER / "ray-live.yaml").out.splitlines()
+    place = next(index for index, line in enumerate(lines) if "# Removed jobId" in line)
+    assert lines[place - 1].strip().startswith("entrypoint:")
+    assert lines[place + 1].strip().startswith("backoffLimit:")
+
+
+def test_several_files_become_one_with_all_jobs(capsys: Capture, tmp_path: Path) -> None:
+    to = tmp_path / "jobs.yaml"
+    answer = call(capsys, "convert", FOLDER / "batch-plain.yaml", FOLDER / "sky-cpu.yaml", "-o", to)
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err == f"{to}: sparrow, skypilot-task; 3 fields were removed, see the comments\n"
+    assert to.read_text(encoding="utf-8").count("kind: TieredJob") == 2
+    assert call(capsys, "validate", "--cluster", to).code == 0
+
+
+def test_standard_input(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO((FOLDER / "batch-plain.yaml").read_bytes())
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=raw))
+    answer = call(capsys, "convert", "-")
+    assert answer.code == 0
+    assert "# Converted from the Job sparrow (<stdin>:1:1) by spotladder convert." in answer.out
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "error: {file}: is empty; specify the manifest of a job\n"),
+        ("metadata: {{ .Values.meta }}\n", "error: {file}: is a template ({{{{ … }}}}), not YAML: convert what helm"),
+        ("- a\n", "error: {file}:1:1: must be a mapping, not "),
+        ("kind: Pod\napiVersion: v1\n", "error: {file}:1:7: kind: Pod (v1) cannot be converted (expected RayJob, "),
+    ],
+)
+def test_a_file_that_is_no_job_is_an_error(capsys: Capture, tmp_path: Path, text: str, error: str) -> None:
+    file = tmp_path / "given.yaml"
+    file.write_text(text, encoding="utf-8")
+    answer = call(capsys, "convert", file)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(error.format(file=file))
+
+
+def test_names_of_tiers_are_checked(capsys: Capture) -> None:
+    answer = call(capsys, "convert", FOLDER / "ray-plain.yaml", "--tier", "Spot A")
+    assert answer.code == 2
+    assert "'Spot A' is not a valid Kubernetes name" in answer.err
+
+
+def test_a_wrong_address_of_checkpoints_names_the_option(capsys: Capture) -> None:
+    answer = call(capsys, "convert", FOLDER / "ray-plain.yaml", "--checkpoints", "ftp://a/b")
+    assert answer.code == 2
+    assert answer.err.startswith("error: --checkpoints: scheme ")
+
+
+def test_a_file_that_cannot_be_written_is_an_error(capsys: Capture, tmp_path: Path) -> None:
+    answer = call(capsys, "convert", FOLDER / "ray-plain.yaml", "-o", tmp_path / "missing" / "job.yaml")
+    assert answer.code == 5
+    assert answer.err.startswith("error: --output: ")

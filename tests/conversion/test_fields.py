@@ -1,0 +1,264 @@
+"""What single fields of a source become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.conversion.draft import Draft
+from spotladder.errors import InvalidSpec
+from tests.conversion.sources import comments, converted, draft, draft_of
+
+RAY = ("spec", "workload", "ray", "template", "spec")
+CLUSTER = (*RAY, "rayClusterSpec")
+JOBS = ("spec", "workload", "jobSet", "template", "spec", "replicatedJobs")
+
+
+def pod(made: Draft, index: int = 0) -> dict[str, Any]:
+    """The pod's spec of a replicated job."""
+    return dict(made.get(*JOBS, index, "template", "spec", "template", "spec"))
+
+
+def variables(made: Draft, index: int = 0) -> dict[str, str]:
+    """The variables of the program's container: values, or the fields that have them."""
+    found = {}
+    for entry in pod(made, index)["containers"][0]["env"]:
+        source = entry.get("valueFrom", {})
+        found[entry["name"]] = entry.get("value") or source.get("fieldRef", {}).get("fieldPath", "")
+    return found
+
+
+def test_the_tiers_are_those_of_the_options_and_the_last_is_unlimited() -> None:
+    made = draft("ray-plain", "a100-spot", "a100", checkpoints="gs://wheat/commits")
+    assert [(tier["name"], tier["capacityTier"], tier["maxFailures"]) for tier in made.get("spec", "tiers")] == [
+        ("a100-spot", "a100-spot", 2),
+        ("a100", "a100", -1),
+    ]
+    assert made.get("spec", "checkpoints") == {"uri": "gs://wheat/commits"}
+    assert "placeholder" not in comments(made)
+    assert "assumed" not in comments(made)
+
+
+def test_defaults_say_that_they_are_assumptions() -> None:
+    made = draft("ray-plain")
+    assert [tier["name"] for tier in made.get("spec", "tiers")] == ["spot", "on-demand"]
+    assert "spot and on-demand are assumed names: use --tier" in comments(made)
+    assert "A placeholder: name a bucket" in comments(made)
+    assert "begins from the start unless it resumes with spotladder.train" in comments(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("ray-submitter", "applicationFailures", {"limit": 3}),
+        ("batch-plain", "applicationFailures", {"limit": 4}),
+        ("pytorch-alike", "applicationFailures", {"limit": 3}),
+        ("ray-live", "applicationFailures", None),
+        ("ray-autoscaling", "maxDuration", "4h"),
+        ("pytorch-alike", "maxDuration", "24h"),
+        ("aichor-kuberay", "maxDuration", "36h"),
+        ("jobset-suspended", "maxDuration", "2h"),
+        ("jobset-suspended", "suspend", None),  # Kueue's
+        ("ray-kueue", "suspend", None),
+        ("ray-runtime-env", "suspend", True),
+        ("batch-script", "suspend", True),
+    ],
+)
+def test_limits_and_retries_become_fields_of_the_job(name: str, field: str, value: object) -> None:
+    assert draft(name).get("spec", field) == value
+
+
+def test_restarts_of_a_jobset_become_the_losses_of_the_first_tier() -> None:
+    made = draft("jobset-failure-policy")
+    assert [tier["maxFailures"] for tier in made.get("spec", "tiers")] == [4, -1]
+    assert "From failurePolicy.maxRestarts: 4." in comments(made)
+
+
+def test_groups_on_the_tier_lose_what_the_tier_sets_and_others_keep_their_nodes() -> None:
+    made = draft("ray-cpu-and-gpu")
+    decode, train = (group["template"]["spec"] for group in made.get(*CLUSTER, "workerGroupSpecs"))
+    head = made.get(*CLUSTER, "headGroupSpec", "template", "spec")
+    assert "nodeSelector" not in train
+    assert decode["nodeSelector"]["karpenter.sh/capacity-type"] == "on-demand"
+    assert head["nodeSelector"] == {"karpenter.sh/capacity-type": "on-demand"}
+    assert "Removed karpenter.sh/capacity-type: spot. It is set by the CapacityTier" in comments(made)
+    assert "names one pool, and each tier has another" in comments(made)
+
+
+def test_affinities_to_spot_nodes_are_removed_as_a_whole() -> None:
+    made = draft("ray-tpu")
+    (group,) = made.get(*CLUSTER, "workerGroupSpecs")
+    assert "affinity" not in group["template"]["spec"]
+    assert list(group["template"]["spec"]["nodeSelector"]) == [
+        "cloud.google.com/gke-tpu-accelerator",
+        "cloud.google.com/gke-tpu-topology",
+    ]
+
+
+@pytest.mark.parametrize(("name", "replicas"), [("ray-min-only", 3), ("ray-autoscaling", 6), ("raycluster", 2)])
+def test_a_group_has_the_size_with_which_kuberay_starts_it(name: str, replicas: int) -> None:
+    assert draft(name).get(*CLUSTER, "workerGroupSpecs", 0, "replicas") == replicas
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "container"),
+    [
+        ("jobset-sidecar", (*JOBS, 0, "template", "spec", "template"), "program"),
+        ("pytorch-single", (*JOBS, 0, "template", "spec", "template"), "pytorch"),
+        ("ray-sidecar", (*CLUSTER, "headGroupSpec", "template"), "ray-head"),
+        ("ray-sidecar", (*CLUSTER, "workerGroupSpecs", 0, "template"), "ray-worker"),
+    ],
+)
+def test_the_program_among_several_containers_is_named(name: str, at: tuple[str | int, ...], container: str) -> None:
+    template = draft(name).get(*at)
+    assert template["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] == container
+
+
+def test_masters_and_workers_alike_are_one_replicated_job() -> None:
+    made = draft("pytorch-alike")
+    (job,) = made.get(*JOBS)
+    assert (job["name"], job["replicas"], job["template"]["spec"]["parallelism"]) == ("workers", 1, 4)
+    assert variables(made) == {
+        "PET_NNODES": "4",
+        "PET_NODE_RANK": "metadata.annotations['batch.kubernetes.io/job-completion-index']",
+        "PET_MASTER_ADDR": "metadata.labels['jobset.sigs.k8s.io/coordinator']",
+        "PET_MASTER_PORT": "29500",
+        "PET_NPROC_PER_NODE": "4",
+    }
+
+
+def test_a_master_of_its_own_is_the_first_job_of_the_set() -> None:
+    """The index of a Job among all Jobs of the set is the rank, and the coordinator is the first pod of the first."""
+    made = draft("pytorch-master-differs")
+    master, worker = made.get(*JOBS)
+    assert [(job["name"], job["replicas"], job["template"]["spec"]["parallelism"]) for job in (master, worker)] == [
+        ("master", 1, 1),
+        ("worker", 2, 1),
+    ]
+    for index in range(2):
+        found = variables(made, index)
+        assert found["RANK"] == found["PET_NODE_RANK"] == "metadata.labels['jobset.sigs.k8s.io/job-global-index']"
+        assert found["MASTER_ADDR"] == "metadata.labels['jobset.sigs.k8s.io/coordinator']"
+        assert (found["WORLD_SIZE"], found["PET_NNODES"]) == ("3", "3")
+
+
+def test_names_of_pods_become_the_address_of_rank_0() -> None:
+    made = draft("jobset-addresses")
+    chief = pod(made)["containers"][0]
+    assert chief["command"] == ["python", "breeze.py", "--at", "$(JOBSET_COORDINATOR):7777"]
+    assert variables(made)["JOBSET_COORDINATOR"] == "metadata.labels['jobset.sigs.k8s.io/coordinator']"
+    hands = variables(made, 1)
+    assert next(iter(hands)) == "JOBSET_COORDINATOR", "Kubernetes expands only variables that are defined before"
+    assert (hands["CHIEF"], hands["RUN"]) == ("$(JOBSET_COORDINATOR)", "breeze-chief")
+    assert "breeze-hands-1-0.winds names a pod of the source" in comments(made)
+
+
+def test_an_elastic_job_meets_at_its_first_pod() -> None:
+    found = variables(draft("pytorch-elastic"))
+    assert found["PET_RDZV_BACKEND"] == "c10d"
+    assert found["PET_RDZV_ENDPOINT"] == "$(PET_MASTER_ADDR):29500"
+    assert "For fewer workers use Ray Train and spec.elastic" in comments(draft("pytorch-elastic"))
+
+
+def test_a_trainjob_is_its_runtime_with_the_trainer_and_the_overrides() -> None:
+    made = draft("trainjob-with-runtime")
+    container = pod(made)["containers"][0]
+    assert (container["image"], container["command"]) == ("example.com/torch:2", ["python", "birch.py"])
+    assert {"EXTRA": "1", "ROOT": "/data", "PET_NNODES": "2"}.items() <= variables(made).items()
+    assert pod(made)["serviceAccountName"] == "birch"
+    assert "Removed the runtime's job dataset-initializer" in comments(made)
+    queue = made.get("spec", "workload", "jobSet", "template", "metadata", "labels")
+    assert queue == {"kueue.x-k8s.io/queue-name": "wood"}
+
+
+def test_a_task_runs_with_the_variables_of_skypilot_and_without_values_of_secrets() -> None:
+    made = draft("sky-nodes")
+    found = variables(made)
+    assert found["SKYPILOT_NUM_NODES"] == "2"
+    assert found["SKYPILOT_NODE_RANK"] == "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    assert (found["EPOCHS"], found["DEBUG"]) == ("3", "false")
+    script = pod(made)["containers"][0]["args"][0]
+    assert 'echo "process $$$$"' in script  # Kubernetes reads $$ as $.
+    assert "export SKYPILOT_NODE_IPS" in script
+    assert "hunter2" not in comments(made) + str(made.job)
+    assert "create the Secret orange-secrets with the keys HF_TOKEN" in comments(made)
+
+
+def test_setup_of_a_task_runs_in_a_shell_of_its_own_and_its_failure_ends_the_pod() -> None:
+    script = pod(draft("sky-simple"))["containers"][0]["args"][0]
+    assert script.index("pip install") < script.index("|| exit $?") or "<<'END_OF_SETUP' || exit $?" in script
+    assert script.endswith("python lemon.py\n")
+
+
+def test_resources_of_aichor_are_those_of_the_pods() -> None:
+    made = draft("aichor-kuberay")
+    worker = made.get(*CLUSTER, "workerGroupSpecs", 0, "template", "spec")
+    assert worker["containers"][0]["resources"] == {
+        "requests": {"cpu": "8", "memory": "64G"},
+        "limits": {"nvidia.com/gpu": 1},
+    }
+    assert [volume["name"] for volume in worker["volumes"]] == ["shm", "fasta"]
+    head = made.get(*CLUSTER, "headGroupSpec", "template", "spec", "containers", 0, "resources", "requests")
+    assert head == {"cpu": "2", "memory": "4G"}
+
+
+def test_unquoted_words_have_the_meaning_of_kubectl() -> None:
+    volumes = draft("ray-configmap").get(*CLUSTER, "headGroupSpec", "template", "spec", "volumes")
+    assert volumes[0]["configMap"]["defaultMode"] == 0o755
+
+
+def test_other_objects_of_the_files_are_named() -> None:
+    assert [text.split(" (")[0] for text in converted("ray-configmap").others] == [
+        "Not in this file: ConfigMap lichen-code",
+        "Not in this file: PersistentVolumeClaim lichen-data",
+    ]
+
+
+def test_a_removed_variable_with_a_credential_is_not_in_a_comment() -> None:
+    made = draft_of(
+        "name: t\nrun: python t.py\nconfig: {api_token: abc123, env: [{name: DB_PASSWORD, value: xyz789}]}\n"
+    )
+    assert "Removed config:" in comments(made)
+    assert "abc123" not in comments(made)
+    assert "xyz789" not in comments(made)
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: t}
+spec: {template: {spec: {containers: [{name: c, image: i}]}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "apiVersion: spotladder.io/v1alpha1\nkind: TieredJob\nmetadata: {name: a}\n",
+            "given.yaml:2:7: kind: is a TieredJob already",
+        ),
+        (
+            "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\nspec: {}\n",
+            "given.yaml:1:1: is a cluster without a program: add --entrypoint",
+        ),
+        (
+            "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {clusterSelector: {ray.io/cluster: b}}\n",
+            "given.yaml:4:25: spec.clusterSelector: names the existing cluster b",
+        ),
+        (JOB.replace("[{name: c, image: i}]", "{name: c}"), "must be a list, as in Kubernetes"),
+        (JOB.replace("batch/v1", "batch.volcano.sh/v1alpha1"), "Job (batch.volcano.sh/v1alpha1) cannot be converted"),
+        ("run: [python]\n", "given.yaml:1:6: run: must be text, as in Kubernetes"),
+        ("just: data\n", "an object without kind cannot be converted"),
+        ("name: a\nservice: {port: 1}\nrun: serve\n", "is a service, which never ends"),
+        (
+            "kind: AIchorManifest\napiVersion: 0.2.3\nspec: {operator: spark, command: a, types: {b: {}}}\n",
+            "spec.operator: is spark (expected one of kuberay, ray",
+        ),
+    ],
+)
+def test_errors_name_the_field_and_what_to_do(text: str, message: str) -> None:
+    with pytest.raises(InvalidSpec) as error:
+        draft_of(text)
+    assert message in str(error.value)

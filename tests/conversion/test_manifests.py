@@ -1,0 +1,110 @@
+"""Every manifest is converted into jobs that `spotladder validate --cluster` accepts, or refused with the reason."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spotladder.api.document import documents_of
+from spotladder.api.review import review
+from spotladder.conversion.reading import read_sources
+from spotladder.conversion.registry import convert
+from spotladder.conversion.render import text_of
+from spotladder.conversion.source import Options
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.review import for_cluster
+from tests.conversion.sources import ENTRYPOINTS, FOLDER, MANIFESTS, converted
+
+REFUSED = {
+    "batch-queue": "batch-queue.yaml:5:16: spec.completions: is 100 with parallelism 10: a queue of independent tasks",
+    "not-a-job": "not-a-job.yaml:2:7: kind: Deployment (apps/v1) cannot be converted (expected RayJob, RayCluster with",
+    "sky-tpu": "sky-tpu.yaml:2:27: resources.accelerators: asks for tpu-v5e-8",
+    "trainjob-mpi": "trainjob-mpi.yaml:11:20: spec.runtimeRef: names launcher, a runtime of MPI",
+}
+"""Manifests that are no job of one gang, with the beginning of the error."""
+
+ACCEPTED = [name for name in MANIFESTS if name not in REFUSED]
+KEPT = [name for name in ACCEPTED if name.startswith(("ray", "jobset", "batch"))]
+"""Manifests whose fields keep their names."""
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MANIFESTS) >= 40
+    assert len(ACCEPTED) >= 36
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_training_job_is_refused_with_its_location(name: str) -> None:
+    with pytest.raises(InvalidSpec) as error:
+        converted(name)
+    assert str(error.value).startswith(f"{FOLDER}/{REFUSED[name]}")
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_the_result_is_valid_on_a_cluster(name: str, tmp_path: Path) -> None:
+    made = converted(name)
+    file = tmp_path / "job.yaml"
+    file.write_text(text_of(made.drafts, made.others), encoding="utf-8")
+    found = review([file])
+    assert (found.problems, for_cluster(found)) == ((), [])
+    assert [entry.document.data for entry in found.objects] == [draft.job for draft in made.drafts]
+
+
+NOT_FIELDS = {"apiVersion", "kind", "generateName", "clusterSelector", "ray.io/cluster", "annotations", "status"}
+"""Keys whose meaning is in the result under another name, and what only a live object has."""
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_every_field_of_the_source_is_in_the_result_or_in_a_comment(name: str) -> None:
+    made = converted(name)
+    words = " ".join(text_of(made.drafts, made.others).replace("#", " ").split())
+    jobs = [
+        one for one in read_sources([FOLDER / f"{name}.yaml"]) if one.kind in ("RayJob", "RayCluster", "JobSet", "Job")
+    ]
+    for source in jobs:
+        fields = {key: value for key, value in source.data.items() if key != "status"}
+        assert [key for key in keys(fields) if key not in words and key not in NOT_FIELDS] == []
+
+
+def keys(value: Any) -> Iterator[str]:
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(key, str):
+            yield key
+        yield from keys(inner)
+
+
+VALUES: list[Any] = [None, 3, -1, True, "text", "", [], ["a"], {}, {"a": 1}, [None], [{}], 1.5]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(MANIFESTS), st.randoms(use_true_random=False), st.sampled_from(VALUES))
+def test_a_field_of_another_type_is_an_error_of_the_source(name: str, random: Any, value: Any) -> None:
+    """Converting either works or names the field; the text has the job's fields in any case."""
+    changed = []
+    for source in read_sources([FOLDER / f"{name}.yaml"]):
+        data = copy.deepcopy(dict(source.data))
+        path = random.choice([path for path in paths(data, ()) if path])
+        place: Any = data
+        for part in path[:-1]:
+            place = place[part]
+        place[path[-1]] = copy.deepcopy(value)
+        changed.append(replace(source, data=data))
+    try:
+        made = convert(changed, Options(entrypoint=ENTRYPOINTS.get(name, "")))
+    except InvalidSpec:
+        return
+    read = documents_of(text_of(made.drafts, made.others), "text")
+    assert [document.data for document in read] == [draft.job for draft in made.drafts]
+
+
+def paths(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    yield at
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from paths(inner, (*at, key))
