@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,13 @@ pytest-xdist one process runs Ray tests, one after the other, and then other tes
 other tests. So with two processes at most two Ray tests run at a time, and then no other test: three Ray tests at a
 time take six times as long as one after the other.
 """
+
+
+def pytest_configure() -> None:
+    """A shell starts a background job with SIGINT ignored, and `nohup` one with SIGHUP ignored. Tests and the programs
+    that they start have the default dispositions, however the tests were started."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
