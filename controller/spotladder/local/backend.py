@@ -246,7 +246,7 @@ class LocalBackend:
         stopping = program.asked_to_stop
         step = max(self._log.progress.step, attempt.beat.step if attempt.beat else 0)
         replaced = ended is None and not stopping and not attempt.without_ray
-        fleet.advance(now, replace=replaced, step=step)
+        fleet.advance(now, replace=replaced, step=step, starting=bool(program.phase))
         lost = [pod for pod in fleet.lost if pod not in attempt.lost_before]
         if attempt.without_ray and lost and ended is None:
             attempt.went_with = attempt.went_with or ", ".join(lost)
