@@ -4,7 +4,8 @@
    their progress and starts the next operation; the runner calls it about ten times a second.
 2. The head represents a cluster's on-demand head: it has no pool and no price. Each attempt has its own head, like a
    RayJob: state that an attempt leaves in Ray (placement groups, actors, nodes whose loss Ray has not noticed) would
-   take resources from the next attempt. Once the program runs, the next attempt's head is started ahead.
+   take resources from the next attempt. Once the program runs, or the pool has no node for it, the next attempt's
+   head is started ahead.
 3. The submission and the start of the nodes run in parallel. The program starts when the gang is ready.
 4. Ray runs the program's driver on the head. A program that does not connect to Ray runs entirely in its driver. It
    counts as running on its workers' nodes, so the loss of a node kills it.
@@ -349,7 +350,8 @@ class LocalBackend:
         started = attempt.program.started_at
         if len(self._attempts) > 1 or (attempt.standby and not attempt.taken_over):
             return  # A standby attempt has the place of the spare head.
-        if self._spare is None and started is not None and (attempt.beat or now - started >= SPARE_AFTER):
+        trains = started is not None and (attempt.beat or now - started >= SPARE_AFTER)
+        if self._spare is None and (trains or (attempt.head.up and attempt.fleet.lacks_capacity)):
             self._spare = self._new_head()
 
     def _checked_head(self, attempt: _Attempt) -> Head:

@@ -123,6 +123,11 @@ class WorkerGroup:
         enough = least is not None and len(present) - len(missing) >= least
         return not missing or (enough and all(stage is NodeStage.WANTED for stage in missing))
 
+    @property
+    def lacks_capacity(self) -> bool:
+        """Whether the pool has provided no node yet."""
+        return all(pod.stage is NodeStage.WANTED for pod in self._pods)
+
     # --- replacing pods before their nodes go ---
 
     @property
