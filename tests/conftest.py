@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +12,13 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests.searching import FUZZ, examples
+
 # Limit the number of examples, not their time: on a busy machine they are slow. The examples depend on the tests alone,
 # so that the same code has the same result; `make fuzz` searches others.
-settings.register_profile("spotladder", deadline=None, print_blob=True, derandomize="SPOTLADDER_FUZZ" not in os.environ)
+settings.register_profile(
+    "spotladder", max_examples=examples(100), deadline=None, print_blob=True, derandomize=not FUZZ
+)
 settings.load_profile("spotladder")
 
 

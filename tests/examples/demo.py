@@ -24,7 +24,7 @@ from spotladder.display.timeline import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LIMIT = 1500.0
-"""Seconds after which a run has failed: it takes about 100 on an idle machine, and many times as long beside other work."""
+"""Seconds after which a run has failed. It takes about 100 on an idle machine, and many times as long beside others."""
 
 
 @dataclass

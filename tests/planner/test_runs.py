@@ -15,6 +15,7 @@ from spotladder.planner.runs import Runs
 from spotladder.planner.simulated import Assumptions, outcomes, with_tier
 from spotladder.sim.world.run import SimulationOutcome
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
+from tests.searching import examples
 
 LIMITS = st.sampled_from((-1, 0, 1, 2, 3, 5, 10))
 BACKUP = TierFacts(ON_DEMAND, "b", evictions=0.0)
@@ -33,7 +34,7 @@ def unworded(one: SimulationOutcome) -> SimulationOutcome:
     return replace(one, path=tuple(replace(step, move=replace(step.move, message="")) for step in one.path))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     variants=st.lists(st.tuples(LIMITS, LIMITS), min_size=2, max_size=5),
     seed=st.integers(0, 10_000),
