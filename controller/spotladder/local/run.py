@@ -256,7 +256,7 @@ def _warnings(request: Request) -> Iterator[str]:
     from spotladder.api.resolve import local_program
 
     if step_time := request.world.step_time:
-        yield f"costs and the report count each step as {format_duration(step_time)} of training (stepTime of the world)"
+        yield f"costs and the report count each step as {format_duration(step_time)} of training (stepTime)"
     ignored = local_program(request.job, request.job.spec.tiers[0].name).ignored
     if ignored:
         yield f"the run uses this machine's Python: {', '.join(ignored)} of runtimeEnvYAML is ignored"

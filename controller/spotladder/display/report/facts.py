@@ -150,9 +150,7 @@ def gather(recorded: Recorded, state: JobState) -> Facts:
     spec = began[-1].spec
     clock = _RunClock(records, stretches(records, start_steps) if spec.step_time else [], spec.step_time)
     narrator = Narrator()
-    events = tuple(
-        (clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, spec))
-    )
+    events = tuple((clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, spec)))
     records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     work = stretches(records, start_steps)
     last = next(record for record in reversed(records) if isinstance(record, Began | Ended | Looked))
