@@ -42,8 +42,8 @@ class Interruptions(Record):
     at_steps: list[Annotated[WholeNumber, Field(ge=1)]] | None = Field(
         default=None,
         description="One node is taken away when the job completes each of these steps on this pool. While another "
-        "node has its notice or is being replaced, the next one stays until all workers have completed a step again. So "
-        "the result does not depend on the speed of the machine.",
+        "node has its notice or is being replaced, the next one stays until all workers have completed a step again. "
+        "So the result does not depend on the speed of the machine.",
     )
     hazard_per_hour: Rate | None = Field(
         default=None, description="Mean number of times per hour that a node is reclaimed, at random."
