@@ -55,7 +55,7 @@ def uninterrupted(folder: Path, state: Path) -> float:
         cwd=folder,
         env={**variables, "SPOTLADDER_STATE": str(state / "alone")},
         stdout=subprocess.PIPE,
-        timeout=60,
+        timeout=600,
         text=True,
         check=True,
     )

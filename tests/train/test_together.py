@@ -39,7 +39,7 @@ def in_step(ranks: Ranks, total: int, interval: float = 0.0) -> list[object]:
     barrier = threading.Barrier(len(ranks.jobs))
 
     def on_step(_: int) -> None:
-        if barrier.wait(10) == 0:
+        if barrier.wait(600) == 0:
             ranks.clock.now += interval
 
     return ranks.on_all(lambda job: train(job, total, on_step=on_step, flush=True))
@@ -308,7 +308,7 @@ def test_a_sigterm_to_one_process_of_a_launcher_stops_all(tmp_path: Path) -> Non
             assert all(process.poll() is None for process in processes)
             time.sleep(0.02)
         processes[1].send_signal(signal.SIGTERM)
-        assert [process.wait(20) for process in processes] == [75, 75]
+        assert [process.wait(600) for process in processes] == [75, 75]
     finally:
         for process in processes:
             process.kill()
@@ -351,7 +351,7 @@ def test_ranks_train_during_an_outage_and_commit_the_same_step_after_it(
             time.sleep(0.001)
 
     def on_step(step: int) -> None:
-        if barrier.wait(10) == 0:
+        if barrier.wait(600) == 0:
             if step == 15:
                 until_committed(10)
                 away.set()
@@ -362,7 +362,7 @@ def test_ranks_train_during_an_outage_and_commit_the_same_step_after_it(
                 seen_during.append(newest.step if newest else 0)
             if step == 400:
                 away.clear()
-        barrier.wait(10)
+        barrier.wait(600)
 
     with Ranks(tmp_path, 3) as ranks:
         for rank in away_for:
