@@ -22,7 +22,7 @@ def sidecar(e2e: E2eCluster, script: str, **more: object) -> Object:
     }
 
 
-def annotations() -> Object:
+def pod_annotations() -> Object:
     """A volume with a file of the pod's annotations."""
     item = {"path": "annotations", "fieldRef": {"fieldPath": "metadata.annotations"}}
     return {"name": "pod", "downwardAPI": {"items": [item]}}
@@ -34,7 +34,7 @@ def test_the_second_container_of_a_ray_worker_fails_and_training_goes_on(e2e: E2
     pod = spec["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]
     script = f"until grep -q {FAILS} /pod/annotations; do sleep 1; done; exit 1"
     pod["containers"].append(sidecar(e2e, script, volumeMounts=[{"name": "pod", "mountPath": "/pod"}]))
-    pod["volumes"].append(annotations())
+    pod["volumes"].append(pod_annotations())
     e2e.submit({"name": "spot", "maxFailures": 0}, workload={"ray": {"template": {"spec": spec}}})
     e2e.runs("spot")
     failing = e2e.pods("worker")[0]["metadata"]["name"]

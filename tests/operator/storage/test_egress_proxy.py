@@ -133,7 +133,7 @@ EMPTY = b'<?xml version="1.0"?><ListBucketResult><Name>bkt</Name><IsTruncated>fa
 
 async def test_a_request_carries_only_the_credentials_of_the_secret() -> None:
     with serving(Server(200, body=EMPTY)) as server:
-        async with reading(f"http://localhost:{server.port}", ["127.0.0.1"]) as log:
+        async with reading(f"http://localhost:{server.port}", *[["127.0.0.1"]] * 2) as log:
             progress = await asyncio.to_thread(log.progress)
     assert progress.committed_at is None
     line, headers = server.asked[0]
@@ -192,7 +192,7 @@ async def test_the_error_for_an_unreachable_endpoint_names_the_endpoint_and_the_
 async def test_an_endpoint_whose_name_resolves_to_a_refused_address_later_is_refused() -> None:
     """The address is checked when the log is opened, and again at each connection."""
     with serving(Server(200, body=EMPTY)) as server:
-        async with reading(f"http://localhost:{server.port}", ["127.0.0.1"], ["127.0.0.1", METADATA]) as log:
+        async with reading(f"http://localhost:{server.port}", *[["127.0.0.1"]] * 2, ["127.0.0.1", METADATA]) as log:
             await asyncio.to_thread(log.progress)
             count = len(server.asked)
             with pytest.raises(AccessDenied, match=f"leads to {re.escape(METADATA)}, a link-local"):

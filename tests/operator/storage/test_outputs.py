@@ -13,7 +13,7 @@ from spotladder.checkpoints.entries import Owner
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
-from spotladder.checkpoints.outputs import Output, kept, read
+from spotladder.checkpoints.outputs import Output, kept, of_job, read
 from spotladder.checkpoints.store import StoreRefused, folder_of
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observation, Stage
@@ -82,7 +82,7 @@ class ClusterWithBucket:
 
     @property
     def kept(self) -> dict[Output, str]:
-        folder = folder_of(self.store, "digits")
+        folder = of_job(folder_of(self.store, "digits"), "u")
         found = kept(folder)
         return dict(zip(found, read(folder, found), strict=True))
 
