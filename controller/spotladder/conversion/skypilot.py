@@ -133,9 +133,7 @@ def _amounts(resources: dict[str, Any], accelerator: tuple[str, int]) -> dict[st
 def _rest(draft: Draft, task: dict[str, Any], resources: dict[str, Any], accelerator: tuple[str, int]) -> None:
     kind = plain(resources.pop("accelerators", None))
     if accelerator[0]:
-        draft.heading.append(
-            f"accelerators {kind}: the CapacityTiers choose nodes with {accelerator[0]}."
-        )
+        draft.heading.append(f"accelerators {kind}: the CapacityTiers choose nodes with {accelerator[0]}.")
     chosen = {key: resources.pop(key) for key in _CHOSEN_BY_TIER if key in resources}
     skeleton.leftovers(draft, chosen, "resources.", "is set by the CapacityTiers, in the order of the tiers")
     skeleton.leftovers(draft, resources, "resources.")

@@ -61,9 +61,7 @@ _LABELS: Mapping[_Nodes, Mapping[CapacityType, Mapping[str, str]]] = MappingProx
     }
 )
 
-CAPACITY_TYPE_LABELS = frozenset(
-    key for labels in _LABELS.values() for entries in labels.values() for key in entries
-)
+CAPACITY_TYPE_LABELS = frozenset(key for labels in _LABELS.values() for entries in labels.values() for key in entries)
 """The labels, and the keys of taints, with which the clouds mark the capacity type of nodes."""
 
 _SPOT_ONLY: Mapping[_Nodes, tuple[str, str]] = MappingProxyType(
