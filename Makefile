@@ -10,7 +10,7 @@ DEMO_torch      := digits-pytorch
 DEMO_jax        := digits-jax
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e test-day kind-up kind-down lint format crds constraints bench mutation clean
+.PHONY: help setup reference schema setup-frameworks demo pictures test fuzz test-frameworks test-torch test-jax test-raytrain test-ray test-stores test-infra setup-infra doctor state plan bootstrap kubeconfig destroy preview rollout status drift rollback upgrade test-kube test-e2e test-smoke test-all test-day kind-up kind-down lint format crds constraints bench mutation clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -44,8 +44,6 @@ test: setup ## Tests that need nothing but this machine
 fuzz: setup ## Property tests with random examples; `make test` has always the same ones (ROUNDS=10)
 	for round in $$(seq $(or $(ROUNDS),1)); do SPOTLADDER_FUZZ=1 $(BIN)/python -m pytest -q -n $(PROCESSES) -m "hypothesis and not frameworks" $(ALONE) || exit 1; done
 
-# RETRY=1 runs the tests that failed once more, one at a time: servers, clusters and several Rays share this machine.
-
 # PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one. JOBS=1 runs one
 # part after the other.
 JOBS ?= 2
@@ -53,16 +51,16 @@ JOBS ?= 2
 test-frameworks: setup-frameworks ## Tests of the PyTorch and JAX parts, and of Ray Train and Ray Tune with nodes that are lost
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target test-torch test-jax test-raytrain
 
-# Each part has its own list of failed tests, since the parts run side by side.
+# The parts run side by side, so each has its own cache.
 FRAMEWORKS = $(BIN)/python -m pytest -o cache_dir=.pytest_cache/$@ -m frameworks
 
-test-torch test-jax: TESTS = -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples
+test-torch: ## Tests of the PyTorch parts
+test-jax: ## Tests of the JAX parts
 test-torch test-jax: setup-frameworks
-	$(FRAMEWORKS) $(TESTS) $(if $(RETRY),|| $(FRAMEWORKS) $(TESTS) --last-failed)
+	$(FRAMEWORKS) -k $(@:test-%=%) tests/frameworks/$(@:test-%=test_%*.py) tests/frameworks/test_same_weights.py tests/examples
 
-test-raytrain: TESTS = -k "raytrain or tune" tests/train tests/examples
 test-raytrain: setup ## Ray Train and Ray Tune with nodes that are lost
-	$(FRAMEWORKS) $(TESTS) $(if $(RETRY),|| $(FRAMEWORKS) $(TESTS) --last-failed)
+	$(FRAMEWORKS) -k "raytrain or tune" tests/train tests/examples
 
 # RAY is any supported version; the pin of constraints.txt is replaced in a virtual environment of its own. The first
 # tests check the names of Ray that have no public API, in seconds; the others start Ray and lose its nodes. PART=names
@@ -94,35 +92,33 @@ $(VENV)/.setup-infra: $(VENV)/.setup
 
 setup-infra: $(VENV)/.setup-infra ## The same, with the packages for the infrastructure
 
-INFRA_TESTS := $(BIN)/python -m pytest tests/infra
-
 test-infra: setup-infra ## Terraform stacks: golden files, plans, policies, and a real apply on an emulator of AWS (needs terraform or tofu)
-	$(INFRA_TESTS) $(if $(RETRY),|| $(INFRA_TESTS) --last-failed)
-
-STORES := $(BIN)/python -m pytest tests/stores
+	$(BIN)/python -m pytest tests/infra
 
 test-stores: setup ## The commit log on the stores of several vendors (needs npm)
-	$(STORES) $(if $(RETRY),|| $(STORES) --last-failed)
-
-KUBE := $(BIN)/python -m pytest tests/kube -n 2
+	$(BIN)/python -m pytest tests/stores
 
 test-kube: setup ## The controller on a bare API server (needs etcd and kube-apiserver: KUBEBUILDER_ASSETS or SPOTLADDER_TOOLS)
-	$(KUBE) $(if $(RETRY),|| $(KUBE) -n 0 --last-failed)
+	$(BIN)/python -m pytest tests/kube -n 2
 
 # Two tests at a time, each process with a cluster of its own. The tests of the pools need a third cluster, with
 # Karpenter, and the removal undoes an installation: they run afterwards, alone.
-E2E       := $(BIN)/python -m pytest tests/e2e -v -n 2 --maxschedchunk 1 --durations=0 --ignore=tests/e2e/test_pools.py --ignore=tests/e2e/test_zz_removal.py
-E2E_ALONE := $(BIN)/python -m pytest tests/e2e/test_pools.py -v --durations=0
+E2E := $(BIN)/python -m pytest -v --durations=0
 
 test-e2e: setup-infra ## Everything on real nodes that are killed, then the removal (needs root and SPOTLADDER_CLUSTER_TOOL; ONLY=zombie)
 ifdef ONLY
 	$(BIN)/python -m pytest tests/e2e -k $(ONLY)
 else
 	rm -rf .e2e-calls
-	$(E2E) $(if $(RETRY),|| $(E2E) -n 0 --last-failed)
-	$(E2E_ALONE) $(if $(RETRY),|| $(E2E_ALONE) --last-failed)
-	$(BIN)/python -m pytest tests/e2e/test_zz_removal.py
+	$(E2E) tests/e2e -n 2 --maxschedchunk 1 --ignore=tests/e2e/test_pools.py --ignore=tests/e2e/test_zz_removal.py
+	$(E2E) tests/e2e/test_pools.py
+	$(E2E) tests/e2e/test_zz_removal.py
 endif
+
+test-smoke: setup-infra ## The part of test-e2e that each change must pass: one test for each way to lose or to get capacity
+	$(E2E) tests/e2e -m smoke -n 2 --maxschedchunk 1
+
+test-all: lint test test-stores test-kube test-infra test-frameworks test-ray test-e2e ## Everything, one suite after the other (takes hours; PART=names shortens test-ray)
 
 test-day: setup ## A day of recorded spot capacity on real nodes, and the simulator's prediction (needs what test-e2e needs, and SPOTLADDER_TRACES)
 	$(BIN)/python -m pytest tests/day -v -s

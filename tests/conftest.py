@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +12,13 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests.searching import FUZZ, examples
+
 # Limit the number of examples, not their time: on a busy machine they are slow. The examples depend on the tests alone,
 # so that the same code has the same result; `make fuzz` searches others.
-settings.register_profile("spotladder", deadline=None, print_blob=True, derandomize="SPOTLADDER_FUZZ" not in os.environ)
+settings.register_profile(
+    "spotladder", max_examples=examples(100), deadline=None, print_blob=True, derandomize=not FUZZ
+)
 settings.load_profile("spotladder")
 
 
@@ -28,6 +32,7 @@ RAY_FILES = {
     "tests/sim/test_ray_sweep.py": None,
     "tests/train/test_elastic_on_ray.py": "tests/train",
     "tests/train/test_raytrain.py": "tests/train",
+    "tests/train/test_raytrain_huggingface.py": "tests/train",
     "tests/train/test_tune.py": "tests/train",
 }
 """The files with tests that start Ray, and the folder whose tests share a Ray cluster and run in one process. Under
@@ -35,6 +40,13 @@ pytest-xdist one process runs Ray tests, one after the other, and then other tes
 other tests. So with two processes at most two Ray tests run at a time, and then no other test: three Ray tests at a
 time take six times as long as one after the other.
 """
+
+
+def pytest_configure() -> None:
+    """A shell starts a background job with SIGINT ignored, and `nohup` one with SIGHUP ignored. Tests and the programs
+    that they start have the default dispositions, however the tests were started."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

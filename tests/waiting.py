@@ -9,7 +9,7 @@ POLL_INTERVAL = 0.02
 """Seconds between two checks of a condition."""
 
 
-def eventually(met: Callable[[], object], seconds: float = 120.0) -> bool:
+def eventually(met: Callable[[], object], seconds: float = 600.0) -> bool:
     """Whether the condition is met within this time."""
     deadline = time.monotonic() + seconds
     while not met():
@@ -19,6 +19,6 @@ def eventually(met: Callable[[], object], seconds: float = 120.0) -> bool:
     return True
 
 
-def until(met: Callable[[], object], seconds: float = 120.0) -> None:
+def until(met: Callable[[], object], seconds: float = 600.0) -> None:
     """Wait until the condition is met. Fails after this time."""
     assert eventually(met, seconds), f"the condition is not met within {seconds:g} s"

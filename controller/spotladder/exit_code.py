@@ -11,3 +11,4 @@ class ExitCode(IntEnum):
     INTERRUPTED = 75  # EX_TEMPFAIL: the program committed and stopped, to be resumed
     FENCED = 76  # a newer attempt owns the commit log
     ACCESS_DENIED = 77  # EX_NOPERM: the checkpoint store refuses the credentials
+    STORE_UNSAFE = 78  # EX_CONFIG: the checkpoint store cannot fence an attempt that was cut off

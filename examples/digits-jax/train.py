@@ -24,11 +24,11 @@ def order(step, size, batch):
 
 
 def loop(config):
+    begun, job, total, width = time.monotonic(), train.current(), config["steps"], config["width"]
     import jax
     import optax
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    job, total, width = train.current(), config["steps"], config["width"]
     same, split = (NamedSharding(Mesh(jax.devices(), "w"), PartitionSpec(*axis)) for axis in ("", "w"))
     images, test_images, labels, test_labels = read_digits()
     optimizer = optax.adam(optax.cosine_decay_schedule(1e-3, total))
@@ -56,11 +56,11 @@ def loop(config):
     with job.resume() as found:  # the newest commit, or None at the first start
         if found:
             state, start = train.jax.restore(found, like=state), found.step
+    pause = config["pace"] * (time.monotonic() - begun)  # in proportion to the start, so losses come alike anywhere
     for step in job.steps(start, total):
-        begun = time.monotonic()
         mine = order(step, len(images), config["batch"] * job.world_size)[job.rank :: job.world_size]
         state, loss = update(state, *(jax.make_array_from_process_local_data(split, d[mine]) for d in (images, labels)))
-        time.sleep(max(0, begun + config["pace"] - time.monotonic()))  # slows the demo down
+        time.sleep(pause)  # slows the demo down
         if job.should_commit(step):
             with job.commit(step, {"loss": float(loss)}) as folder:
                 train.jax.save(folder, state)

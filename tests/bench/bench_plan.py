@@ -21,7 +21,6 @@ REFERENCE = "`spotladder --help`"
 DEFAULT = "`spotladder plan …`, 4 tiers, 5 h"
 ANSWERS = {
     DEFAULT: (),
-    "the same with `--what-if spot-a.maxFailures=0..10`": ("--what-if=spot-a.maxFailures=0..10",),
     "the same with `--runs 0`, only the closed formulas": ("--runs=0",),
 }
 

@@ -13,9 +13,9 @@ from spotladder.core.policies.adaptive import Adaptive
 from spotladder.errors import SpotladderError
 from spotladder.policies import registry
 from spotladder.sim.plots import COLOURS, new_figure, save
-from spotladder.sim.ticks import drive, oracle
 from tests.bench import fit_adaptive, published, rows
 from tests.bench.rows import Row
+from tests.bench.ticks import drive, oracle
 
 PUBLISHED = {"greedy": 30.98, "uniform-progress": 41.67, "adaptive": 45.15, "oracle": 52.52}
 """Published mean scores; for `adaptive` that of the best published policy."""

@@ -13,10 +13,10 @@ from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.core.policies import Policy
 from spotladder.policies import registry
 from spotladder.sim.synthetic import SyntheticMarket, generate
-from spotladder.sim.ticks import fast, oracle
-from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
 from tests.bench import published, rows
 from tests.bench.rows import Row
+from tests.bench.ticks import fast, oracle
+from tests.bench.ticks.job import NEVER, TickJob, TickTier
 
 DEADLINE = 60 * published.HOUR
 OVERHEAD = 720

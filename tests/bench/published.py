@@ -17,8 +17,8 @@ from pathlib import Path
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.core.policies import Policy
 from spotladder.sim.readers import windows
-from spotladder.sim.ticks import fast
-from spotladder.sim.ticks.job import NEVER, TickJob, TickResult, TickTier
+from tests.bench.ticks import fast
+from tests.bench.ticks.job import NEVER, TickJob, TickResult, TickTier
 
 HOUR = 3600
 TICK = 600

@@ -23,7 +23,7 @@ def helm(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[st
         absent("not found: helm (SPOTLADDER_TOOLS or PATH)", "kube")
     homes = {f"HELM_{kind}_HOME": str(folder / kind) for kind in ("CACHE", "CONFIG", "DATA")}
     return subprocess.run(
-        [program, *arguments], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **homes}
+        [program, *arguments], capture_output=True, text=True, timeout=600, check=False, env={**os.environ, **homes}
     )
 
 

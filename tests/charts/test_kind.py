@@ -65,7 +65,7 @@ def test_missing_programs_are_named(missing: tuple[str, ...], tmp_path: Path) ->
     for tool in ("sh", "dirname"):
         (tmp_path / tool).symlink_to(shutil.which(tool) or f"/bin/{tool}")
     answer = subprocess.run(
-        [KIND / "up"], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=30
+        [KIND / "up"], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=600
     )
     assert answer.returncode == 5
     assert answer.stderr.startswith(f"error: kind-up needs {' '.join(missing)}: ")
@@ -77,7 +77,7 @@ def test_docker_that_does_not_run_is_named(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {int(name == 'docker')}\n")
         (tmp_path / name).chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    answer = subprocess.run([KIND / "up"], env={"PATH": path}, capture_output=True, text=True, check=False, timeout=30)
+    answer = subprocess.run([KIND / "up"], env={"PATH": path}, capture_output=True, text=True, check=False, timeout=600)
     assert (answer.returncode, answer.stdout) == (5, "")
     assert "needs a running Docker" in answer.stderr
 
@@ -90,7 +90,7 @@ def test_kind_up_creates_the_cluster_and_rolls_out(charts: str, tmp_path: Path) 
         (tmp_path / name).chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, "SPOTLADDER": "spotladder", **({"CHARTS": charts} if charts else {})}
-    subprocess.run([KIND / "up"], env=environment, check=True, capture_output=True, timeout=30)
+    subprocess.run([KIND / "up"], env=environment, check=True, capture_output=True, timeout=600)
     steps = log.read_text().splitlines()
     order = [
         f"spotladder infra bootstrap --fleet {FLEET}",

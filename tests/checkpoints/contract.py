@@ -16,7 +16,8 @@ from spotladder.checkpoints import garbage
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.progress import progress
-from spotladder.checkpoints.store import ObjectMissing, Store, check_store
+from spotladder.checkpoints.store import ObjectMissing, Store
+from spotladder.checkpoints.store_check import check_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.errors import CheckpointCorrupt, Fenced
 

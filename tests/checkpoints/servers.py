@@ -81,14 +81,29 @@ class OutageProxy:
                 self._open.discard(server)
         self._open.discard(caller)
 
+    def _changed(self, data: bytes) -> bytes:
+        return data
+
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
                 while self.kind == "hanging":
                     time.sleep(0.01)
-                target.sendall(data)
+                target.sendall(self._changed(data))
         with suppress(OSError):
             target.shutdown(socket.SHUT_WR)
+
+
+class ChangedRequests(OutageProxy):
+    """A proxy that replaces `old` by `new`, which is as long, in every request."""
+
+    def __init__(self, endpoint: str, old: bytes, new: bytes) -> None:
+        assert len(old) == len(new)
+        self._old, self._new = old, new
+        super().__init__(endpoint)
+
+    def _changed(self, data: bytes) -> bytes:
+        return data.replace(self._old, self._new)
 
 
 @contextmanager

@@ -292,9 +292,9 @@ def test_of_two_ranks_that_copy_at_once_neither_exceeds_the_limit(
 
     def after_both(path: str) -> bool:
         """Both ranks have reserved before either checks."""
-        both.wait(10)
+        both.wait(600)
         answer = fits(path)
-        both.wait(10)
+        both.wait(600)
         return answer
 
     monkeypatch.setattr(cache, "_fits", after_both)
@@ -312,10 +312,10 @@ def test_a_slow_copy_does_not_delay_the_commit(machine: CachedMachine, monkeypat
 
     def stuck(*_: object) -> None:
         copies.set()
-        committed.wait(10)
+        committed.wait(600)
 
     def put_meanwhile(key: str, path: Path) -> FileEntry:
-        assert copies.wait(10)
+        assert copies.wait(600)
         return put_file(key, path)
 
     monkeypatch.setattr(module, "COPY_TIMEOUT", 0.0)
@@ -325,7 +325,7 @@ def test_a_slow_copy_does_not_delay_the_commit(machine: CachedMachine, monkeypat
     committed.set()
     for thread in threading.enumerate():
         if thread.name == "spotladder-cache":
-            thread.join(10)
+            thread.join(600)
     assert machine.cached() == {}
     assert machine.resume() == (1, {"w": b"weights 1"})
 

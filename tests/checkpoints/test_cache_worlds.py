@@ -17,6 +17,7 @@ from spotladder.checkpoints.cache import BLOCK
 from spotladder.checkpoints.entries import Commit
 from spotladder.errors import CheckpointCorrupt
 from tests.checkpoints.cached_machine import DAMAGE, CachedMachine, blocks, overwrite
+from tests.searching import examples
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +112,7 @@ ACTS: tuple[Callable[[DamagedCache, int], None], ...] = (
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     acts=st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 99)), max_size=20), room=st.sampled_from([1, 3, 100])
 )

@@ -8,7 +8,8 @@ import pytest
 
 from spotladder.checkpoints.isolated import options
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import StoreRefused, check_store
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.checkpoints.store_check import check_store
 from spotladder.errors import StoreUnavailable
 
 AZURE = {"AZURE_STORAGE_ACCOUNT_NAME": "nosuchaccount", "AZURE_STORAGE_ACCOUNT_KEY": "aGVsbG8="}

@@ -16,10 +16,10 @@ from spotladder.errors import LogCorrupt
 @pytest.mark.parametrize(
     ("output", "key"),
     [
-        (Output(3, 0, "driver"), "outputs/0003/driver.log.gz"),
-        (Output(3, 1, "workers-0-1"), "outputs/0003.1/workers-0-1.log.gz"),
-        (Output(12345, 0, "../Other Job/x"), "outputs/12345/other-job-x.log.gz"),
-        (Output(1, 0, "…"), "outputs/0001/output.log.gz"),
+        (Output(3, 0, "driver"), "0003/driver.log.gz"),
+        (Output(3, 1, "workers-0-1"), "0003.1/workers-0-1.log.gz"),
+        (Output(12345, 0, "../Other Job/x"), "12345/other-job-x.log.gz"),
+        (Output(1, 0, "…"), "0001/output.log.gz"),
     ],
 )
 def test_the_key_of_an_output(output: Output, key: str) -> None:
@@ -33,12 +33,24 @@ def test_an_output_is_stored_once() -> None:
     assert outputs.read(store, [Output(1, 0, "driver"), Output(2, 0, "driver")]) == ["first\n", ""]
 
 
+def test_a_job_with_the_name_of_a_deleted_one_has_its_own_outputs() -> None:
+    """A program that does not use the library leaves no log, whose owner would refuse the second job."""
+    folder, output = MemoryStore(), Output(1, 0, "driver")
+    for uid in ("deleted", "new", ""):
+        assert outputs.keep(outputs.of_job(folder, uid), output, f"of {uid}\n")
+    for uid in ("deleted", "new", ""):
+        store = outputs.of_job(folder, uid)
+        assert (outputs.kept(store), outputs.read(store, [output])) == ([output], [f"of {uid}\n"])
+    assert "outputs/new/0001/driver.log.gz" in folder.objects
+    assert outputs.kept(outputs.of_job(folder, "another")) == []
+
+
 def test_outputs_are_listed_by_attempt_with_the_driver_first() -> None:
     store = MemoryStore()
     given = [Output(2, 0, "a-rank"), Output(2, 0, "driver"), Output(1, 1, "driver"), Output(1, 0, "driver")]
     for output in given:
         outputs.keep(store, output, "x")
-    store.put_if_absent("outputs/readme.txt", b"by hand")
+    store.put_if_absent("readme.txt", b"by hand")
     assert outputs.kept(store) == [given[3], given[2], given[1], given[0]]
     assert outputs.kept(store, 2) == [given[1], given[0]]
 
@@ -78,7 +90,7 @@ def test_the_outputs_of_the_newest_restarts_of_an_attempt_are_kept() -> None:
 def test_the_error_names_an_invalid_output() -> None:
     store = MemoryStore()
     store.put_if_absent(Output(1, 0, "driver").key, b"torn")
-    with pytest.raises(LogCorrupt, match=r"outputs/0001/driver\.log\.gz: is not a gzip file"):
+    with pytest.raises(LogCorrupt, match=r"0001/driver\.log\.gz: is not a gzip file"):
         outputs.read(store, [Output(1, 0, "driver")])
 
 
@@ -86,6 +98,7 @@ def test_outputs_are_removed_with_the_job() -> None:
     store = MemoryStore()
     log = CommitLog(store, "digits", namespace="team-a")
     log.start(1)
-    outputs.keep(folder_of(store, "digits"), Output(1, 0, "driver"), "x")
+    for uid in ("", "u-1"):
+        outputs.keep(outputs.of_job(folder_of(store, "digits"), uid), Output(1, 0, "driver"), "x")
     remove(log)
     assert list(store.list("")) == []

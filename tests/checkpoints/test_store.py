@@ -22,10 +22,10 @@ from spotladder.checkpoints.store import (
     RightsRefused,
     Store,
     StoreRefused,
-    check_store,
     folder_of,
     renew,
 )
+from spotladder.checkpoints.store_check import check_store
 from spotladder.errors import InvalidSpec, StoreUnavailable
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.gcs import google
@@ -178,7 +178,9 @@ class TestS3(StoreContract):
 
     def test_the_error_names_an_unreachable_server(self, monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hidden@127.0.0.1:1/?secret=hidden")
-        wanted = r"cannot list s3://bkt/x/log/: .* check the network and AWS_ENDPOINT_URL \(http://127\.0\.0\.1:1/\)$"
+        wanted = (
+            r"cannot create s3://bkt/x/probes/.*: .* check the network and AWS_ENDPOINT_URL \(http://127\.0\.0\.1:1/\)$"
+        )
         with pytest.raises(StoreUnavailable, match=wanted):
             check_store(open_store("s3://bkt/x"))
 
@@ -197,7 +199,7 @@ class TestS3(StoreContract):
             open_store("s3://bkt/x", {name: value})
 
     def test_a_panic_of_the_library_is_an_error(self, s3: str) -> None:
-        with pytest.raises(StoreRefused, match=r"cannot list s3://b b/x/log/: the settings do not make a valid"):
+        with pytest.raises(StoreRefused, match=r"cannot create s3://b b/x/probes/.*: the settings do not make a valid"):
             check_store(open_store("s3://b b/x"))
 
     def test_get_many_leaves_no_threads(self, store: Store) -> None:

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 def words() -> set[str]:
     """The words with which the parts of test-frameworks select their tests."""
     makefile = (ROOT / "Makefile").read_text()
-    by_name = re.search(r"^(test-\w+ test-\w+): TESTS = -k \$\(@:test-%=%\)", makefile, re.MULTILINE)
-    raytrain = re.search(r'^test-raytrain: TESTS = -k "([\w ]+)"', makefile, re.MULTILINE)
+    by_name = re.search(r"^(test-\w+ test-\w+): .*\n\t\$\(FRAMEWORKS\) -k \$\(@:test-%=%\)", makefile, re.MULTILINE)
+    raytrain = re.search(r'^test-raytrain: .*\n\t\$\(FRAMEWORKS\) -k "([\w ]+)"', makefile, re.MULTILINE)
     assert by_name, "the parts test-torch and test-jax select their tests by their names"
     assert raytrain, "the part test-raytrain lists its words"
     return {name.removeprefix("test-") for name in by_name[1].split()} | set(raytrain[1].split(" or "))

@@ -35,7 +35,7 @@ def start(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> Ans
         [sys.executable, "-c", "import sys; from spotladder.cli.main import main; sys.exit(main())", *arguments],
         input=stdin,
         capture_output=True,
-        timeout=60,
+        timeout=600,
         check=False,
         env={**os.environ, **environment},
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import zlib
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.cli.main import main
 from tests.checkpoints.builders import AT, a_folder
+from tests.checkpoints.unsafe_stores import Ignores
 
 Output = pytest.CaptureFixture[str]
 
@@ -94,6 +98,29 @@ def test_verify_reports_a_changed_file(place: Path, capsys: Output) -> None:
     assert (code, [commit["ok"] for commit in json.loads(out)]) == (5, [True, False, True])
 
 
+def test_verify_refuses_a_store_that_cannot_fence(place: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", shutil.copyfile)
+    code, out, err = run(capsys, "verify", str(place))
+    assert (code, out.count(" ok")) == (5, 3)
+    assert "a second create of an object succeeds" in err
+    monkeypatch.setattr(os, "fsync", refused)
+    code, _, err = run(capsys, "verify", str(place))
+    assert (code, err.startswith("not checked whether the store can fence an attempt: cannot create")) == (0, True)
+
+
+def test_verify_checks_a_bucket_before_the_first_job(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bucket(Ignores):
+        endpoint = "s3: the endpoint"
+
+    monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda _: Bucket())
+    code, _, err = run(capsys, "verify", "s3://bucket/prefix")
+    assert (code, "a second create of an object succeeds" in err) == (5, True)
+
+
+def refused(_: int) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
 def test_verify_continues_after_a_folder_in_place_of_a_file(place: Path, capsys: Output) -> None:
     file = place / "digits/attempts/0002/ckpt-000020/weights"
     file.unlink()
@@ -120,7 +147,7 @@ def test_gc_of_one_commit(place: Path, capsys: Output) -> None:
 
 
 def test_gc_deletes_old_program_output(place: Path, capsys: Output) -> None:
-    store = open_store(place / "digits")
+    store = outputs.of_job(open_store(place / "digits"), "")
     for attempt in range(1, 23):
         outputs.keep(store, outputs.Output(attempt, 0, "driver"), "x")
     code, out, _ = run(capsys, "gc", str(place))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import pytest
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.delete import waits_for
+from spotladder.cli.cluster.unattended import unattended
+from spotladder.core import codec
+from spotladder.core.model import Attempt, JobState, Stage
 from spotladder.custom_resources import FINALIZER
 from tests.cli.terminal import call
 
@@ -172,6 +176,36 @@ def test_delete_prints_the_reason_of_the_wait(job: dict[str, Any], said: str) ->
 def waiting(**more: Any) -> dict[str, Any]:
     since = {"reason": "WaitingForCapacity", "message": "0/5 nodes are available", "since": "2026-11-22T12:00:00Z"}
     return {"metadata": {"name": "digits", "namespace": "team-a"}, "status": {"waiting": {**since, **more}}}
+
+
+RUNNING = JobState(stage=Stage.RUNNING, attempt=Attempt(1, "spot", 100.0), nodes=3, clock=10_000.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "now", "said"),
+    [
+        pytest.param(None, 100.0 + 59, "", id="just created"),
+        pytest.param(None, 100.0 + 120, "no controller answers: last reconcile never, created 2m 00s ago", id="new"),
+        pytest.param(JobState(), 100_000.0, "", id="held"),
+        pytest.param(RUNNING, 10_899.0, "", id="running"),
+        pytest.param(RUNNING, 10_000.0 + 7200, "no controller answers: last reconcile 2h 00m ago", id="unattended"),
+        pytest.param(replace(RUNNING, nodes=0), 100_000.0, "", id="without nodes: not written at intervals"),
+        pytest.param(replace(RUNNING, stage=Stage.SUCCEEDED), 100_000.0, "", id="ended"),
+    ],
+)
+def test_a_job_without_a_controller_does_not_look_healthy(state: JobState | None, now: float, said: str) -> None:
+    assert unattended(state, 100.0, now) == said
+
+
+def test_get_shows_that_no_controller_answers() -> None:
+    job = {
+        "metadata": {"name": "digits", "creationTimestamp": "2026-11-22T12:00:00Z"},
+        "status": {"phase": "Running", "state": codec.pack(RUNNING)},
+    }
+    new = {"metadata": job["metadata"]}
+    columns, rows = display.rows([job, new], namespaces=False)
+    assert columns[-1] == "Message"
+    assert [row[-1].partition(":")[0] for row in rows] == ["no controller answers"] * 2
 
 
 def test_the_waits_for_column_appears_when_a_job_waits() -> None:

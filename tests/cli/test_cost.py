@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
@@ -70,49 +69,6 @@ def test_the_bars_of_the_curve_fit_the_terminal(capsys: Capture, monkeypatch: py
     bars = [line for line in call(capsys, *REFERENCE).out.splitlines() if "█" in line]
     assert len(bars) >= 8
     assert all("×" in line for line in bars), "a bar continues on the next line"
-
-
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".SVG", b"<?xml")])
-def test_the_curve_is_drawn_in_the_format_of_the_file(
-    capsys: Capture, tmp_path: Path, suffix: str, magic: bytes
-) -> None:
-    pytest.importorskip("matplotlib")
-    file = tmp_path / f"curve{suffix}"
-    answer = call(capsys, *REFERENCE, "--plot", file)
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.endswith(f"Break-even curve: {file}\n")
-    assert file.read_bytes().startswith(magic)
-
-
-def test_a_picture_is_the_same_each_time(capsys: Capture, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    first, second = tmp_path / "a.svg", tmp_path / "b.svg"
-    for file in (first, second):
-        call(capsys, *REFERENCE, "--plot", file)
-    assert first.read_bytes() == second.read_bytes()
-    assert b"break-even (blended)" in first.read_bytes()
-
-
-def test_an_unknown_format_of_a_picture_is_rejected(capsys: Capture, tmp_path: Path) -> None:
-    answer = call(capsys, *REFERENCE, "--plot", tmp_path / "curve.pdf")
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "error: --plot: must be a file name that ends with .png or .svg, not 'curve.pdf'\n"
-
-
-def test_a_missing_folder(capsys: Capture, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    answer = call(capsys, *REFERENCE, "--plot", tmp_path / "no" / "curve.svg")
-    assert (answer.code, answer.out) == (5, "")
-    assert answer.err.endswith("curve.svg cannot be written: No such file or directory; name another file\n")
-
-
-def test_a_plot_without_matplotlib_is_an_error(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    answer = call(capsys, *REFERENCE, "--plot", tmp_path / "curve.svg")
-    assert (answer.code, answer.out) == (5, "")
-    assert answer.err == "error: --plot needs matplotlib: pip install 'spotladder[local]'\n"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ LIGHT = {
 def loaded_by(program: str) -> set[str]:
     """The top-level modules that a fresh Python has loaded after the program."""
     text = f"{program}\nimport sys\nprint('\\n' + ' '.join(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=600, check=True)
     return {module.partition(".")[0] for module in result.stdout.splitlines()[-1].split()}
 
 

@@ -111,7 +111,7 @@ def answers(folder: Path, programs: dict[str, str], *commands: tuple[str, ...]) 
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     return [tuple(answer) for answer in json.loads(done.stdout.splitlines()[-1])]
 

@@ -113,7 +113,7 @@ def test_a_closed_pipe_is_not_an_error() -> None:
     command = [sys.executable, "-m", "spotladder.cli.main", "validate", "--help"]
     reader, writer = os.pipe()
     os.close(reader)
-    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=600, check=False)
     os.close(writer)
     assert (result.returncode, result.stderr) == (cli.PIPE_CLOSED, b"")
 
@@ -122,7 +122,7 @@ def test_an_error_into_a_closed_pipe_keeps_its_exit_code() -> None:
     command = [sys.executable, "-m", "spotladder.cli.main", "validate", "nowhere.yaml"]
     reader, writer = os.pipe()
     os.close(reader)
-    result = subprocess.run(command, stdout=writer, stderr=writer, timeout=60, check=False)
+    result = subprocess.run(command, stdout=writer, stderr=writer, timeout=600, check=False)
     os.close(writer)
     assert result.returncode == 2
 
@@ -131,7 +131,7 @@ def shell(command: str) -> tuple[int, str]:
     """The exit code and stderr of a shell command with `spotladder` in it."""
     spotladder = f"'{sys.executable}' -m spotladder.cli.main"
     text = ["bash", "-c", command.replace("spotladder", spotladder)]
-    result = subprocess.run(text, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(text, capture_output=True, text=True, timeout=600, check=False)
     return result.returncode, result.stderr
 
 
@@ -162,7 +162,7 @@ def test_an_interrupt_during_imports_prints_no_traceback(tmp_path: Path) -> None
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
     for program in ("-m", "spotladder.cli.main"), ("-c", "from spotladder.cli.main import main"):
         command, found = [sys.executable, *program], {**os.environ, "PYTHONPATH": str(tmp_path)}
-        result = subprocess.run(command, capture_output=True, timeout=60, check=False, env=found)
+        result = subprocess.run(command, capture_output=True, timeout=600, check=False, env=found)
         assert (result.returncode, result.stdout, result.stderr) == (cli.INTERRUPTED, b"", b"")
 
 

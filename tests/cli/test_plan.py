@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
-from spotladder.api.read import read_job
-from spotladder.core.codec import dump
-from spotladder.core.model import JobState, Stage, TierRecord
-from spotladder.core.reasons import Reason
+from spotladder.core.model import JobState
 from spotladder.display.figures import span
-from spotladder.display.report.plan_comparison import compare
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import Answer, call, earlier_run
 
@@ -129,36 +123,18 @@ def test_submit_accepts_a_single_file(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_the_simulated_estimate_is_in_the_table(capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, *RATE, "--what-if", "spot-a.maxFailures=0..2")
+    answer = planned(capsys, tmp_path, *RATE)
     assert (answer.code, answer.err) == (0, "")
     assert "Simulated: 10 runs, " in answer.out
     lines = answer.out.splitlines()
     assert [line.split()[0] for line in lines if line.startswith(("Cost", "Ends"))] == ["Cost", "Ends", "Cost", "Cost"]
-    start = lines.index("What if: spot-a.maxFailures=0..2")
-    assert [line.split()[0] for line in lines[start + 1 : start + 5]] == ["MAXFAILURES", "0", "1", "2"]
     assert "advice: commit every " in answer.out
     assert "assumed: requests for nodes on spot-a succeed at all other times: their capacity is unknown" in answer.out
     assert "assumed: spot-a provides no new nodes from 1m to 2m, after the start of the job" in answer.out
 
 
-def test_a_what_if_of_the_idle_budget(capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, *RATE, "--what-if", "spot-a.idleBudget=0.5,20")
-    assert (answer.code, answer.err) == (0, "")
-    lines = answer.out.splitlines()
-    start = lines.index("What if: spot-a.idleBudget=0.5,20")
-    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["IDLEBUDGET", "0.5", "20"]
-
-
-def test_a_what_if_of_the_probe(capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, *RATE, "--what-if", "spot-a.probe=0,1")
-    assert (answer.code, answer.err) == (0, "")
-    lines = answer.out.splitlines()
-    start = lines.index("What if: spot-a.probe=0,1")
-    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["PROBE", "0", "1"]
-
-
 def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) -> None:
-    options = (*RATE, "--what-if", "spot-a.provisionTimeout=5m,10m", "--seed", "7", "-o", "json")
+    options = (*RATE, "--seed", "7", "-o", "json")
     first, again = (planned(capsys, tmp_path, *options).out for _ in range(2))
     assert first == again
     found = json.loads(first)["simulation"]
@@ -166,15 +142,18 @@ def test_the_simulated_estimate_is_in_the_data(capsys: Capture, tmp_path: Path) 
     assert 0 <= found["successProbability"] <= 1
     assert list(found["costUsd"]) == ["mean", "p10", "p50", "p90", "p99"]
     assert [tier["name"] for tier in found["tiers"]] == ["spot-a", "on-demand"]
-    assert [entry["value"] for entry in found["whatIf"][0]["values"]] == ["5m", "10m"]
-    advice = found["advice"]
-    assert len(advice["commitIntervalByAge"]) == 7
-    assert advice["tierOrderCurve"][0]["tiers"] == ["spot-a", "on-demand"]
-    assert [one["maxFailures"] for one in advice["maxFailuresCurve"]] == [*range(11), -1]
-    assert list(advice["maxFailuresCurve"][0]) == ["maxFailures", "meanCostUsd", "successProbability", "runs"]
-    (timeouts,) = advice["provisionTimeoutCurves"]
-    assert timeouts["tier"] == "spot-a"
-    assert [one["provisionTimeout"] for one in timeouts["values"]] == ["5m", "10m", "20m", "40m", "1h20m"]
+    assert len(found["advice"]["commitIntervalByAge"]) == 7
+
+
+def test_a_better_max_failures_is_advised(capsys: Capture, tmp_path: Path) -> None:
+    job = changed(JOB, ("maxFailures: 3", "maxFailures: 0"))
+    rate = ("--evictions-per-node-hour", "0.3", "--runs", "25")
+    assert "advice: use maxFailures " in planned(capsys, tmp_path, *rate, job=job).out
+    advice = json.loads(planned(capsys, tmp_path, *rate, "-o", "json", job=job).out)["simulation"]["advice"]
+    assert advice["maxFailures"]["value"] != 0
+    assert advice["maxFailures"]["savingUsd"] > 2 * advice["maxFailures"]["savingUsdStandardError"]
+    calm = ("--evictions-per-node-hour", "0", "--runs", "5", "-o", "json")
+    assert json.loads(planned(capsys, tmp_path, *calm).out)["simulation"]["advice"]["maxFailures"] is None
 
 
 def test_the_runs_use_the_policy_of_the_job(capsys: Capture, tmp_path: Path) -> None:
@@ -201,80 +180,9 @@ def test_the_duration_of_a_commit_is_that_of_the_jobs_run(
     assert "a commit takes 10s\n" in planned(capsys, tmp_path, *RATE).out
 
 
-def test_the_last_run_of_the_job_is_compared_with_the_simulated_ones(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended = JobState(
-        stage=Stage.SUCCEEDED,
-        reason=Reason.COMPLETED,
-        started_at=1000.0,
-        ended_at=1000.0 + 9 * 3600,
-        tiers=(TierRecord("spot-a", cost=0.25),),
-    )
-    state = earlier_run(tmp_path, monkeypatch, ended)
-    sentence = (
-        "compared: the job has run before: $0.25 in 9h 00m (Completed); 0 % of the simulated runs cost less, 100 % end"
-    )
-    assert sentence in planned(capsys, tmp_path, *RATE).out
-    last = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]["lastRun"]
-    assert (last["costUsd"], last["hours"], last["cheaperRunsShare"]) == (0.25, 9.0, 0.0)
-    state.write_text(dump(replace(ended, stage=Stage.RUNNING, ended_at=None)))
-    assert "compared: " not in planned(capsys, tmp_path, *RATE).out
-
-
-@pytest.mark.parametrize(
-    ("run", "comparable"),
-    [
-        (JobState(ended_at=1094.0), False),
-        (JobState(ended_at=1000.0 + 90 * 3600), False),
-        (JobState(ended_at=1000.0 + 90 * 3600, total=360, timed_steps=100, timed_seconds=5000.0), True),
-        (JobState(ended_at=1000.0 + 5 * 3600, total=360, timed_steps=100, timed_seconds=50.0), False),
-    ],
-    ids=["a demo", "a long run", "a long wait", "fewer steps"],
-)
-def test_a_run_with_other_work_is_not_compared(
-    run: JobState, comparable: bool, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    earlier_run(tmp_path, monkeypatch, replace(run, started_at=1000.0, stage=Stage.SUCCEEDED, reason=Reason.COMPLETED))
-    last = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]["lastRun"]
-    assert (last["cheaperRunsShare"] is not None, last["fasterRunsShare"] is not None) == (comparable, comparable)
-    said = "compared: the job has run before: $0.00 in "
-    answer = planned(capsys, tmp_path, *RATE).out
-    assert said in answer
-    assert ("; not compared with the simulated runs, because its work took " in answer) is not comparable
-
-
 def test_only_the_closed_formulas(capsys: Capture, tmp_path: Path) -> None:
     answer = planned(capsys, tmp_path, "--evictions-per-node-hour", "0.2", "--runs", "0", "-o", "json")
     assert json.loads(answer.out)["simulation"] is None
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "spot-a",
-            (
-                "expected TIER.maxFailures=0..10, TIER.provisionTimeout=5m,10m, TIER.idleBudget=0.5,2 or "
-                "TIER.probe=0,1, got 'spot-a'"
-            ),
-        ),
-        ("spot-a.price=1", "expected TIER.maxFailures=0..10"),
-        ("spot-z.maxFailures=1", "the job has no tier 'spot-z' (expected one of spot-a, on-demand)"),
-        ("spot-a.maxFailures=x", "expected 0..10, or numbers from -1 like 0,3,5, got 'x'"),
-        ("spot-a.maxFailures=5..1", "expected 1 to 50 values, got 0"),
-        ("spot-a.idleBudget=-1", "expected amounts in USD like 0.5,2, got '-1'"),
-        ("spot-a.probe=-1", "expected numbers of workers like 0,1, got '-1'"),
-        ("spot-a.maxFailures=0..99", "expected 1 to 50 values, got 100"),
-        ("spot-a.probe=0,3", "expected at most the 2 workers of the job, got 3"),
-        ("spot-a.provisionTimeout=soon", "'soon'"),
-        ("spot-a.provisionTimeout=5m,0s", "expected more than 0s, got '5m,0s'"),
-    ],
-)
-def test_bad_what_ifs(text: str, said: str, capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, *RATE, "--what-if", text)
-    assert (answer.code, answer.out) == (2, "")
-    assert f"--what-if: {said}" in answer.err
 
 
 def test_the_time_on_each_tier_has_percentiles(capsys: Capture, tmp_path: Path) -> None:
@@ -302,14 +210,6 @@ def test_stored_commits_cost_what_the_bucket_charges(capsys: Capture, tmp_path: 
     assert found["simulation"]["extraUsd"]["storage"] > 0
     bare = json.loads(planned(capsys, tmp_path, *RATE, "-o", "json").out)["simulation"]["onDemandUsd"]
     assert found["simulation"]["onDemandUsd"] > bare
-
-
-def test_what_if_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, *RATE, "--runs", "0", "--what-if", "spot-a.maxFailures=1")
-    assert (answer.code, answer.out) == (2, "")
-    assert "--what-if: needs simulated runs: omit --runs" in answer.err
-    answer = planned(capsys, tmp_path, "--what-if", "spot-a.maxFailures=1")
-    assert "--what-if: needs simulated runs: specify --evictions-per-node-hour" in answer.err
 
 
 def test_a_duration_without_unit_is_refused_without_simulated_runs_too(capsys: Capture, tmp_path: Path) -> None:
@@ -381,85 +281,6 @@ def test_a_budget_below_the_work_at_the_lowest_price(capsys: Capture, tmp_path: 
         assert answer.err.startswith(f"error: {tmp_path}/job.yaml:")
         assert ": spec.budget: expected $" in answer.err
         assert answer.err.endswith(" or more (the work at the lowest price), got $0.01: raise it\n")
-
-
-def test_the_advised_job_is_written_and_valid(capsys: Capture, tmp_path: Path) -> None:
-    target = tmp_path / "advised.yaml"
-    job = changed(JOB, ("maxFailures: 3", "maxFailures: 0"), ("interval: 5m", "interval: 1h"))
-    rate = ("--evictions-per-node-hour", "0.3", "--runs", "20")
-    answer = planned(capsys, tmp_path, *rate, "--write", target, job=job)
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.splitlines()[-1] == f"advised job: {target}"
-    assert "advice: use maxFailures " in answer.out
-    advised = read_job(target)
-    assert advised.spec.tiers[0].max_failures != 0
-    assert call(capsys, "validate", target).code == 0
-    again = planned(capsys, tmp_path, *rate, "--write", target, job=job)
-    assert (again.code, again.out) == (2, "")
-    assert f"--write: {target} exists: name a new file" in again.err
-
-
-def test_a_job_without_better_settings_is_written_as_it_is(capsys: Capture, tmp_path: Path) -> None:
-    target = tmp_path / "advised.yaml"
-    rate = ("--evictions-per-node-hour", "0", "--runs", "5", "-o", "json")
-    answer = planned(capsys, tmp_path, *rate, "--write", target)
-    assert json.loads(answer.out)["simulation"]["advice"]["proposal"] is None
-    assert target.read_text() == JOB
-
-
-def test_an_advised_job_needs_simulated_runs(capsys: Capture, tmp_path: Path) -> None:
-    answer = planned(capsys, tmp_path, *RATE, "--runs", "0", "--write", tmp_path / "advised.yaml")
-    assert (answer.code, answer.out) == (2, "")
-    assert "--write: needs simulated runs" in answer.err
-
-
-def test_a_picture_of_the_plan(capsys: Capture, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "plan.svg"
-    answer = planned(capsys, tmp_path, *RATE, "--what-if", "spot-a.maxFailures=0..2", "--plot", picture)
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.splitlines()[-1] == f"plot: {picture}"
-    text = picture.read_text()
-    settings = ("spot-a.maxFailures=0..2", "maxFailures on all spot tiers", "provisionTimeout of spot-a")
-    panels = ("share of runs", *settings, "Commit interval")
-    assert [word for word in panels if word not in text] == []
-    answer = planned(capsys, tmp_path, *RATE, "--plot", "plan.txt")
-    assert (answer.code, answer.out) == (2, "")
-    assert "--plot: must be a file name that ends with .png or .svg" in answer.err
-
-
-@pytest.mark.parametrize(
-    ("option", "name"), [("--plot", "nowhere/plan.svg"), ("--plot", "folder.svg"), ("--write", "nowhere/job.yaml")]
-)
-def test_a_file_that_cannot_be_written_is_refused_before_the_simulation(
-    option: str, name: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("matplotlib")
-    simulated: list[str] = []
-    monkeypatch.setattr("spotladder.cli.forecast.simulate", lambda *_: simulated.append("simulated"))
-    (tmp_path / "folder.svg").mkdir()
-    answer = planned(capsys, tmp_path, *RATE, option, tmp_path / name)
-    assert (answer.code, answer.out, simulated) == (5, "", [])
-    cause = "No such file or directory" if "nowhere" in name else "Is a directory"
-    assert answer.err == f"error: {option}: {tmp_path / name} cannot be written: {cause}; name another file\n"
-
-
-def test_a_picture_needs_matplotlib(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setattr("spotladder.cli.forecast.simulate", lambda *_: pytest.fail("it is checked after the work"))
-    answer = planned(capsys, tmp_path, *RATE, "--plot", tmp_path / "plan.svg")
-    assert (answer.code, answer.err) == (5, "error: --plot needs matplotlib: pip install 'spotladder[sim]'\n")
-
-
-def test_a_plan_in_json_can_be_compared_with_a_run(capsys: Capture, tmp_path: Path) -> None:
-    """The input of `spotladder report --plan`."""
-    plan = json.loads(planned(capsys, tmp_path, *RATE, "--runs", "5", "-o", "json").out)
-    found = compare(plan, JobState(), now=0.0)
-    rows = {row.key: row for row in found.job}
-    assert rows["costUsd"].planned["mean"] == plan["simulation"]["costUsd"]["mean"]
-    assert rows["hours"].formulas == plan["choices"][0]["totalHours"]
-    for row in (*found.job, *(row for tier in found.tiers.values() for row in tier)):
-        assert set(row.planned) == {"mean", "p10", "p50", "p90"}, row
 
 
 def test_a_plan_without_a_world_file_and_without_a_cluster(

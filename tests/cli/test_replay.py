@@ -75,16 +75,6 @@ def test_the_oracle_ends(capsys: Capture, states: Path, tmp_path: Path) -> None:
     )
 
 
-def test_json_with_what_ifs(capsys: Capture, states: Path) -> None:
-    found = json.loads(replayed(capsys, states, "--what-if", "spot-a.maxFailures=0,3", "-o", "json").out)
-    assert found["recorded"]["costUsd"] == pytest.approx(0.0413, abs=1e-4)
-    assert [entry["whatIf"] for entry in found["replays"]] == [None, "spot-a.maxFailures=0", "spot-a.maxFailures=3"]
-    own, zero, three = (entry["withUnobservedCapacity"]["costUsd"] for entry in found["replays"])
-    assert own == zero
-    assert three < own
-    assert found["unobserved"] == ["spot-a", "spot-c"]
-
-
 def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) -> None:
     file = tmp_path / "incident.json"
     answer = replayed(capsys, states, "--to", file)
@@ -111,7 +101,6 @@ def test_a_replay_becomes_a_test(capsys: Capture, states: Path, tmp_path: Path) 
     ("options", "said"),
     [
         (("--policy", "orderd"), "error: --policy: no policy is called 'orderd'"),
-        (("--what-if", "spot-z.maxFailures=1"), "the job has no tier 'spot-z'"),
         (("--hours", "0"), "--hours"),
         (("--to", "incident"), "--to: must be a file name that ends with .json, not 'incident'"),
     ],

@@ -17,6 +17,7 @@ from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
 from spotladder.core.model import (
     Action,
+    AskToCommit,
     AttemptSeen,
     Decision,
     Delete,
@@ -77,6 +78,9 @@ class KubernetesBackend:
         self._run(self._do(action))
 
     def take_over(self, action: TakeOver) -> None:
+        self._run(self._do(action))
+
+    def ask_to_commit(self, action: AskToCommit) -> None:
         self._run(self._do(action))
 
     def delete(self, action: Delete) -> None:

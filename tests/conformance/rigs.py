@@ -29,7 +29,7 @@ from spotladder.sim.world.market import Market
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
 
-NODE_TIMEOUT = 90.0
+NODE_TIMEOUT = 600.0
 WORKERS = 2
 
 

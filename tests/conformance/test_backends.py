@@ -20,6 +20,7 @@ from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.losses import lost_pods
 from spotladder.core.model import (
+    AskToCommit,
     Attempt,
     AttemptSeen,
     Delete,
@@ -111,6 +112,22 @@ def test_letting_an_attempt_take_over_is_idempotent_and_no_request_to_stop(rig: 
     seen = rig.backend.observe().attempt(number)
     assert seen is not None
     assert seen.exit is None
+
+
+def test_a_request_to_commit_is_idempotent_and_no_request_to_stop(rig: Rig, number: int) -> None:
+    rig.backend.ask_to_commit(AskToCommit(number, (), Reason.EVICTION_NOTICE, time.time()))
+    rig.backend.launch(Launch(number, "spot-a"))
+    pods = tuple(pod.uid for pod in rig.bring_up(number).pods)
+    for asked_at in (1.0, 1.0, 2.0):
+        rig.backend.ask_to_commit(AskToCommit(number, pods, Reason.EVICTION_NOTICE, asked_at))
+    seen = rig.backend.observe()
+    assert [attempt.exit for attempt in seen.attempts] == [None]
+    assert all_ready(seen, number)
+    rig.backend.drain(Drain(number, time.time() + 30, Reason.EVICTION_NOTICE))
+    if isinstance(rig, FakeRig):
+        rig.let_program_end(number)
+    ended = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
+    assert [attempt.exit for attempt in ended.attempts] == [Exit.INTERRUPTED], "a later drain ends it as usual"
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["the live attempt", "its hedge"])

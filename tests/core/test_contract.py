@@ -44,7 +44,12 @@ def test_invalid_text_is_rejected_as_a_notice(text: str) -> None:
 
 def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
     """Programs with an older or a newer library run under this controller: values are added, never changed."""
-    assert {code.name: code.value for code in ExitCode} == {"INTERRUPTED": 75, "FENCED": 76, "ACCESS_DENIED": 77}
+    assert {code.name: code.value for code in ExitCode} == {
+        "INTERRUPTED": 75,
+        "FENCED": 76,
+        "ACCESS_DENIED": 77,
+        "STORE_UNSAFE": 78,
+    }
     assert json.loads(Notice.of(Reason.EVICTION_NOTICE, 12.5).encode()) == {
         "kind": "notice",
         "deadline": 12.5,
@@ -65,6 +70,7 @@ def test_exit_codes_variables_and_the_notice_format_are_stable() -> None:
         (75, Exit.INTERRUPTED),
         (76, Exit.FENCED),
         (77, Exit.REFUSED),
+        (78, Exit.UNSAFE),
         (1, Exit.FAILED),
         (-11, Exit.FAILED),
         (255, Exit.FAILED),
@@ -80,6 +86,13 @@ def test_a_handover_is_a_notice_of_another_kind_with_the_time_of_the_eviction() 
 
 def test_the_notice_that_lets_a_standby_program_start_has_no_deadline() -> None:
     assert Notice.of_takeover() == Notice("takeover", "Relieved", None)
+
+
+def test_an_older_library_ignores_a_request_to_commit_since_it_is_written_as_a_takeover() -> None:
+    request = Notice.of_commit(Reason.MAINTENANCE, 12.34567)
+    assert request == Notice("commit", "Maintenance", 12.346)
+    assert Notice.decode(request.encode()) == request
+    assert json.loads(request.encode())["kind"] == NoticeKind.TAKE_OVER
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spotladder.core.accounting import account, held_nodes
 from spotladder.core.losses import UNCOUNTED
-from spotladder.core.model import Delete, Exit, FailureUnit, Handover, JobState, Launch, PodPhase, Price, Stage
+from spotladder.core.model import Delete, Exit, FailureUnit, Handover, JobState, Launch, PodPhase, PodSeen, Price, Stage
 from spotladder.core.reasons import Cause, Reason
 from tests.core.builders import START, SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, tier, worker
 
@@ -209,3 +211,146 @@ def test_node_time_without_a_known_price_is_recorded_as_unpriced() -> None:
 def test_an_unobserved_attempt_holds_no_nodes() -> None:
     assert held_nodes(None) == 0
     assert held_nodes(all_ready(1)) == 2, "the head is not on a node of the tier"
+
+
+def running_four(unit: FailureUnit = FailureUnit.POD) -> SteppedJob:
+    return SteppedJob(spec(tier("spot-a", -1), workers=4, failure_unit=unit)).running(workers=4)
+
+
+def gone(*where: tuple[str, str, Cause]) -> list[PodSeen]:
+    """Lost pods, each with its node, its unit and its cause."""
+    return [lost(f"w1-{index}", cause, node=node, unit=unit) for index, (node, unit, cause) in enumerate(where)]
+
+
+RECLAIMED, SILENT, DELETED, OOM = Cause.INTERRUPTION, Cause.NODE_LOST, Cause.DELETED, Cause.OOM_KILLED
+
+
+@pytest.mark.parametrize(
+    ("pods", "failures"),
+    [
+        pytest.param(gone(("n1", "", RECLAIMED), ("n1", "", RECLAIMED)), 1, id="two pods of one node"),
+        pytest.param(gone(("n1", "", SILENT), ("n1", "", RECLAIMED)), 1, id="two pods of one node, seen differently"),
+        pytest.param(gone(("n1", "", RECLAIMED), ("n2", "", RECLAIMED)), 2, id="pods of different nodes"),
+        pytest.param(gone(("n1", "", OOM), ("n1", "", OOM)), 2, id="two programs fail on one node that lives"),
+        pytest.param(gone(("", "", RECLAIMED), ("", "", RECLAIMED)), 2, id="nodes that are not known"),
+        pytest.param(gone(("n1", "slice-0", DELETED), ("n2", "slice-0", RECLAIMED)), 1, id="the hosts of a slice"),
+        pytest.param(gone(("n1", "slice-0", OOM), ("n2", "slice-0", DELETED)), 1, id="a slice without a host"),
+        pytest.param(gone(("n1", "slice-0", SILENT), ("n2", "slice-1", SILENT)), 2, id="two slices"),
+    ],
+)  # fmt: skip
+def test_pods_that_go_because_another_went_are_one_failure(pods: list[PodSeen], failures: int) -> None:
+    rest = [worker("w1-2"), worker("w1-3")]
+    at_once, in_turn = running_four(), running_four()
+    at_once.see(attempt(1, head(), *pods, *rest), after=1)
+    in_turn.see(attempt(1, head(), pods[0], worker("w1-1", node=pods[1].node), *rest), after=1)
+    in_turn.see(attempt(1, head(), *pods, *rest), after=5)
+    for job in (at_once, in_turn):
+        assert (job.state.failures, len(job.losses)) == (failures, 2), "every lost pod is reported"
+        assert sum(record.failures for record in job.state.losses) == failures
+
+
+def test_a_unit_that_is_lost_again_after_all_workers_were_ready_is_another_failure() -> None:
+    job = running_four()
+    rest = [worker("w1-2"), worker("w1-3")]
+    job.see(attempt(1, head(), *gone(("n1", "slice-0", SILENT), ("n2", "slice-0", DELETED)), *rest), after=1)
+    job.see(attempt(1, head(), worker("w2-0"), worker("w2-1"), *rest), after=60)
+    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 1)
+    again = [lost("w2-0", SILENT, node="n1", unit="slice-0"), lost("w2-1", DELETED, node="n2", unit="slice-0")]
+    job.see(attempt(1, head(), *again, *rest), after=60)
+    assert job.state.failures == 2
+
+
+def test_a_noticed_node_with_two_pods_is_one_failure() -> None:
+    job = running_four()
+    pods = [replace(noticed(uid), node="n1", cause=RECLAIMED) for uid in ("w1-0", "w1-1")]
+    job.see(attempt(1, head(), *pods, worker("w1-2"), worker("w1-3")), after=1)
+    job.see(
+        attempt(1, head(), *gone(("n1", "", RECLAIMED), ("n1", "", RECLAIMED)), worker("w1-2"), worker("w1-3")), after=1
+    )
+    assert job.state.failures == 1
+
+
+def test_the_cause_of_a_slice_is_that_of_the_host_with_evidence() -> None:
+    job = running_four()
+    pods = gone(("n1", "slice-0", DELETED), ("n2", "slice-0", RECLAIMED))
+    job.see(attempt(1, head(), *pods, worker("w1-2"), worker("w1-3")), after=1)
+    assert [(record.cause, record.failures) for record in job.state.losses] == [(DELETED, 0), (RECLAIMED, 1)]
+
+
+# --- a node that was cut off returns ---
+
+
+def cut_off(max_failures: int = 1, *, restarts: bool = False) -> SteppedJob:
+    """A worker's node is cut off, its pod is counted as lost and replaced, and all workers are ready again. `restarts`:
+    the program has restarted without the lost pod; otherwise its rank continues on the node that was cut off."""
+    job = SteppedJob(spec(tier("spot-a", max_failures), tier("on-demand"))).running().commit(10, start=3)
+    job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), worker("w1-1")), after=60)
+    assert job.state.stage is Stage.RECOVERING
+    job.commit(20, start=4 if restarts else 3)
+    job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), worker("w1-2"), worker("w1-1")), after=30)
+    assert (job.state.stage, job.state.loss_counted) == (Stage.RUNNING, False)
+    return job
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [(), (lost("w1-0", Cause.NODE_LOST),), (lost("w1-0", Cause.DELETED),), (noticed("w1-0"),)],
+    ids=["gone", "silent", "deleted", "terminating"],
+)
+@pytest.mark.parametrize(
+    ("how", "later"), [(Exit.INTERRUPTED, 0.0), (Exit.FAILED, 3600.0)], ids=["interrupted", "failed"]
+)
+def test_the_end_of_a_pod_that_was_counted_while_its_node_was_cut_off_does_not_count_again(
+    gone: tuple[PodSeen, ...], how: Exit, later: float
+) -> None:
+    job = cut_off()
+    ended = attempt(1, head(), *gone, worker("w1-2"), worker("w1-1"), exit=how, message="exit code")
+    job.see(ended, after=later)
+    job.see(ended, after=job.spec.attribution_window)
+    job.see(after=1)
+    assert job.end_reason is Reason.INTERRUPTED
+    assert (job.state.tier, job.state.failures, job.state.application_failures) == ("spot-a", 1, 0)
+    assert job.state.paused_until is None
+    assert [loss.pod for loss in job.losses] == ["w1-0"]
+
+
+@pytest.mark.parametrize(
+    ("restarts", "pods"),
+    [
+        (True, (worker("w1-1"), worker("w1-2"))),
+        (False, (worker("w1-1"), noticed("w1-2"))),
+        (False, (worker("w1-1"), lost("w1-2", Cause.DELETED))),
+        (False, (worker("w1-1"), lost("w1-2", Cause.NODE_LOST))),
+    ],
+    ids=["the program restarted", "another notice", "another deletion", "another loss"],
+)
+def test_another_interruption_after_a_recovery_counts(restarts: bool, pods: tuple[PodSeen, ...]) -> None:
+    job = cut_off(max_failures=1, restarts=restarts)
+    job.see(attempt(1, head(), *pods, exit=Exit.INTERRUPTED), after=60)
+    job.see(after=1)
+    assert (job.state.tier, job.state.failures) == ("on-demand", 2)
+
+
+@given(st.lists(st.sampled_from(["cut off", "restart", "commit"]), max_size=12), st.booleans())
+def test_each_lost_pod_counts_once_whatever_the_program_does_later(events: list[str], ends: bool) -> None:
+    """Pods are cut off and replaced, the program restarts without them or not, and its end, if the newest loss explains
+    it, adds no failure."""
+    job = SteppedJob(spec(tier("spot-a", -1))).running().commit(1, start=1)
+    gone: list[str] = []
+    alive, start, step, explained = ["w1-0", "w1-1"], 1, 1, False
+    for number, event in enumerate(events):
+        step += 1
+        if event == "cut off":
+            gone.append(alive.pop(0))
+            explained = True
+            job.see(attempt(1, head(), lost(gone[-1], Cause.NODE_LOST), worker(alive[0])), after=60)
+            alive.append(f"w1-new-{number}")
+        elif event == "restart":
+            start, explained = start + 1, False
+        job.commit(step, start=start)
+        job.see(attempt(1, head(), *(worker(uid) for uid in alive)), after=60)
+        assert (job.state.stage, job.state.failures) == (Stage.RUNNING, len(gone))
+    if ends:
+        job.see(attempt(1, head(), *(worker(uid) for uid in alive), exit=Exit.INTERRUPTED), after=1)
+        job.see(after=1)
+    assert job.state.failures == len(gone) + (ends and not explained)

@@ -78,6 +78,11 @@ def crash(job: SteppedJob) -> None:
     job.see(after=1)
 
 
+def unsafe(job: SteppedJob) -> None:
+    job.see(all_ready(1, exit=Exit.UNSAFE, message="the store is not safe for checkpoints"), after=1)
+    job.see(after=1)
+
+
 @dataclass(frozen=True)
 class RuleCase:
     """How the facts of the rule are produced, and the message for the user; `ends` is the reason at the timer's end."""
@@ -126,6 +131,13 @@ ROWS = {
         lambda: SteppedJob(spec(tier("spot-a", 0, PROVISION), tier("on-demand", -1), **LIMITS)).planned(),
     ),
     Reason.IMAGE_UNAVAILABLE: RuleCase(waits(blocked="ErrImagePull", blocked_by=Blocker.IMAGE), "ErrImagePull"),
+    Reason.VOLUME_UNAVAILABLE: RuleCase(
+        waits(blocked="claim data: Multi-Attach error", blocked_by=Blocker.VOLUME), "claim data: Multi-Attach error"
+    ),
+    Reason.POD_DOES_NOT_FIT: RuleCase(
+        lambda job: job.see(attempt(1, head(), pending("w-0", misfit="it requests cpu 64"), worker("w-1")), after=1),
+        "w-0 fits no node of spot-a: it requests cpu 64", Reason.POD_DOES_NOT_FIT, PROVISION,
+    ),
     Reason.BLOCKED: RuleCase(waits(blocked='secret "key" not found'), 'secret "key" not found'),
     Reason.MAINTENANCE: RuleCase(
         lambda job: job.see(
@@ -137,6 +149,9 @@ ROWS = {
     Reason.STORE_UNAVAILABLE: RuleCase(
         trains(store_unavailable_since=1.0, store_message="connection refused"), "(connection refused)",
         Reason.MAX_FAILURES_EXCEEDED, LIMITS["stall_timeout"], running,
+    ),
+    Reason.STORE_UNSAFE: RuleCase(
+        unsafe, "the store is not safe for checkpoints", Reason.STARTED, FIRST_BACKOFF, lambda: running().commit(10)
     ),
     Reason.CRASH_LOOP: RuleCase(crash, "exit code 2 (AppError)", Reason.STARTED, FIRST_BACKOFF),
     Reason.WAITING_FOR_PODS: RuleCase(
@@ -164,9 +179,14 @@ def test_the_docs_show_the_table() -> None:
     assert markdown() in (Path(__file__).parents[2] / "docs/attempts.md").read_text()
 
 
-def test_only_missing_capacity_or_quota_exhausts_a_tier_without_a_failure() -> None:
+def test_only_missing_capacity_or_quota_or_a_misfit_exhausts_a_tier_without_a_failure() -> None:
     exhausting = [rule.reason for rule in RULES if rule.exhausts]
-    assert exhausting == [Reason.INADMISSIBLE, Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_CAPACITY]
+    assert exhausting == [
+        Reason.INADMISSIBLE,
+        Reason.WAITING_FOR_QUOTA,
+        Reason.POD_DOES_NOT_FIT,
+        Reason.WAITING_FOR_CAPACITY,
+    ]
     assert {rule.impediment for rule in RULES if rule.counted} == {Impediment.CONTACT, Impediment.STORE}
 
 
@@ -204,7 +224,7 @@ def test_an_impediment_has_the_message_timer_and_effect_of_its_row(reason: Reaso
     assert row.ends in [move.reason for move in job.moves[before:]]
     assert (job.state.failures > 0) is rule.counted
     exhausted = job.state.record("spot-a").exhausted_by
-    assert (exhausted in (Reason.INSUFFICIENT_CAPACITY, Reason.QUEUE_TIMEOUT)) is rule.exhausts
+    assert (exhausted in (Reason.INSUFFICIENT_CAPACITY, Reason.QUEUE_TIMEOUT, Reason.POD_DOES_NOT_FIT)) is rule.exhausts
     assert (exhausted is Reason.MAX_FAILURES_EXCEEDED) is rule.counted
 
 

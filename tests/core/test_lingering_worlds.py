@@ -13,6 +13,7 @@ from spotladder.core.model import Exhausted, Handover, Stage
 from tests.core.test_worlds import finishes_after_edits_and_suspensions, many, specs
 from tests.core.world_decider import Decider
 from tests.core.worlds import RandomWorld
+from tests.searching import examples
 
 
 def lingering_world(seed: int, *, notices_only: bool = False) -> RandomWorld:
@@ -47,7 +48,7 @@ def test_attempts_that_are_left_behind_keep_the_invariants_in_any_world(seed: in
     assert decider.state.left == ()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_a_job_pays_for_each_node_until_it_is_gone(seed: int) -> None:
     world = lingering_world(seed, notices_only=True)

@@ -13,6 +13,7 @@ from spotladder.core.model import (
     Exit,
     FailureUnit,
     Impediment,
+    OnInsufficientCapacity,
     PodPhase,
     PodRole,
     PodSeen,
@@ -112,20 +113,29 @@ PODS = (lost("head", Cause.DELETED), lost("w1-0", Cause.DELETED), lost("w1-1", C
     ],
     ids=["going", "gone", "no Workload", "admitted again", "its program failed", "its cluster is gone"],
 )  # fmt: skip
-def test_a_preemption_is_one_eviction_and_no_failure_of_the_program(seen: AttemptSeen, unit: FailureUnit) -> None:
-    job = SteppedJob(spec(tier("spot-a", 1), tier("on-demand", -1), failure_unit=unit)).running()
+def test_a_preemption_is_no_failure_of_the_tier_or_of_the_program(seen: AttemptSeen, unit: FailureUnit) -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1), failure_unit=unit)).running()
     job.see(seen, after=5)
     assert (job.state.stage, job.state.reason) == (Stage.ENDING, Reason.PREEMPTED)
-    assert (job.state.failures, job.state.application_failures) == (1, 0)
-    assert [loss.cause for loss in job.losses] == [Cause.PREEMPTED]
+    assert (job.state.failures, job.state.application_failures) == (0, 0)
+    assert job.losses == []
     job.see(after=1)
     assert (job.state.tier, job.state.last_number) == ("spot-a", 2), "the next attempt joins the queue"
 
 
-def test_a_preemption_counts_towards_max_failures() -> None:
-    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
-    job.see(held(1, queue=evicted(QueueEviction.PREEMPTED)), after=5)
-    assert job.state.record("spot-a").exhausted_by is Reason.MAX_FAILURES_EXCEEDED
+def test_queue_timeout_decides_how_long_a_preempted_job_keeps_its_tier() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0, queue_timeout=1800.0), tier("on-demand", -1))).running()
+    for number in range(1, 4):
+        job.see(held(number, queue=evicted(QueueEviction.PREEMPTED)), after=5)
+        job.see(after=1)
+        job.see(held(number + 1), after=1)
+        assert (job.state.stage, job.state.tier) == (Stage.STARTING, "spot-a")
+        if number < 3:
+            job.see(all_ready(number + 1, queue=QueueSeen("team")), after=1700)
+    job.see(held(4), after=1801)
+    job.see(after=1)
+    assert (job.state.tier, job.state.record("spot-a").exhausted_by) == ("on-demand", Reason.QUEUE_TIMEOUT)
+    assert job.state.failures == 0
 
 
 @pytest.mark.parametrize(
@@ -242,3 +252,43 @@ def test_a_program_that_succeeded_is_not_preempted_afterwards() -> None:
     job = SteppedJob(spec(tier("spot-a", 0))).running()
     job.see(held(1, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.SUCCEEDED), after=5)
     assert job.state.stage is Stage.SUCCEEDED
+
+
+def refused_by_check(**more: Any) -> QueueSeen:
+    return QueueSeen("team", held=True, message="admission check dws: no capacity", refused=True, **more)
+
+
+@pytest.mark.parametrize("asks", OnInsufficientCapacity)
+def test_a_provisioner_behind_the_queue_without_capacity_is_missing_capacity_of_the_tier(
+    asks: OnInsufficientCapacity,
+) -> None:
+    job = waiting(on_insufficient_capacity=asks)
+    job.see(held(1), after=DAY)
+    job.see(held(1, queue=refused_by_check()), after=1)
+    if asks is OnInsufficientCapacity.WAIT:
+        assert job.state.impeded is not None
+        assert job.state.impeded.reason is Reason.WAITING_FOR_CAPACITY
+        explanation = explain(Situation(job.spec, job.state, job.last_seen, job.now))
+        assert explanation is not None
+        assert (explanation.message, explanation.timer) == ("admission check dws: no capacity", "provisionTimeout")
+        job.see(held(1, queue=refused_by_check(eviction=QueueEviction.CHECK_FAILED)), after=200)
+        assert job.state.stage is Stage.STARTING, "the queue asks its provisioner again"
+        job.see(held(1, queue=refused_by_check()), after=150)
+    assert job.state.record("spot-a").exhausted_by is Reason.INSUFFICIENT_CAPACITY
+    assert job.state.failures == 0
+
+
+def test_an_attempt_that_is_admitted_after_its_check_failed_runs_and_counts_its_losses() -> None:
+    job = waiting()
+    again = QueueSeen("team", eviction=QueueEviction.CHECK_FAILED)
+    job.see(held(1, queue=refused_by_check(eviction=QueueEviction.CHECK_FAILED)), after=5)
+    job.see(replace(all_ready(1), queue=again), after=5)
+    assert job.state.stage is Stage.RUNNING
+    job.see(attempt(1, head(), worker("w1-0"), lost("w1-1"), queue=again), after=5)
+    assert job.state.failures == 1
+
+
+def test_an_attempt_that_ran_ends_when_its_admission_check_fails() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand", -1))).running()
+    job.see(held(1, queue=evicted(QueueEviction.CHECK_FAILED)), after=5)
+    assert (job.state.stage, job.state.reason, job.state.failures) == (Stage.ENDING, Reason.QUOTA_WITHDRAWN, 0)

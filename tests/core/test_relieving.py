@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import (
+    AskToCommit,
     AttemptSeen,
     Delete,
     Drain,
@@ -65,7 +66,8 @@ def warned(made: JobSpec | None = None, notice: float = NOTICE) -> tuple[Stepped
     ends_at = job.now + 1 + notice
     job.see(gang(ends_at), after=1)
     job.see(gang(ends_at))
-    assert job.last.actions == (Launch(2, "on-demand", standby=True),)
+    asked = AskToCommit(1, ("head", "w1-1"), Reason.EVICTION_NOTICE, START + 12)
+    assert job.last.actions == (asked, Launch(2, "on-demand", standby=True))
     job.see(gang(ends_at), attempt(2, pending("o1"), pending("o2"), held=False), after=1)
     return job, ends_at
 
@@ -125,7 +127,8 @@ def test_the_head_may_be_noticed_on_a_tier_that_stays_open() -> None:
     seen = attempt(1, replace(head(), noticed=True, notice_ends_at=ends_at), worker("w1-0"), worker("w1-1"), surplus=0)
     job.see(seen, after=1)
     job.see(seen)
-    assert job.last.actions == (Launch(2, "spot", standby=True),)
+    asked = AskToCommit(1, ("head", "w1-0", "w1-1"), Reason.EVICTION_NOTICE, START + 12)
+    assert job.last.actions == (asked, Launch(2, "spot", standby=True)), "every pod gets the request of the head"
     assert job.state.record("spot").exhausted_by is None
 
 

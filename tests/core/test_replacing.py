@@ -10,6 +10,7 @@ import pytest
 from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
+    AskToCommit,
     AttemptSeen,
     Decision,
     Drain,
@@ -58,7 +59,10 @@ def test_a_notice_requests_a_replacement_pod_while_training_continues() -> None:
     made = job()
     decision = give_notice(made)
     assert (made.state.stage, made.state.phase) == (Stage.REPLACING, "Running")
-    assert decision.actions == (Replace(1, ("w1-0",), False, False, START + 10 + NOTICE - COMMIT_RESERVE),)
+    assert decision.actions == (
+        AskToCommit(1, ("head", "w1-0"), Reason.EVICTION_NOTICE, START + 11),
+        Replace(1, ("w1-0",), False, False, START + 10 + NOTICE - COMMIT_RESERVE),
+    )
     assert [(loss.pod, loss.cause, loss.noticed) for loss in made.losses] == [("w1-0", Cause.INTERRUPTION, True)]
     assert decision.wake_at is not None
 
@@ -68,8 +72,7 @@ def test_the_program_continues_on_the_replacement_when_it_is_ready() -> None:
     give_notice(made)
     going = noticed("w1-0", START + NOTICE)
     made.see(seen(going, worker("w1-1"), pending("w1-2"), surplus=1), after=1)
-    assert isinstance(made.last.actions[0], Replace)
-    assert not made.last.actions[0].hand_over
+    assert asked(made.last) == [(False, False)]
     made.see(seen(going, worker("w1-1"), worker("w1-2"), surplus=1), after=5)  # planned and persisted first
     assert made.last.actions == ()
     decision = made.see_again(after=0)
@@ -203,8 +206,40 @@ def test_a_second_notice_extends_the_replacement() -> None:
     give_notice(made)
     made.see(seen(noticed("w1-0", START + 60), noticed("w1-1", START + 40), surplus=1), after=1)
     made.see_again(after=0)
-    assert made.last.actions == (Replace(1, ("w1-0", "w1-1"), False, False, START + 40 - COMMIT_RESERVE),)
+    assert made.last.actions == (
+        AskToCommit(1, ("head", "w1-0", "w1-1"), Reason.EVICTION_NOTICE, START + 12),
+        Replace(1, ("w1-0", "w1-1"), False, False, START + 40 - COMMIT_RESERVE),
+    )
     assert (made.state.stage, made.state.failures) == (Stage.REPLACING, 2)
+
+
+def requests(decision: Decision) -> list[AskToCommit]:
+    return [action for action in decision.actions if isinstance(action, AskToCommit)]
+
+
+def test_the_program_is_asked_to_commit_until_a_commit_is_observed() -> None:
+    made = job()
+    give_notice(made)
+    going = seen(noticed("w1-0", START + NOTICE), worker("w1-1"), surplus=0)
+    (request,) = requests(made.see(going, after=3))
+    assert request.asked_at == START + 11, "the same request, however often it is repeated"
+    made.progress = replace(made.progress, step=9, committed_at=START + 20)
+    assert requests(made.see(going, after=3)) == []
+
+
+def test_no_commit_is_asked_for_once_the_program_hands_over_or_after_the_replacement() -> None:
+    made = job()
+    give_notice(made)
+    for _ in range(2):
+        made.see(seen(noticed("w1-0", START + 99), worker("w1-1"), worker("w1-2"), surplus=1), after=1)
+    assert requests(made.see_again(after=0)) == []
+    assert requests(made.see(seen(worker("w1-1"), worker("w1-2")), after=1)) == []
+
+
+def test_a_drain_is_no_second_request() -> None:
+    made = job(tier("spot-a", 3, surge=False))
+    decision = give_notice(made)
+    assert [type(action).__name__ for action in decision.actions] == ["Drain"]
 
 
 def test_a_second_notice_that_exhausts_the_tier_drains_the_attempt() -> None:
@@ -344,7 +379,8 @@ def test_a_controller_that_crashes_between_any_two_steps_hands_over_once() -> No
             for died in (True, False):  # the first time nothing is persisted
                 decision = decide(made, before, backend.observe(), now, Ordered())
                 for action in decision.actions:
-                    getattr(backend, type(action).__name__.lower())(action)
+                    name = "ask_to_commit" if isinstance(action, AskToCommit) else type(action).__name__.lower()
+                    getattr(backend, name)(action)
                 if not died:
                     state, moved = decision.state, decision.moves
             moves.extend(move.reason for move in moved)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from spotladder.core.accounting import account_steps
 from spotladder.core.savings import savings, uninterrupted_usd
-from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, priced, spec, worker
+from tests.core.builders import SteppedJob, all_ready, attempt, head, lost, noticed, priced, spec, worker
 
 HOUR = 3600.0
 
@@ -24,6 +25,27 @@ def trained(*steps: int, per_step: float = 36.0) -> SteppedJob:
 def test_an_uninterrupted_job_on_spot_saves_the_discount() -> None:
     job = trained(50, 100)
     assert uninterrupted_usd(job.spec, job.state) == pytest.approx(8.0)
+    assert savings(job.spec, job.state) == pytest.approx(0.75, abs=0.01)
+
+
+def test_the_first_commit_after_a_notice_measures_the_start() -> None:
+    job = SteppedJob(spec(priced("spot-a", 1.0, 4.0, max_failures=9))).running()
+    job.see(all_ready(1), after=HOUR)
+    job.commit(50)
+    job.see(attempt(1, head(), worker("w1-0"), noticed("w1-1")), after=1)
+    assert job.state.failures == 1
+    assert job.state.first_commit_node_seconds == pytest.approx(2 * HOUR, rel=0.01)
+
+
+def test_each_step_counts_as_long_as_the_spec_says() -> None:
+    """Steps of 36 s that stand for a minute more: 100 of them on two nodes."""
+    job = SteppedJob(spec(priced("spot-a", 1.0, 4.0, max_failures=9), step_time=60.0)).running()
+    for step in (50, 100):
+        job.state = account_steps(job.state, job.spec, 50)
+        job.commit(step)
+        job.see(all_ready(1), after=50 * 36.0)
+    assert uninterrupted_usd(job.spec, job.state) == pytest.approx(8.0 * 96 / 36)
+    job.state = account_steps(job.state, job.spec, 0)
     assert savings(job.spec, job.state) == pytest.approx(0.75, abs=0.01)
 
 

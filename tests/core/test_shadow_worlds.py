@@ -15,6 +15,7 @@ from tests.core.builders import START
 from tests.core.test_worlds import specs
 from tests.core.world_decider import Decider
 from tests.core.worlds import RandomWorld, edit, suspend
+from tests.searching import examples
 
 
 def played(seed: int, crashes: float, shadow: Policy | None) -> Decider:
@@ -32,7 +33,7 @@ def played(seed: int, crashes: float, shadow: Policy | None) -> Decider:
     return decider
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 2**32),
     st.sampled_from([0.0, 0.05, 0.3]),

@@ -15,6 +15,7 @@ from tests.core.builders import SteppedJob, all_ready, attempt, spec, tier
 
 STALL = 600.0
 REFUSED = "exit code 77: access denied"
+UNSAFE = "exit code 78: the store is not safe for checkpoints"
 
 
 def running() -> SteppedJob:
@@ -99,6 +100,35 @@ def test_refused_credentials_are_no_failure_and_back_off() -> None:
     assert job.state.paused_until == pytest.approx(job.now - 1 + FIRST_BACKOFF)
 
 
+def unsafe(job: SteppedJob) -> SteppedJob:
+    """The attempt ends with exit code 78, and its objects go."""
+    job.see(all_ready(job.number, exit=Exit.UNSAFE, message=UNSAFE), after=1)
+    assert job.state.stage is Stage.ENDING
+    job.see(after=1)
+    return job
+
+
+def test_a_job_without_commits_ends_where_its_store_is_unsafe() -> None:
+    job = unsafe(running())
+    assert (job.state.stage, job.state.reason, job.state.message) == (Stage.FAILED, Reason.STORE_UNSAFE, UNSAFE)
+    assert job.state.last_number == 1, "no tier can mend it"
+    assert untouched(job)
+
+
+def test_a_job_with_commits_waits_until_its_store_is_safe_again() -> None:
+    job = running().commit(10)
+    for _ in range(3):
+        unsafe(job)
+        assert job.state.stage is Stage.IDLE
+        found = classify(Situation(job.spec, job.state, job.last_seen, job.now))
+        assert found is not None
+        assert (found.rule.impediment, found.rule.degraded, found.message) == (Impediment.STORE, True, UNSAFE)
+        assert job.state.paused_until is not None
+        job.now = job.state.paused_until
+        job.running()
+    assert untouched(job)
+
+
 def test_a_crash_after_refused_credentials_is_not_explained_by_them() -> None:
     """Regression: until the next commit, every backoff was explained by the credentials of an earlier attempt."""
     job = refuse(running())
@@ -129,7 +159,10 @@ def test_a_program_that_interrupts_itself_after_refused_credentials_is_a_crash_l
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTING, Stage.RUNNING, Stage.RECOVERING])
-def test_refused_credentials_end_the_attempt_in_every_live_stage(stage: Stage) -> None:
+@pytest.mark.parametrize(("how", "reason"), [(Exit.REFUSED, Reason.ACCESS_DENIED), (Exit.UNSAFE, Reason.STORE_UNSAFE)])
+def test_a_store_that_no_retry_mends_ends_the_attempt_in_every_live_stage(
+    stage: Stage, how: Exit, reason: Reason
+) -> None:
     job = running()
     if stage is Stage.RECOVERING:
         job.edit(tiers=(tier("spot-a", 5), tier("on-demand", 0)))
@@ -139,8 +172,8 @@ def test_refused_credentials_end_the_attempt_in_every_live_stage(stage: Stage) -
         job.see(attempt(1, *all_ready(1).pods[:2]), after=1)
     assert job.state.stage is stage
     failures = job.state.failures
-    job.see(attempt(1, *all_ready(1).pods[:2], exit=Exit.REFUSED, message=REFUSED), after=1)
-    assert job.reasons[-1] is Reason.ACCESS_DENIED
+    job.see(attempt(1, *all_ready(1).pods[:2], exit=how, message=REFUSED), after=1)
+    assert job.reasons[-1] is reason
     assert job.state.failures == failures
 
 

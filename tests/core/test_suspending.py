@@ -36,6 +36,7 @@ IMPEDED = {
     Reason.ACCESS_DENIED: waiting(blocked="pods is forbidden", blocked_by=Blocker.FORBIDDEN),
     Reason.QUOTA_EXCEEDED: waiting(blocked="exceeded quota: gpu", blocked_by=Blocker.QUOTA),
     Reason.IMAGE_UNAVAILABLE: waiting(blocked="ErrImagePull", blocked_by=Blocker.IMAGE),
+    Reason.VOLUME_UNAVAILABLE: waiting(blocked="Multi-Attach error", blocked_by=Blocker.VOLUME),
     Reason.BLOCKED: waiting(blocked='secret "key" not found'),
     Reason.WAITING_FOR_RAY: attempt(1, head(), placed("w-0"), placed("w-1")),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -124,6 +125,65 @@ def test_a_worker_not_ready_for_recovery_timeout_is_a_failure_even_without_a_los
     job.see(unready, after=1)
     job.see(unready, after=90)
     assert job.end_reason is Reason.MAX_FAILURES_EXCEEDED
+
+
+def committing(job: SteppedJob, step: int) -> None:
+    job.progress = replace(job.progress, step=step, attempt=job.number, committed_at=job.now)
+
+
+def test_commits_outweigh_a_pod_that_is_not_ready() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    unready = attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"))
+    job.see(unready, after=1)
+    assert job.state.stage is Stage.RECOVERING
+    for step in range(1, 10):
+        job.now += 60
+        committing(job, step)
+        job.see(unready)
+        assert job.state.stage is Stage.RUNNING
+    assert [move.reason for move in job.moves].count(Reason.RECOVERING) == 1
+    assert job.state.failures == 0
+    assert job.last.wake_at == job.now + 90, "then the commits no longer outweigh it"
+    job.see(unready, after=90)
+    assert job.state.stage is Stage.RECOVERING
+    job.see(unready, after=90)
+    assert job.end_reason is Reason.MAX_FAILURES_EXCEEDED
+
+
+def test_steps_in_heartbeats_outweigh_it_as_well() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).running()
+    for step in range(1, 20):
+        job.see(attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"), step=step), after=30)
+    assert (job.state.stage, job.state.failures) == (Stage.RUNNING, 0)
+
+
+@pytest.mark.parametrize("missing", [lost("w1-0"), pending("new"), replace(worker("w1-0"), suspect=True, ready=False)])
+def test_commits_do_not_outweigh_a_pod_that_does_not_run(missing: PodSeen) -> None:
+    job = SteppedJob(spec(tier("spot-a", 3), recovery_timeout=90)).running()
+    hurt = attempt(1, head(), missing, worker("w1-1"))
+    job.see(hurt, after=1)
+    committing(job, 5)
+    job.see(hurt, after=30)
+    assert job.state.stage is Stage.RECOVERING
+
+
+def test_a_commit_from_before_the_loss_that_is_read_later_does_not_end_the_recovery() -> None:
+    job = SteppedJob(spec(tier("spot-a", 3), recovery_timeout=90)).running()
+    job.see(attempt(1, head(), lost("w1-0"), worker("w1-1")), after=10)
+    job.progress = replace(job.progress, step=5, attempt=1, committed_at=job.now - 2)
+    job.see(attempt(1, head(), worker("new", ready=False), worker("w1-1")), after=5)
+    assert job.state.stage is Stage.RECOVERING
+
+
+def test_an_attempt_that_commits_has_started() -> None:
+    job = SteppedJob(spec(tier("spot-a", 0), tier("on-demand"))).planned()
+    unready = attempt(1, head(), worker("w1-0", ready=False), worker("w1-1"))
+    job.see(unready, after=1)
+    assert job.state.stage is Stage.STARTING
+    job.now += 60
+    committing(job, 5)
+    job.see(unready)
+    assert job.state.stage is Stage.RUNNING
 
 
 def test_no_commit_for_stall_timeout_is_one_failure_and_starts_a_new_attempt() -> None:

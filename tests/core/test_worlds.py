@@ -31,8 +31,9 @@ from spotladder.policies import registry
 from tests.core.builders import START, spec, tier
 from tests.core.world_decider import Decider
 from tests.core.worlds import TOTAL, RandomWorld, edit, suspend
+from tests.searching import examples
 
-many = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=examples(500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def specs(dice: Random, **fixed: object) -> JobSpec:
@@ -105,7 +106,7 @@ def test_the_decider_keeps_its_invariants_in_any_world(seed: int, crashes: float
         assert decider.state.failures == len(counted)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 2**32),
     st.sampled_from([0.0, 0.05, 0.3]),
@@ -127,7 +128,7 @@ def test_policies_that_wait_keep_the_invariants_in_any_world(seed: int, crashes:
     assert all(record.exhausted_by is not Reason.INSUFFICIENT_CAPACITY for record in decider.state.tiers)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]), st.sampled_from([0.0, 0.1]), st.sampled_from([0.0, 0.1])
 )
@@ -156,7 +157,7 @@ def world_of_a_pool(seed: int) -> RandomWorld:
     return RandomWorld(job, dice, pool=dice.randint(1, 2), crashing={"tier-0"})
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]))
 def test_avoided_nodes_keep_no_job_from_its_pool(seed: int, crashes: float) -> None:
     """Once the pool works, the job trains after a backoff, the end of an attempt and the timeout of an avoidance, long
@@ -480,7 +481,7 @@ def test_a_job_fails_only_when_its_limits_or_all_tiers_are_exhausted(seed: int) 
         assert record.exhausted_by is not Reason.MAX_FAILURES_EXCEEDED or record.failures > allowed >= 0
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_losses_of_contact_below_contact_timeout_cause_no_failure_and_no_new_attempt(seed: int) -> None:
     dice = Random(seed)

@@ -44,6 +44,7 @@ class TrueAttempt:
     step: int = 0
     exit: Exit | None = None
     drained_at: float | None = None
+    asked: bool = False
     unheard_until: float = 0.0
     heard: bool = True
     suspected: bool = False  # while unheard of: its nodes are suspected instead of marked

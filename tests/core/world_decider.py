@@ -9,6 +9,7 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
     Action,
+    AskToCommit,
     Attempt,
     Decision,
     Delete,
@@ -20,7 +21,6 @@ from spotladder.core.model import (
     Launch,
     Loss,
     Observation,
-    QueueEviction,
     Replace,
     Resize,
     TakeOver,
@@ -130,6 +130,10 @@ class Decider:
                 assert self.state.attempt is not None
                 assert action.attempt == self.state.attempt.number, "only the live attempt may write"
                 self.world.take_over(action)
+            case AskToCommit():
+                assert self.state.attempt is not None
+                assert action.attempt == self.state.attempt.number, "only the live attempt writes"
+                self.world.ask_to_commit(action)
             case Finish():
                 self.world.finish(action)
 
@@ -171,14 +175,13 @@ class Decider:
 _EXHAUSTING = (None, Reason.INSUFFICIENT_CAPACITY, Reason.MAX_FAILURES_EXCEEDED, Reason.QUEUE_TIMEOUT)
 
 _AFTER_A_LOSS_OF_QUOTA = {
-    Reason.PREEMPTED,
     Reason.HEAD_LOST,  # a client suspended it
     Reason.MAX_FAILURES_EXCEEDED,
 }
 
 
 def _check_queue(spec: JobSpec, before: JobState, seen: Observation, decision: Decision) -> None:
-    """An attempt that its queue holds has no losses but that of its quota, and no timer but queueTimeout."""
+    """An attempt that its queue holds has no losses, unless a client suspended it, and no timer but queueTimeout."""
     attempt = before.attempt
     one = seen.attempt(attempt.number) if attempt is not None and before.stage in LIVE else None
     if attempt is None or one is None or one.queue is None:
@@ -191,10 +194,9 @@ def _check_queue(spec: JobSpec, before: JobState, seen: Observation, decision: D
         assert Reason.INSUFFICIENT_CAPACITY not in reasons, "provisionTimeout runs while the queue holds the attempt"
     if one.queue.held:
         losses = [loss for loss in decision.losses if loss.attempt == attempt.number and not loss.noticed]
-        assert len(losses) <= 1, "the loss of its quota is one failure"
+        assert len(losses) <= 1, "an attempt that a client suspends is one failure"
         assert not losses or reasons & _AFTER_A_LOSS_OF_QUOTA
-        ran = attempt.running_at is not None or attempt.known_pods
-        assert ran or not losses or one.queue.eviction is QueueEviction.PREEMPTED, "it only waits"
+        assert attempt.running_at is not None or attempt.known_pods or not losses, "it only waits"
         assert not reasons & {Reason.START_TIMEOUT, Reason.STALLED}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from spotladder.core.model import (
+    AskToCommit,
     Delete,
     Drain,
     Exit,
@@ -78,6 +79,7 @@ class RandomWorld:
     admitted: int = 0
     evicted: int = 0
     hung: int = 0
+    asked: int = 0
 
     # --- the backend ---
 
@@ -171,6 +173,12 @@ class RandomWorld:
             program.held = False
             self.let_go = max(self.let_go, action.attempt)
             self.takeovers += 1
+
+    def ask_to_commit(self, action: AskToCommit) -> None:
+        program = self.programs.get(action.attempt)
+        if program is not None and program.tier not in self.cut_off and program.drained_at is None:
+            program.asked = not program.held
+            self.asked += program.asked
 
     def finish(self, action: Finish) -> None:
         return
@@ -305,10 +313,12 @@ class RandomWorld:
         if not program.hands_over:  # the program sees the notice of its nodes itself, and stops
             leaves = any(pod.dies_at for pod in program.pods)
             draining = draining or (leaves and not (program.elastic and program.staying >= program.least))
-        if program.step - self.committed >= COMMIT_EVERY or program.step == TOTAL or draining or going:
+        due = program.step - self.committed >= COMMIT_EVERY or program.step == TOTAL
+        if due or draining or going or program.asked:
             if program.number < self.newest_start:
                 program.exit = Exit.FENCED
                 return
+            program.asked = False
             if program.step > self.committed:
                 self.committed, self.committed_at = program.step, self.now
         if program.step == TOTAL:

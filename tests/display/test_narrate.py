@@ -63,6 +63,8 @@ NOTICED = NodeChanged(START, "w1", 2, "spot-a", NodeChange.NOTICED, Cause.INTERR
         (moved(Reason.EVICTION_NOTICE, Stage.DRAINING), Tone.CAUTION, "attempt 2 drains: EvictionNotice"),
         (moved(Reason.STALLED, Stage.ENDING, "no commit"), Tone.BAD, "attempt 2 ends: Stalled – no commit"),
         (moved(Reason.INSUFFICIENT_CAPACITY, Stage.ENDING), Tone.BAD, "leaves spot-a: InsufficientCapacity"),
+        (moved(Reason.POD_DOES_NOT_FIT, Stage.ENDING), Tone.BAD, "leaves spot-a: PodDoesNotFit"),
+        (moved(Reason.POD_DOES_NOT_FIT, Stage.FAILED), Tone.BAD, "job Failed: PodDoesNotFit"),
         (moved(Reason.COMPLETED, Stage.SUCCEEDED), Tone.GOOD, "job Succeeded: Completed"),
         (moved(Reason.DEADLINE_EXCEEDED, Stage.DRAINING), Tone.BAD, "attempt 2 drains: DeadlineExceeded"),
         (Lost(START, KILLED, 1), Tone.BAD, "lost w1 (OOMKilled), failure 1 on spot-a (1 tolerated)"),

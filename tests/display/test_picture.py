@@ -29,6 +29,7 @@ from tests.core.builders import START
 from tests.display import golden
 from tests.display.builders import LIVE, SPEC, PlayedRun
 from tests.display.drawing import WAITS, at, drawn
+from tests.searching import examples
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_the_picture_matches_the_golden_file(run: PlayedRun, name: str, second: 
     golden.check(f"view-{name}.txt", "\n".join(lines) + "\n")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(second=st.integers(0, 121), width=st.integers(20, 200), height=st.integers(4, 60))
 def test_the_picture_fits_the_terminal(second: int, width: int, height: int) -> None:
     lines = drawn(*at(STORY, second), width, height)

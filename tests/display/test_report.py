@@ -42,6 +42,7 @@ from tests.core.builders import START
 from tests.display import golden
 from tests.display.builders import PACE, SPEC, TOTAL, CloudEvents, PlayedRun
 from tests.display.report_checks import check_json, check_page, facts_of
+from tests.searching import examples
 
 
 def test_the_numbers_of_a_recorded_run_match_the_golden_file(digits: Facts) -> None:
@@ -306,7 +307,7 @@ worlds = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(world=worlds, until=st.integers(1, 400))
 def test_the_numbers_of_any_run_are_consistent(world: CloudEvents, until: int) -> None:
     facts = facts_of(PlayedRun(world=world).play(until))

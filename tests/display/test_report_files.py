@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,15 @@ from spotladder.display.records import Began, Recorded
 from spotladder.display.report import write_report
 from spotladder.errors import EnvironmentFailure
 from tests.display import golden
-from tests.display.builders import SPEC, PlayedRun
+from tests.display.builders import SPEC
 from tests.display.report_checks import check_json, check_page
 
 
-def test_all_three_files_are_written_and_the_json_matches_its_schema(tmp_path: Path) -> None:
+def test_both_files_are_written_and_the_json_matches_its_schema(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "report"
     write_report(folder, *golden.recorded_run())
-    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "timeline.png"]
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json"]
     check_json((folder / "report.json").read_text(encoding="utf-8"))
-    assert (folder / "timeline.png").read_bytes().startswith(b"\x89PNG")
-    assert (folder / "timeline.png").stat().st_size < 300_000
-
-
-def test_names_that_look_like_matplotlib_formulas_are_drawn(tmp_path: Path) -> None:
-    spec = replace(SPEC, tiers=(replace(SPEC.tiers[0], name="$a_b$"), *SPEC.tiers[1:]))
-    run = PlayedRun(spec, name="x$\\frac{$").play()
-    write_report(tmp_path, Recorded(tuple(run.records)), run.state)
 
 
 def test_a_report_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:

@@ -39,9 +39,7 @@ def test_quickstart(tmp_path: Path) -> None:
     assert {record.attempt for record in records if isinstance(record, DriverStarted)} == {1, 2, 3, 4}
     assert isinstance(records[-1], Ended)
     assert records[-1].exit_code == 0
-    assert all(
-        (tmp_path / "report" / name).stat().st_size > 0 for name in ("report.html", "report.json", "timeline.png")
-    )
+    assert all((tmp_path / "report" / name).stat().st_size > 0 for name in ("report.html", "report.json"))
     fresh, resumed = (text for command, text in printed.items() if "spotladder run" in command)
     assert "report: " in fresh
     assert resumed.endswith("the job has already succeeded; --fresh runs it again\n")
@@ -57,7 +55,7 @@ def uninterrupted(folder: Path, state: Path) -> float:
         cwd=folder,
         env={**variables, "SPOTLADDER_STATE": str(state / "alone")},
         stdout=subprocess.PIPE,
-        timeout=60,
+        timeout=600,
         text=True,
         check=True,
     )

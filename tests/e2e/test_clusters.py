@@ -30,6 +30,7 @@ def west(site: E2eSite) -> Iterator[ProvidedCluster]:
         cluster.down()
 
 
+@pytest.mark.smoke
 def test_a_cluster_is_cut_off_and_swept_when_it_is_back(
     alone: E2eCluster, west: ProvidedCluster, tmp_path: Path
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.e2e.kube import Object
 from tests.e2e.world import E2eCluster
 
@@ -22,6 +24,7 @@ def workload(e2e: E2eCluster, workers: int, steps: int = 400) -> Object:
     return {"jobSet": {"template": {"spec": {"replicatedJobs": replicated}}}}
 
 
+@pytest.mark.smoke
 def test_a_jobset_restarts_on_its_tier_and_then_falls_back(e2e: E2eCluster) -> None:
     """JobSet recovers from the first dead machine inside the attempt. More workers apply to the next attempt. The
     second dead machine exceeds maxFailures. Meanwhile JobSet's controller hangs, which exhausts no tier."""

@@ -128,6 +128,7 @@ def test_the_grace_period_of_a_node_overrules_budgets_and_shortens_that_of_its_p
     assert "kwok-on-demand" not in granted, "without a grace period of the node the PodDisruptionBudget holds"
 
 
+@pytest.mark.smoke
 def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed(
     site: E2eSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.losses import LOSSES, SPOT, handover, lose
 from tests.e2e.world import E2eCluster
 
 
+@pytest.mark.smoke
 def test_a_notice_with_a_free_node_costs_one_restart_inside_the_attempt(e2e: E2eCluster) -> None:
     e2e.pool(SPOT, 3, notice="30s")
     e2e.submit({"name": SPOT, "maxFailures": -1}, program="chain.py --steps 100000")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from tests.e2e.world import E2eCluster
 
 
+@pytest.mark.smoke
 def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(e2e: E2eCluster) -> None:
     """Like `make demo`, on real nodes: digits with TensorFlow."""
     e2e.pool("spot-a", 2, notice="30s")
@@ -14,7 +17,7 @@ def test_notice_then_no_capacity_then_killed_nodes_then_on_demand(e2e: E2eCluste
     e2e.pool("spot-c", 3)
     e2e.pool("on-demand", 2)
     spec = e2e.ray("chain.py", runtimeEnvYAML='env_vars: {TF_CPP_MIN_LOG_LEVEL: "2"}')
-    spec["entrypoint"] = "python /opt/examples/digits-tensorflow/train.py --steps 300 --pace 0.1"
+    spec["entrypoint"] = "python /opt/examples/digits-tensorflow/train.py --steps 300 --pace 0.01"
     e2e.submit(
         "spot-a",
         {"name": "spot-b", "provisionTimeout": "5s"},

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.e2e.world import E2eCluster
 
 
+@pytest.mark.smoke
 def test_a_zombie_trains_on_and_commits_nothing(e2e: E2eCluster) -> None:
     e2e.pool("spot", 2, applyTo="WorkersAndHead")
     e2e.pool("on-demand", 2)

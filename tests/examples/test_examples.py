@@ -10,17 +10,13 @@ from spotladder.core.model import Stage
 from spotladder.core.reasons import Reason
 from spotladder.display.records import Beat, Moved, Resized
 from spotladder.display.report.prediction import ON_DEMAND, compared_costs
-from tests.examples.demo import EXAMPLES, Demo, accuracy
+from tests.examples.demo import EXAMPLES, LIMIT, Demo, accuracy
 from tests.frameworks.test_same_weights import newest, run, weights
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(LIMIT + 300)]
 
 OPTIONS = {"steps": 500, "batch": 64, "width": 1024, "workers": 2}
 """The defaults of the digits' options."""
-
-SLOWER = "python train.py --pace 0.15"
-"""Entrypoint of the demos that run beside another suite. Starts take several times as long there; whether spot capacity
-saves money depends on how long a start takes compared with the steps."""
 
 DIGITS = [
     ("tensorflow", "digits-tensorflow"),
@@ -38,7 +34,6 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
         demo.make()
         assert (demo.project / "demo-report" / "report.html").stat().st_size > 0
     else:
-        demo.ray["entrypoint"] = SLOWER
         demo.run()
     state = demo.state()
     assert state.stage == Stage.SUCCEEDED
@@ -55,7 +50,7 @@ def test_digits(framework: str, name: str, tmp_path: Path) -> None:
     assert facts.recomputed, "the kill without notice must lose steps"
     uninterrupted = compared_costs(facts).cost(ON_DEMAND)
     assert uninterrupted is not None
-    assert facts.spent < uninterrupted, "the demo must be cheaper than an uninterrupted run"
+    assert facts.spent < uninterrupted / 2, "the demo must be cheaper than an uninterrupted run"
 
     # The same loop, uninterrupted, on two processes that are connected without Ray.
     assert run(framework, 2, tmp_path / "whole", **OPTIONS) == 0

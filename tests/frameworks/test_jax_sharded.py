@@ -21,7 +21,7 @@ from tests.train import builders
 jax = pytest.importorskip("jax")
 pytestmark = pytest.mark.frameworks
 
-LIMIT = 120.0
+LIMIT = 600.0
 
 
 def run(folder: Path, attempt: int, size: int, *more: str) -> list[tuple[int, list[str]]]:

@@ -24,7 +24,7 @@ from tests.frameworks.rank import FrameworkRank, main
 
 STEPS, LOST_AT = 30, 17
 SMALL = {"steps": STEPS, "batch": 16, "width": 64, "pace": 0.0, "gpu": False}
-LIMIT = 120.0
+LIMIT = 600.0
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 FRAMEWORKS = [

@@ -165,7 +165,7 @@ def test_another_rank_commits_the_state_of_a_killed_rank_0(tmp_path: Path) -> No
         )
         for rank in range(2)
     ]
-    assert [rank.wait(120) for rank in ranks] == [-signal.SIGKILL, 5]
+    assert [rank.wait(600) for rank in ranks] == [-signal.SIGKILL, 5]
     model = torch.nn.Linear(2, 1)
     with builders.job(tmp_path, attempt=2).resume() as found:
         assert found is not None
@@ -258,7 +258,7 @@ def test_one_process_reads_the_sharded_state_of_two(tmp_path: Path) -> None:
         for rank in (0, 1)
     ]
     try:
-        assert [process.wait(90) for process in processes] == [0, 0]
+        assert [process.wait(600) for process in processes] == [0, 0]
     finally:
         for process in processes:
             process.kill()

@@ -85,7 +85,7 @@ async def test_events_about_other_objects_are_ignored(api_server: ApiServer) -> 
         await kube.record_event("FailedScheduling", NONE, about=earlier)
         await kube.record_event("FailedScheduling", NONE, about=mine, source="default-scheduler")
         await kube.record_event(
-            "FailedScheduling", "Failed to schedule pod, no instance type has enough resources", about=mine
+            "FailedScheduling", "Failed to schedule pod, all available instance types exceed limits", about=mine
         )
         await kube.record_event("InsufficientCapacityError", ICE, about=claim(f"{kube.namespace}-of-another-tier"))
         await kube.pass_time(60)

@@ -54,6 +54,7 @@ async def test_logs_of_a_jobset_are_those_of_its_first_process(api_server: ApiSe
 async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     async with world(api_server) as kube, kubelet(kube) as (logs, node):
         await kube.submit(checkpoints={"uri": f"file://{tmp_path}"})
+        uid = (await kube.job())["metadata"]["uid"]
         attempts = [{"number": 1, "tier": "spot-a", "reason": "MaxFailuresExceeded", "startStep": 0, "endStep": 40}]
         await set_status(kube, phase="Running", attempt=2, tier="spot-b", attempts=attempts)
         head = await ray_pod(kube, node, "digits-a002-head", role="head", containers=["ray", "ray-job-submitter"])
@@ -68,7 +69,7 @@ async def test_logs_of_all_attempts_in_order(api_server: ApiServer, cli: Cli, tm
         assert answer.err.splitlines() == [
             "==> attempt 1 on spot-a: MaxFailuresExceeded, steps 0 → 40 <==",
             "the pods of the attempt are gone",
-            f"no stored output found in file://{tmp_path}/digits/outputs",
+            f"no stored output found in file://{tmp_path}/digits/outputs/{uid}",
             "==> attempt 2 on spot-b <==",
         ]
         last = await cli("logs", "digits", "--attempt", 2, "--tail", 1, "-n", kube.namespace)

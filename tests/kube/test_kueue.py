@@ -115,9 +115,9 @@ async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: Ap
         await kube.collect(1)
         await eventually(lambda: kube.is_on("spot-a", 2))
         status = await kube.status()
-        assert (status["failures"], status["tiers"][0]["failures"]) == (1, 1)
+        assert (status["failures"], status["tiers"][0]["failures"]) == (0, 0)
         (ended,) = status["attempts"]
-        assert (ended["reason"], ended["failures"]) == ("Preempted", 1)
+        assert (ended["reason"], ended["failures"]) == ("Preempted", 0)
         again = (await eventually(lambda: kube.rayjob(2)))["metadata"]
         assert again["labels"][QUEUE] == "team"
         assert "Preempted" in await kube.events()

@@ -29,9 +29,14 @@ ValueError: no data
 
 
 def stored(kube: KubeWorld) -> dict[Output, str]:
-    folder = folder_of(kube.bucket.store, "digits")
-    found = kept(folder)
-    return dict(zip(found, read(folder, found), strict=True))
+    """The stored output of all jobs with this name."""
+    texts: dict[Output, str] = {}
+    everything = folder_of(kube.bucket.store, "digits/outputs")
+    for uid in sorted({meta.key.partition("/")[0] for meta in everything.list("")}):
+        folder = folder_of(everything, uid)
+        found = kept(folder)
+        texts |= dict(zip(found, read(folder, found), strict=True))
+    return texts
 
 
 async def running(kube: KubeWorld, folder: Path) -> None:
@@ -67,8 +72,9 @@ async def test_the_error_and_the_output_of_a_failed_program_are_kept(
 
         answer = await cli("logs", "digits", "--tail", 1, "-n", kube.namespace)
         assert (answer.code, answer.out) == (0, "ValueError: no data\n")
+        uid = (await kube.job())["metadata"]["uid"]
         assert answer.err.splitlines()[1:] == [
-            "the pods of the attempt are gone", f"stored output from file://{tmp_path}/digits/outputs",
+            "the pods of the attempt are gone", f"stored output from file://{tmp_path}/digits/outputs/{uid}",
         ]  # fmt: skip
         ended = await cli("watch", "digits", "-n", kube.namespace)
         assert ended.out.splitlines()[-1] == f"tieredjob digits is Failed: {message}"

@@ -65,7 +65,7 @@ async def test_the_report_of_a_job_on_two_tiers(api_server: ApiServer, cli: Cli,
         assert answer.out.splitlines()[-1] == f"report: {folder / 'report.html'}"
         status = await kube.status()
 
-    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json", "timeline.png"]
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "report.json"]
     found = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     jsonschema.validate(found, SCHEMA)
     assert (found["job"], found["namespace"], found["phase"]) == ("digits", kube.namespace, "Succeeded")
@@ -82,19 +82,15 @@ async def test_the_report_of_a_job_on_two_tiers(api_server: ApiServer, cli: Cli,
     assert found["time"]["total"] > 900
 
 
-async def test_a_report_needs_no_access_to_the_log(
-    api_server: ApiServer, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_report_needs_no_access_to_the_log(api_server: ApiServer, cli: Cli, tmp_path: Path) -> None:
     async with world(api_server) as kube, kube.operator():
         await walk(kube, tmp_path / "checkpoints")
         (tmp_path / "checkpoints").rename(tmp_path / "in-the-pods-only")
-        monkeypatch.setattr("spotladder.display.report.find_spec", lambda _name: None)
         answer = await cli("report", "digits", "-n", kube.namespace, "--to", tmp_path / "report")
     assert answer.code == 0
     uri = (tmp_path / "checkpoints").as_uri()
     assert answer.err.splitlines() == [
         f"warning: commits are missing: {uri}: no commits found from this machine",
-        "warning: timeline.png is not drawn: pip install matplotlib",
     ]
     assert sorted(path.name for path in (tmp_path / "report").iterdir()) == ["report.html", "report.json"]
     found = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))

@@ -92,7 +92,7 @@ class RunSite:
         self.runners.append(runner)
         return runner
 
-    def end(self, runner: subprocess.Popen[str], seconds: float = 240) -> tuple[int, str]:
+    def end(self, runner: subprocess.Popen[str], seconds: float = 900) -> tuple[int, str]:
         said, _ = runner.communicate(timeout=seconds)
         return runner.returncode, said
 
@@ -105,7 +105,7 @@ class RunSite:
     def mark(self) -> str:
         return str(json.loads((self.state / "run.json").read_text())["mark"])
 
-    def until(self, met: Callable[[], bool], seconds: float = 120) -> None:
+    def until(self, met: Callable[[], bool], seconds: float = 600) -> None:
         deadline = time.monotonic() + seconds
         while not met():
             logs = [path.read_text()[-2000:] for path in self.state.glob("attempts/*/driver.log")]
@@ -118,4 +118,4 @@ class RunSite:
                 runner.kill()
             runner.wait()
         if (self.state / "run.json").exists():
-            self.until(lambda: members(self.mark(), set()) == [], 20)
+            self.until(lambda: members(self.mark(), set()) == [])

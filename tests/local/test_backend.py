@@ -14,7 +14,7 @@ from spotladder.display.records import DriverExited, DriverStarted, Launched, Po
 from spotladder.errors import EnvironmentFailure
 from spotladder.local import driver
 from spotladder.local.backend import SPARE_AFTER
-from spotladder.local.pools import PoolClock, PoolPlan
+from spotladder.local.pools import PoolClock, PoolPlan, Window
 from tests.local.rig import BEGAN, BackendRig
 
 
@@ -117,6 +117,17 @@ def test_a_spare_head_is_started_when_the_program_makes_progress(rig: BackendRig
 def test_a_spare_head_is_started_after_a_delay_without_heartbeats(rig: BackendRig) -> None:
     rig.start_all()
     rig.now += SPARE_AFTER
+    rig.observe()
+    assert "h2" in rig.nodes
+
+
+def test_a_spare_head_is_started_while_the_pool_has_no_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = PoolClock(PoolPlan("pool", dry=(Window(0),)), BEGAN, BEGAN)
+    rig = BackendRig(tmp_path, monkeypatch, pools={"spot-a": none})
+    rig.backend.launch(Launch(1, "spot-a"))
+    rig.observe()
+    assert "h2" not in rig.nodes
+    rig.up("h1")
     rig.observe()
     assert "h2" in rig.nodes
 

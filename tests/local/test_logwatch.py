@@ -156,8 +156,10 @@ def test_storing_the_driver_output_is_retried_after_a_bucket_outage(
     monkeypatch.setattr(bucket.log.store, "put_if_absent", put)
     watch.keep_output(1, driver)
     watch.keep_output(2, tmp_path / "none")
-    assert eventually(lambda: outputs.kept(bucket.log.store) == [Output(1, 0, "driver")])
-    assert outputs.read(bucket.log.store, [Output(1, 0, "driver")]) == ["password=[redacted]\nboom\n"]
+    assert eventually(lambda: outputs.kept(outputs.of_job(bucket.log.store, "")) == [Output(1, 0, "driver")])
+    assert outputs.read(outputs.of_job(bucket.log.store, ""), [Output(1, 0, "driver")]) == [
+        "password=[redacted]\nboom\n"
+    ]
 
 
 def test_the_driver_output_is_stored_when_the_run_ends(bucket: WrittenLog, tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_the_driver_output_is_stored_when_the_run_ends(bucket: WrittenLog, tmp_p
     (tmp_path / "driver.log").write_text("bye\n")
     watch.keep_output(1, tmp_path / "driver.log")
     watch.close()
-    assert outputs.read(bucket.log.store, [Output(1, 0, "driver")]) == ["bye\n"]
+    assert outputs.read(outputs.of_job(bucket.log.store, ""), [Output(1, 0, "driver")]) == ["bye\n"]
 
 
 def test_the_log_is_current_after_a_requested_read_even_if_it_failed(

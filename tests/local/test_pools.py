@@ -69,6 +69,17 @@ def test_each_interruption_step_reclaims_the_oldest_node_once_even_if_the_step_i
     assert clock.reclaims(BEGAN + 14, held, step=900) == ["old"]
 
 
+def test_interruption_steps_that_are_due_while_the_nodes_change_reclaim_one_node_at_a_time_later() -> None:
+    clock = pool(nodes=3, taken_at_steps=(40, 60, 80))
+    held = [LentNode(name, number, BEGAN + number) for number, name in enumerate(("one", "two", "three"), 1)]
+    assert clock.reclaims(BEGAN + 9, held, step=0) == []
+    assert clock.reclaims(BEGAN + 10, held, step=70, changing=True) == []
+    assert clock.reclaims(BEGAN + 11, held, step=70) == ["one"]
+    assert clock.reclaims(BEGAN + 12, held[1:], step=75, changing=True) == []
+    assert clock.reclaims(BEGAN + 13, held[1:], step=75) == ["two"]
+    assert clock.reclaims(BEGAN + 14, held[2:], step=79) == []
+
+
 def test_steps_completed_on_another_tier_reclaim_no_node() -> None:
     clock = pool(taken_at_steps=(300, 700))
     held = [LentNode("one", 1, BEGAN)]

@@ -150,16 +150,20 @@ def test_a_move_to_a_cheaper_tier_trains_until_the_next_attempt_stands_by(
 
 
 PLAIN = """\
-import pathlib, subprocess, tempfile, time
+import os, pathlib, subprocess, tempfile, time
 from spotladder import train
 
+attempt, notice = os.environ["SPOTLADDER_ATTEMPT"], pathlib.Path(os.environ["SPOTLADDER_NOTICE"])
 job = train.current()
 with job.resume() as found:
     start = found.step if found else 0
 subprocess.Popen(["env", "-i", "setsid", "sleep", "987654"])
 pathlib.Path("temporary").write_text(tempfile.gettempdir())
 for step in job.steps(start, 9):
-    time.sleep(2)
+    while (attempt, step) == ("1", 3) and not notice.exists():
+        time.sleep(0.05)
+    while (attempt, step) == ("2", 7):
+        time.sleep(1)  # until its node is lost
     if job.should_commit(step):
         with job.commit(step) as folder:
             (folder / "step").write_text(str(step))
@@ -186,7 +190,8 @@ def test_a_program_that_does_not_use_ray_gets_its_notice_and_ends_with_its_node(
     code, said = job.end(job.start("--logs"))
     assert code == 0, said
     first, second, last = job.saved().history
-    assert (first.tier, first.reason, first.end_step) == ("spot-a", Reason.EVICTION_NOTICE, 3), "the step is committed"
+    assert (first.tier, first.reason) == ("spot-a", Reason.EVICTION_NOTICE)
+    assert 3 <= (first.end_step or 0) < 6, "the step is committed"
     assert (second.tier, second.reason) == ("spot-b", Reason.INTERRUPTED)
     assert last.start_step < 9
     assert "counts as running on a1-w1" in said

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from spotladder.core.reasons import Reason
-from spotladder.display.records import Beat, Moved, NodeChange, NodeChanged
+from spotladder.display.records import Beat, Committed, Moved, NodeChange, NodeChanged
 from spotladder.local.reaper import members
 from tests.local.run_site import WORLD, RunSite
 
@@ -64,6 +64,9 @@ def test_a_noticed_worker_is_replaced_inside_the_attempt_while_the_program_train
     joined = max(change.at for change in changes if change.change is NodeChange.UP)
     beats = [record for record in job.records() if isinstance(record, Beat)]
     first, second = (int(line) for line in (job.folder / "starts-0").read_text().split())
+    commits = [record for record in job.records() if isinstance(record, Committed)]
+    assert [commit.step for commit in commits][1:] == [second, 500], "at the notice, at the handover, at the end"
+    assert noticed <= commits[0].at < joined, "the program commits at the notice, not when the replacement is ready"
     trained = [beat for beat in beats if noticed < beat.at < joined]
     assert trained, "the program trains while the replacement starts"
     assert (first, second) == (0, max(beat.step for beat in beats if beat.step <= second)), "no step was done twice"

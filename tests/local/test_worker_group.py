@@ -56,8 +56,8 @@ class Bench:
     def _start(self, name: str) -> FakeWorker | None:
         return self.nodes.setdefault(name, FakeWorker()) if self.head_is_up else None
 
-    def at(self, seconds: float, *, replace: bool = True) -> list[PodSeen]:
-        self.fleet.advance(BEGAN + seconds, replace=replace)
+    def at(self, seconds: float, *, replace: bool = True, step: int = 0, starting: bool = False) -> list[PodSeen]:
+        self.fleet.advance(BEGAN + seconds, replace=replace, step=step, starting=starting)
         return list(self.fleet.seen())
 
     def up(self) -> None:
@@ -105,6 +105,25 @@ def test_nodes_start_after_the_provision_delay_and_are_ready_with_ray() -> None:
     assert phases(rig.at(5)) == [PodPhase.RUNNING] * 2
     assert rig.fleet.can_start(None)
     assert rig.changes("a1-w1") == [NodeChange.ASKED, NodeChange.UP]
+
+
+def test_a_node_is_taken_at_a_step_only_after_a_step_with_all_nodes() -> None:
+    rig = bench(nodes=3, notice=60.0, taken_at_steps=(10, 20))
+    rig.at(0)
+    rig.up()
+    rig.at(1)
+    assert [pod.noticed for pod in rig.at(2, step=30, starting=True)] == [False, False], "the program starts"
+    assert [pod.noticed for pod in rig.at(3, step=31)] == [True, False]
+    rig.fleet.replace(["a1-w1"])
+    rig.at(4, step=40)
+    rig.up()
+    assert [pod.noticed for pod in rig.at(5, step=50)] == [True, False, False], "the first has not gone yet"
+    rig.fleet.remove(["a1-w1"])
+    rig.nodes["a1-w1-1"].alive = False
+    rig.at(6, step=60)
+    assert [pod.noticed for pod in rig.at(7, step=60) if pod.phase is not PodPhase.LOST] == [False, False]
+    assert [pod.noticed for pod in rig.at(8, step=60, starting=True) if pod.phase is not PodPhase.LOST] == [False] * 2
+    assert [pod.noticed for pod in rig.at(9, step=61) if pod.phase is not PodPhase.LOST] == [True, False]
 
 
 def test_pods_beyond_the_pool_are_unschedulable() -> None:

@@ -64,7 +64,7 @@ async def run(controller: Controller, clock: SteppedClock) -> AsyncIterator[asyn
         yield running
     finally:
         controller.stop()
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, 600)
         ticking.cancel()
 
 

@@ -42,7 +42,7 @@ class FakePriceSource:
 
     def __call__(self, _spec: CapacityTierSpec) -> Price:
         self.asked += 1
-        assert self.gate.wait(10)
+        assert self.gate.wait(600)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

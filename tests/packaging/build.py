@@ -23,6 +23,6 @@ def copy(folder: Path) -> Path:
 def build(target: str, tree: Path, folder: Path) -> Path:
     """Build a target of hatchling into the folder. Returns the archive."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
-    subprocess.run(command, cwd=tree, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=tree, check=True, capture_output=True, timeout=600)
     (archive,) = folder.iterdir()
     return archive

@@ -12,7 +12,7 @@ from spotladder.core.accounting import GIB
 from spotladder.core.model import BucketPrice, CapacityType, CommitSize, ExtraCosts, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.planner import simulated
-from spotladder.planner.advice import cheapest_orders, interval
+from spotladder.planner.advice import interval, max_failures
 from spotladder.planner.assumptions import assumed
 from spotladder.planner.plan import Question, TierFacts
 from spotladder.planner.simulated import (
@@ -22,7 +22,7 @@ from spotladder.planner.simulated import (
     forecast,
     outcomes,
     simulator,
-    with_tier,
+    with_max_failures,
 )
 from spotladder.sim.compare import Scenario, simulate
 from spotladder.sim.world.run import SimulationOutcome
@@ -158,7 +158,7 @@ def test_the_run_on_demand_has_a_head_and_stores_commits() -> None:
 
 
 def test_a_higher_max_failures_keeps_the_job_on_spot_for_longer() -> None:
-    none, five = (forecast(with_tier(question(), "spot", max_failures=number), Assumptions(), FEW) for number in (0, 5))
+    none, five = (forecast(with_max_failures(question(), number), Assumptions(), FEW) for number in (0, 5))
     assert none.tiers[0].hours.mean < five.tiers[0].hours.mean
     assert none.cost.mean > five.cost.mean
 
@@ -212,18 +212,18 @@ def test_jobs_that_cannot_be_simulated_are_rejected_with_the_cause(asked: Questi
     assert str(caught.value).startswith(said)
 
 
-def test_the_recommended_order_starts_with_the_cheaper_tier() -> None:
-    dear = TierFacts(Tier("dear", 0, price=Price(0.5, 1.0), capacity_type=CapacityType.SPOT), "a", evictions=0.1)
-    cheap = TierFacts(Tier("cheap", 0, price=Price(0.1, 1.0), capacity_type=CapacityType.SPOT), "b", evictions=0.1)
-    for job in question(dear, cheap, BACKUP), question(cheap, dear, BACKUP):
-        (order,) = cheapest_orders(job, 1)
-        assert [facts.tier.name for facts in order] == ["cheap", "dear", "on-demand"]
-
-
-def test_tiers_that_the_job_can_never_use_are_the_last_ones() -> None:
-    closed = replace(CALM, tier=replace(SPOT, name="closed", price=Price(0.01, 1.0)), closed=((0.0, math.inf),))
-    (order,) = cheapest_orders(question(closed, CALM, BACKUP), 3)
-    assert [facts.tier.name for facts in order] == ["spot", "on-demand", "closed"]
+def test_the_advised_max_failures_saves_more_than_chance() -> None:
+    """Spot costs a tenth and each loss three minutes, so that the job should stay there; without losses every value is
+    as good as the job's own."""
+    seeds = range(FEW)
+    strict = with_max_failures(question(), 0)
+    found = max_failures(strict, Assumptions(), outcomes(strict, Assumptions(), seeds), seeds)
+    assert found is not None
+    assert found.max_failures != 0
+    assert found.saving > 2 * found.error
+    assert found.usd[0] - found.usd[1] == pytest.approx(found.saving)
+    calm = question(CALM, BACKUP)
+    assert max_failures(calm, Assumptions(), outcomes(calm, Assumptions(), seeds), seeds) is None
 
 
 def test_the_recommended_commit_interval_is_youngs_and_grows_with_the_age_of_nodes() -> None:

@@ -14,7 +14,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.planner.advice import interval
 from spotladder.planner.assumptions import assumed, observed, poisson_range
 from spotladder.planner.plan import TierFacts
-from spotladder.planner.simulated import Assumptions, forecast, with_tier
+from spotladder.planner.simulated import Assumptions, forecast
 from spotladder.planner.tier_capacity import drawn, hazards, outages, spells, usual_hazards, with_traces
 from spotladder.sim.trace import Trace, of_ticks
 from tests.planner.test_plan import ON_DEMAND, SPOT, question
@@ -68,16 +68,6 @@ def test_observed_outages_replace_the_assumed_ones() -> None:
     assert (found > SPOT.provision_timeout).all()
     few = Outcomes(outages=AgeCounts((0,) * 8, (50, 2, 2, *(0,) * 5)))
     assert outages(facts(few)) is None, "outages that end within provisionTimeout say nothing about those that do not"
-
-
-def test_a_longer_provision_timeout_outlasts_an_outage() -> None:
-    """The capacity of a run does not depend on the setting that is tried."""
-    asked = question(TierFacts(SPOT, "a", 0.0, availability=0.0), BACKUP)
-    patient = with_tier(asked, "spot", provision_timeout=40 * HOUR)
-    assert forecast(asked, Assumptions(), 10).tiers[0].used == 0.0
-    assert forecast(patient, Assumptions(), 10).tiers[0].used == 1.0
-    before, after = asked.tiers[0], patient.tiers[0]
-    assert (drawn(before, 2, 9e4, 7).times == drawn(after, 2, 9e4, 7).times).all()
 
 
 def test_a_tier_with_a_trace_has_its_capacity_from_the_moment_of_the_seed_on() -> None:

@@ -13,6 +13,7 @@ from spotladder.core.model import Stage
 from spotladder.core.starts import LEAST_RESERVE
 from spotladder.policies import registry
 from tests.core.policies.deadline_world import ON_DEMAND, Plan, run_of
+from tests.searching import examples
 
 HOUR = 3600.0
 PLANS = st.builds(
@@ -29,7 +30,7 @@ PLANS = st.builds(
 
 
 @pytest.mark.parametrize("name", ["greedy", "uniform-progress", "adaptive"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(plan=PLANS, seed=st.integers(0, 2**32))
 def test_no_deadline_is_missed_that_could_be_kept_under_provisioning_delays(name: str, plan: Plan, seed: int) -> None:
     ended = run_of(plan, registry.by_name(name), Random(seed)).state

@@ -9,13 +9,13 @@ import numpy as np
 
 from spotladder.core.model import CapacityType, JobSpec, Price, Tier
 from spotladder.core.policies.ordered import Ordered
-from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.backend import SimBackend
 from spotladder.sim.world.market import START, Market
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.run import SimulationRun
 from spotladder.sim.world.zone import ZonePlan
+from tests.bench.ticks.job import NEVER, TickJob, TickTier
 
 HOUR = 3600
 SPOT, ON_DEMAND = 0.9731, 3.06

@@ -17,6 +17,7 @@ from spotladder.core.fake import FakeBackend
 from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
+    AskToCommit,
     Delete,
     Drain,
     Exit,
@@ -237,6 +238,8 @@ class EverySecond:
             case Resize():
                 self.backend.resize(action)
                 self._place(now)
+            case AskToCommit():
+                raise AssertionError("the program has no standby attempt at a notice")
             case Replace():
                 raise AssertionError("the program does not hand over")
 

@@ -21,6 +21,7 @@ from spotladder.sim.compare import Scenario, ZoneSource, compare, simulate
 from spotladder.sim.world import bound
 from spotladder.sim.world.program import ProgramPlan
 from spotladder.sim.world.zone import ZonePlan
+from tests.searching import examples
 from tests.sim.builders import HOUR, trace
 
 POLICIES = ("ordered", "on-demand", "greedy", "uniform-progress", "adaptive")
@@ -183,7 +184,7 @@ def coarse_grid() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("coarse_grid")
-@settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(12), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_no_policy_is_cheaper_than_the_oracle(seed: int) -> None:
     world = random_world(Random(seed))
@@ -245,7 +246,7 @@ def searched(world: Scenario) -> float:
 
 
 @pytest.mark.usefixtures("coarse_grid")
-@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(25), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_it_is_as_cheap_as_a_search_over_all_choices(seed: int) -> None:
     world = small_world(Random(seed))

@@ -16,11 +16,12 @@ from spotladder.core.policies.adaptive_tables import columns, knot_of, slack_at
 from spotladder.core.policies.adaptive_zones import evidence
 from spotladder.policies import registry
 from spotladder.policies.adaptive_model import shipped
-from spotladder.sim.ticks import by_slack, drive, fast
-from spotladder.sim.ticks.capacity import Capacity
-from spotladder.sim.ticks.job import NEVER, START, TickJob, TickTier
-from spotladder.sim.ticks.slack_rules import slack_rule
+from tests.bench.ticks import by_slack, drive, fast
+from tests.bench.ticks.capacity import Capacity
+from tests.bench.ticks.job import NEVER, START, TickJob, TickTier
+from tests.bench.ticks.slack_rules import slack_rule
 from tests.core.policies.test_adaptive import misfit
+from tests.searching import examples
 from tests.sim.builders import HOUR, tick_job
 
 BY_SLACK = ("adaptive", "uniform-progress")
@@ -45,7 +46,7 @@ def two_tiers(dice: Random, *, longest: int) -> TickJob:
 
 
 @pytest.mark.parametrize("name", BY_SLACK)
-@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(20), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_a_run_by_slack_is_equal_to_decide(name: str, seed: int) -> None:
     job, policy = two_tiers(Random(seed), longest=6), registry.by_name(name)
@@ -55,7 +56,7 @@ def test_a_run_by_slack_is_equal_to_decide(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", BY_SLACK)
-@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(40), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_a_run_by_slack_is_equal_to_one_that_asks_the_policy(name: str, seed: int) -> None:
     """The jobs are as long as those of the published benchmark, so that the oldest spells are forgotten."""
@@ -70,7 +71,7 @@ def test_most_jobs_are_run_by_slack(name: str) -> None:
     assert sum(1 for one in found if one is not None) >= 20
 
 
-@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(20), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_the_slack_of_each_tick_is_that_of_the_policy(seed: int) -> None:
     dice = Random(seed)

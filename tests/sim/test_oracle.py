@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from spotladder.core.model import CapacityType, Price, Tier
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
-from spotladder.sim.ticks import fast, oracle
-from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
+from tests.bench.ticks import fast, oracle
+from tests.bench.ticks.job import NEVER, TickJob, TickTier
+from tests.searching import examples
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
 
 TICK = 600
@@ -87,7 +88,7 @@ def cheapest(job: TickJob) -> float:
     return best(0, -1, 0, job.work)
 
 
-@settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(60), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_the_oracle_is_as_cheap_as_a_search_over_all_choices(seed: int) -> None:
     job = small_job(Random(seed))
@@ -98,7 +99,7 @@ def test_the_oracle_is_as_cheap_as_a_search_over_all_choices(seed: int) -> None:
         assert result.finished <= job.deadline
 
 
-@settings(max_examples=15, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(15), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_no_policy_is_cheaper_than_the_oracle(seed: int) -> None:
     dice = Random(seed)

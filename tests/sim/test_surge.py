@@ -78,6 +78,13 @@ def test_a_handover_that_takes_longer_than_the_notice_loses_work() -> None:
     assert found.recomputed > 0
 
 
+def test_such_a_handover_loses_only_the_work_since_the_commit_at_the_notice() -> None:
+    """Without it all work since the start at 90 s would be lost: the program commits once in two hours by itself."""
+    found = outcome(job((0, 2), (1000, 1), (1049, 2), commit_time=60.0, commit_interval=2 * HOUR))
+    assert found.succeeded
+    assert found.recomputed == 79.0
+
+
 def test_nodes_of_a_gang_that_is_not_complete_are_counted_as_waiting() -> None:
     """One of two nodes is ready from 30 s on and waits for the other one until 600 s."""
     found = outcome(job((0, 1), (570, 2)))

@@ -16,8 +16,9 @@ from spotladder.core.policies import Policy
 from spotladder.errors import InvalidSpec
 from spotladder.policies import registry
 from spotladder.sim.oscillation import PolicyOscillates
-from spotladder.sim.ticks import drive, fast
-from spotladder.sim.ticks.job import NEVER, TickJob, TickResult, TickTier
+from tests.bench.ticks import drive, fast
+from tests.bench.ticks.job import NEVER, TickJob, TickResult, TickTier
+from tests.searching import examples
 from tests.sim.builders import HOUR, ON_DEMAND, SPOT, tick_job
 
 TICK = 600
@@ -106,7 +107,7 @@ def noted(policy: By, views: list[list[str]]) -> By:
     return By(choose)
 
 
-@settings(max_examples=25, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(25), phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_the_fast_path_is_equal_to_decide(seed: int) -> None:
     """The results and the views are the same for any policy."""
@@ -173,7 +174,7 @@ class RecordedPolicy:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(40), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_the_fast_path_skips_only_ticks_in_which_decide_changes_nothing(name: str, seed: int) -> None:
     """For every shipped policy: the result and the cost are the same; where the fast path calls the policy, the view

@@ -18,6 +18,7 @@ from spotladder.policies import registry
 from spotladder.sim.world.market import Market
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
 from spotladder.sim.world.zone import ZonePlan
+from tests.searching import examples
 from tests.sim.builders import HOUR, market, runner, trace, zone
 
 
@@ -246,7 +247,7 @@ def test_adaptive_finishes_within_a_budget_that_on_demand_would_exceed() -> None
     assert bounded.finished < 14 * HOUR
 
 
-@settings(max_examples=30, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(30), phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(["greedy", "uniform-progress", "adaptive"]))
 def test_no_deadline_is_missed_that_on_demand_can_meet(seed: int, name: str) -> None:
     """Through `decide`, with changing capacity, provisioning delays, notices, and uncommitted work that is
@@ -299,7 +300,7 @@ def test_the_same_seed_makes_the_same_run() -> None:
     assert once(7) == once(7)
 
 
-@settings(max_examples=40, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(40), phases=(Phase.explicit, Phase.generate))
 @given(seed=st.integers(0, 2**32))
 def test_invariants_hold_in_any_world(seed: int) -> None:
     """The cost is that of the held nodes, only evictions lose work, one program trains at a time, and a job that does

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import StoreRefused, check_store
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.checkpoints.store_check import check_store
 from tests.absent import absent
 from tests.checkpoints.contract import StoreContract
 from tests.checkpoints.servers import new_bucket, use_s3

@@ -179,7 +179,7 @@ def test_ctrl_c_stops_it_and_the_second_one_kills_it(waits: str, killed: bool, t
             if killed:
                 running.send_signal(signal.SIGINT)
             rest = running.stdout.read()
-            assert running.wait(20) == 130
+            assert running.wait(600) == 130
         finally:
             running.kill()  # its watchdog ends the program
     assert ("before it could write its state" in rest) == killed

@@ -70,7 +70,7 @@ class ManyRanks:
             self.log, self._writer, self.hub, ProcessRank(0, self.size, "test"), keep=3, fenced=lambda _: None
         )
         commits.submit(Checkpoint(STEP, None))
-        assert commits.wait(120)
+        assert commits.wait(600)
 
 
 def _name(rank: int) -> str:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spotladder.train.agreement import Agreement
+from tests.searching import examples
 
 
 class Race:
@@ -57,7 +58,7 @@ class Race:
 EVENT = st.tuples(st.sampled_from(["advance", "decide", "hold", "agree", "learn"]), st.integers(0, 3), st.booleans())
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(size=st.integers(2, 4), stride=st.sampled_from([1, 3]), events=st.lists(EVENT, min_size=40, max_size=120))
 def test_all_ranks_commit_the_same_steps(size: int, stride: int, events: list[tuple[str, int, bool]]) -> None:
     race = Race(size, stride)

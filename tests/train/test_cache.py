@@ -25,7 +25,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def meet(barrier: threading.Barrier) -> None:
-    barrier.wait(10)
+    barrier.wait(600)
 
 
 def empty_store(folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_program_may_reuse_its_own_folder(tmp_path: Path) -> None:
     for step in (1, 2):
         (folder / "w").write_text(f"weights {step}")
         commits.submit(Checkpoint(step, folder, keep_folder=True, path=f"attempts/0001/own/{step}"))
-        assert commits.wait(30)
+        assert commits.wait(600)
     (folder / "w").write_text("weights X")
     assert [path.read_text() for path in (tmp_path / "here").rglob("w")] == ["weights 2"]
     rank.close()

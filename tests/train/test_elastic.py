@@ -175,7 +175,7 @@ def test_after_the_request_to_resize_all_ranks_commit_and_hand_over(
 ) -> None:
     def train(job: Job) -> None:
         for step in job.steps(0, 1000):
-            together.wait(60)
+            together.wait(600)
             if step == 3 and job.rank == 0:
                 rayworkers._resize()
             if job.should_commit(step):
@@ -230,11 +230,6 @@ USE = "use scaling_config=train.ray_scaling_config()"
             + USE,
             id="a fixed number of workers",
         ),
-        pytest.param(
-            FIXED.format(scaling="ScalingConfig(num_workers=(1, 4))"),
-            f"the trainer's scaling_config has num_workers=(1, 4): {USE}",
-            id="other numbers of workers",
-        ),
     ],
 )
 def test_a_program_that_cannot_be_elastic_ends_with_2_and_a_message(tmp_path: Path, script: str, said: str) -> None:
@@ -244,7 +239,7 @@ def test_a_program_that_cannot_be_elastic_ends_with_2_and_a_message(tmp_path: Pa
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env={
             "PATH": "/usr/bin:/bin",
             "HOME": str(tmp_path),

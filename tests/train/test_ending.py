@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.store import RightsRefused
+from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.errors import Fenced, StoreUnavailable
 from spotladder.train.ending import exit_code_of
 from spotladder.train.interruption import Interrupted
-from tests.train.builders import job, variables
+from tests.train.builders import job, log_of, variables
 
 
 def test_exit_codes_of_a_driver() -> None:
@@ -32,6 +33,8 @@ def test_exit_codes_of_a_driver() -> None:
         (RightsRefused("…"), 77),
         (WorkerGroupError("…", {0: lost, 1: RightsRefused("…")}), 77),
         (WorkerGroupError("…", {0: Interrupted(7), 1: RightsRefused("…")}), 75),
+        (StoreUnsafe("…"), 78),
+        (WorkerGroupError("…", {0: StoreUnsafe("…"), 1: lost}), 78),
         (caused, 75),
         (WorkerGroupError("…", {0: KeyError("a bug")}), None),
         (lost, None),
@@ -75,6 +78,21 @@ def test_a_script_that_cannot_join_prints_the_cause_in_one_line(
     ended = script(tmp_path, "from spotladder import train; train.current()", **more)
     assert (ended.returncode, ended.stderr.count("\n")) == (code, 1), ended.stderr
     assert said in ended.stderr
+
+
+def test_a_script_whose_store_cannot_fence_it_starts_nothing(tmp_path: Path) -> None:
+    """An attempt that is cut off would continue to commit beside its successor, which would resume from its files."""
+    text = """
+import os, shutil
+from spotladder import train
+os.link = shutil.copyfile  # a file system whose links overwrite
+train.current()
+"""
+    ended = script(tmp_path, text)
+    assert (ended.returncode, ended.stderr.count("\n")) == (78, 1), ended.stderr
+    assert "could overwrite its successor's checkpoints: mount" in ended.stderr
+    assert log_of(tmp_path).read().seq == -1
+    assert script(tmp_path, "from spotladder import train; train.current()").returncode == 0
 
 
 def test_a_bug_of_the_script_prints_its_traceback(tmp_path: Path) -> None:

@@ -129,6 +129,6 @@ def test_the_stacks_of_all_threads_are_in_the_output_of_the_process() -> None:
         "threading.Thread(target=waits_for_a_peer, daemon=True).start()\n"
         "write_stacks()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True)
     assert "waits_for_a_peer" in done.stderr
     assert done.stderr.count("Thread 0x") == 2 or "Current thread" in done.stderr

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from spotladder.core.contract import Notice
+from spotladder.core.reasons import Reason
 from spotladder.train.notice import (
     CONTROLLER_GRACE_PERIOD,
     Listener,
@@ -33,6 +34,8 @@ from tests.train.builders import ManualClock
         (" \n", None),
         ('{"kind": "drain", "reason": "Policy", "deadline": 12.5}', Notice("drain", "Policy", 12.5)),
         ('{"kind": "notice"}', Notice("notice", "EvictionNotice")),
+        ('{"kind": "takeover"}', None),
+        ('{"kind": "takeover", "commit": true, "deadline": 3}', Notice("commit", "EvictionNotice", 3.0)),
         ('{"kind": "drain", "reason": "Policy", "deadline": null}', Notice("drain", "Policy")),
         ('{"kind": "drain", "more": 1}', Notice("drain", "EvictionNotice")),
     ],
@@ -188,6 +191,33 @@ def test_the_controllers_notice_precedes_rays(monkeypatch: pytest.MonkeyPatch) -
     module = SimpleNamespace(get_train_context=lambda: context)
     monkeypatch.setitem(sys.modules, "ray.train.v2._internal.execution.context", module)
     source = RayPreemption(CONTROLLER_GRACE_PERIOD, clock)
-    assert source.poll() is None
+    assert source.poll() == Notice("commit"), "until then the program commits and continues"
     clock.now += CONTROLLER_GRACE_PERIOD
     assert source.poll() == Notice()
+
+
+def test_a_request_to_commit_is_kept_beside_the_notice(tmp_path: Path) -> None:
+    clock, file = ManualClock(), tmp_path / "notice"
+    listener = Listener([NoticeFile(file, clock)], wall=lambda: 100.0)
+
+    def hear(notice: Notice) -> tuple[Notice | None, Notice | None]:
+        file.write_text(notice.encode())
+        clock.now += 1
+        return listener.poll(), listener.request
+
+    first, second = (Notice.of_commit(Reason.EVICTION_NOTICE, at) for at in (150.0, 250.25))
+    assert hear(Notice.of_commit(Reason.EVICTION_NOTICE, 99.0)) == (None, None), "it was for an earlier process"
+    assert hear(first) == (None, first)
+    assert hear(second) == (None, second)
+    handover = Notice.of_handover(300.0)
+    assert hear(handover) == (handover, second)
+    assert hear(Notice.of(Reason.EVICTION_NOTICE, 301.0)) == (Notice("notice", "EvictionNotice", 301.0), second)
+
+
+def test_a_request_does_not_hide_a_notice_of_another_source(tmp_path: Path) -> None:
+    file = tmp_path / "notice"
+    file.write_text(Notice.of(Reason.EVICTION_NOTICE, 5.0).encode())
+    request = Notice.of_commit(Reason.EVICTION_NOTICE, 2.0)
+    listener = Listener([FakeSource(request), NoticeFile(file)], wall=lambda: 1.0)
+    assert listener.poll() == Notice("notice", "EvictionNotice", 5.0)
+    assert listener.notices == [Notice("notice", "EvictionNotice", 5.0), request]

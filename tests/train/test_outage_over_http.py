@@ -29,7 +29,7 @@ AWAY = 3.0
 STEPS = 100
 """Steps that the training makes during an outage."""
 
-LIMIT = 60.0
+LIMIT = 600.0
 """Maximum seconds for them, and for a commit after the outage."""
 
 PAUSE = 0.01

@@ -37,7 +37,8 @@ from spotladder.clusters import ray_token  # noqa: E402
 from spotladder.train import rayinternals, rayprocess  # noqa: E402
 from spotladder.train.rayelastic import AllowedSizes  # noqa: E402
 from spotladder.train.raynodes import HEAD  # noqa: E402
-from spotladder.train.rayworkers import Routed, Routing  # noqa: E402
+from spotladder.train.rayreports import Routed  # noqa: E402
+from spotladder.train.rayworkers import Routing  # noqa: E402
 
 
 def parameters(call: Any) -> list[str]:

@@ -50,7 +50,7 @@ def test_invalid_arguments_are_rejected(tmp_path: Path, script: str, said: str) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
     )
     assert done.returncode in (1, 2)

@@ -393,7 +393,7 @@ def held_uploads() -> Iterator[threading.Event]:
     release = threading.Event()
 
     def held(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        release.wait(10)
+        release.wait(600)
         return upload_files(*args, **kwargs)
 
     with patch("spotladder.train.commits.upload_files", held):

@@ -56,7 +56,7 @@ def test_without_a_step_each_heartbeat_differs_from_the_last_one() -> None:
     writer.beat(0, 7, 100)
     found = set[StoredHeartbeat | None]()
     while len(found) < 3:
-        assert store.wrote.wait(20)
+        assert store.wrote.wait(600)
         store.wrote.clear()
         found.add(heartbeat.read(store, 1, 0))
     writer.close()
@@ -70,7 +70,7 @@ def test_a_hang_and_its_end_are_written_at_once() -> None:
     for hang in ("no step for 60 s", ""):
         store.wrote.clear()
         writer.report_hang(hang)
-        assert store.wrote.wait(20)
+        assert store.wrote.wait(600)
         found = heartbeat.read(store, 1, 0)
         assert found is not None
         assert (found.step, found.hang) == (7, hang)

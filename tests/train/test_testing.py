@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spotladder import train
 from spotladder.train.testing import interrupt_at
+from tests.searching import examples
 from tests.train.builders import train as program_on
 
 ran: list[tuple[int, int]] = []
@@ -42,7 +43,7 @@ def test_without_notice_uncommitted_steps_are_repeated() -> None:
     assert (steps_of(1)[-1], steps_of(2)[0], steps_of(2)[-1], steps_of(3)[0]) == (12, 11, 25, 21)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     steps=st.lists(st.integers(1, 29), max_size=4, unique=True).map(sorted),
     notice=st.booleans(),

@@ -11,12 +11,15 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from spotladder.checkpoints.entries import FileEntry
 from spotladder.checkpoints.progress import progress
 from spotladder.checkpoints.store import RightsRefused
+from spotladder.core.contract import Notice
+from spotladder.core.reasons import Reason
 from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train import commits, notice, rendezvous, store_retry
 from spotladder.train.interruption import HandedOver, Interrupted, RankLost
@@ -36,7 +39,7 @@ def in_step(ranks: Ranks, total: int, interval: float = 0.0) -> list[object]:
     barrier = threading.Barrier(len(ranks.jobs))
 
     def on_step(_: int) -> None:
-        if barrier.wait(10) == 0:
+        if barrier.wait(600) == 0:
             ranks.clock.now += interval
 
     return ranks.on_all(lambda job: train(job, total, on_step=on_step, flush=True))
@@ -164,6 +167,52 @@ def test_a_handover_can_end_the_program(tmp_path: Path, own: list[dict[str, str]
     assert [type(end) for end in stopped] == [Interrupted] * 2
 
 
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_request_to_one_rank_commits_once_on_all_ranks_and_the_training_continues(tmp_path: Path, rank: int) -> None:
+    file = tmp_path / "notice"
+    file.write_text(Notice.of_commit(Reason.EVICTION_NOTICE, time.time() + 60).encode())
+    own: list[dict[str, Any]] = [{"notice": file} if each == rank else {} for each in range(3)]
+    with Ranks(tmp_path, 3, own=own, interval="1h") as ranks:
+        answers = in_step(ranks, 40)
+    steps = [commit.step for commit in log_of(tmp_path).commits()]
+    assert answers == [steps] * 3
+    assert len(steps) == 2
+    assert 0 < steps[0] < steps[1] == 40
+
+
+def test_each_request_and_the_notice_after_it_commit(tmp_path: Path) -> None:
+    file = tmp_path / "notice"
+    later = time.time() + 60
+    asked = {
+        10: Notice.of_commit(Reason.EVICTION_NOTICE, later),
+        20: Notice.of_commit(Reason.EVICTION_NOTICE, later + 1),
+        30: Notice.of(Reason.EVICTION_NOTICE, later + 2),
+    }
+
+    def on_step(step: int) -> None:
+        if step in asked:
+            file.write_text(asked[step].encode())
+
+    one = job(tmp_path / "log", notice=file, interval="1h")
+    with pytest.raises(Interrupted):
+        train(one, 100, on_step=on_step, flush=True)
+    steps = [commit.step for commit in log_of(tmp_path / "log").commits()]
+    assert [step // 10 for step in steps] == [1, 2, 3]
+    one.close()
+
+
+def test_a_request_waits_for_the_commit_in_progress(tmp_path: Path) -> None:
+    """A slow bucket must not stall the training."""
+    one = job(tmp_path, interval="1h")
+    one._member.listener.request = Notice.of_commit(Reason.EVICTION_NOTICE, 1.0)
+    with patch.object(commits.Commits, "busy", True):
+        assert not one.should_commit(1)
+        assert not one.should_commit(2)
+    assert one.should_commit(3)
+    assert not one.should_commit(4)
+    one.close()
+
+
 def test_a_missing_file_of_a_former_rank_skips_the_commit(tmp_path: Path) -> None:
     with Ranks(tmp_path, 3) as ranks:
         ranks.on_all(lambda job: write_own(job, 5))
@@ -259,7 +308,7 @@ def test_a_sigterm_to_one_process_of_a_launcher_stops_all(tmp_path: Path) -> Non
             assert all(process.poll() is None for process in processes)
             time.sleep(0.02)
         processes[1].send_signal(signal.SIGTERM)
-        assert [process.wait(20) for process in processes] == [75, 75]
+        assert [process.wait(600) for process in processes] == [75, 75]
     finally:
         for process in processes:
             process.kill()
@@ -302,7 +351,7 @@ def test_ranks_train_during_an_outage_and_commit_the_same_step_after_it(
             time.sleep(0.001)
 
     def on_step(step: int) -> None:
-        if barrier.wait(10) == 0:
+        if barrier.wait(600) == 0:
             if step == 15:
                 until_committed(10)
                 away.set()
@@ -313,7 +362,7 @@ def test_ranks_train_during_an_outage_and_commit_the_same_step_after_it(
                 seen_during.append(newest.step if newest else 0)
             if step == 400:
                 away.clear()
-        barrier.wait(10)
+        barrier.wait(600)
 
     with Ranks(tmp_path, 3) as ranks:
         for rank in away_for:

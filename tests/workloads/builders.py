@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from spotladder.api.capacitytier import CapacityTier
@@ -47,6 +48,9 @@ def pod_object(
     message: str = "",
     unschedulable: str = "",
     container: dict[str, Any] | None = None,
+    others: Sequence[dict[str, Any]] = (),
+    native: Sequence[dict[str, Any]] = (),
+    initial: Sequence[dict[str, Any]] = (),
     exit_code: int | None = None,
     exit_reason: str = "",
     exit_message: str = "",
@@ -54,6 +58,8 @@ def pod_object(
     waiting_message: str = "",
     labels: dict[str, str] | None = None,
 ) -> dict[str, Any]:
+    """A pod as the kubelet reports it. `container` is the status of its program container, `others` are those of the
+    containers beside it, `native` those of native sidecars, `initial` those of init containers."""
     meta = metadata(name, labels={names.ROLE: role, **(labels or {})})
     if deleted:
         meta["deletionTimestamp"] = "2026-11-21T12:02:00Z"
@@ -62,7 +68,12 @@ def pod_object(
         state = {"terminated": {"exitCode": exit_code, "reason": exit_reason or "Error", "message": exit_message}}
     elif waiting or phase == "Pending":
         state = {"waiting": {"reason": waiting or "ContainerCreating", "message": waiting_message}}
-    conditions = [{"type": "Ready", "status": "True" if ready and phase == "Running" else "False"}]
+    program = container or {"name": "ray", "state": state, "ready": ready and "running" in state}
+    all_ready = all(entry.get("ready") for entry in (program, *others, *native))
+    conditions = [
+        {"type": kind, "status": "True" if ready and all_ready and phase == "Running" else "False"}
+        for kind in ("Ready", "ContainersReady")
+    ]
     if disruption:
         conditions.append({"type": "DisruptionTarget", "status": "True", "reason": disruption})
     if unschedulable:
@@ -71,12 +82,36 @@ def pod_object(
         )
     return {
         "metadata": meta,
-        "spec": {"nodeName": "" if unschedulable else node},
+        "spec": {
+            "nodeName": "" if unschedulable else node,
+            "containers": [{"name": entry["name"], **_probe(entry)} for entry in (program, *others)],
+            "initContainers": [
+                *({"name": entry["name"]} for entry in initial),
+                *({"name": entry["name"], "restartPolicy": "Always"} for entry in native),
+            ],
+        },
         "status": {
             "phase": phase, "reason": reason, "message": message, "conditions": conditions,
-            "containerStatuses": [container or {"name": "ray", "state": state}],
+            "containerStatuses": [program, *others],
+            "initContainerStatuses": [*initial, *native],
         },
     }  # fmt: skip
+
+
+def _probe(status: dict[str, Any]) -> dict[str, Any]:
+    """Only a container with a probe can run without being ready."""
+    unready = "running" in status["state"] and not status.get("ready", True)
+    return {"readinessProbe": {"exec": {"command": ["true"]}}} if unready else {}
+
+
+def status(name: str, exit_code: int | None = None, *, waiting: str = "", ready: bool | None = None) -> dict[str, Any]:
+    """The status of a container that runs, has ended with `exit_code`, or waits."""
+    state: dict[str, Any] = {"running": {"startedAt": AT}}
+    if exit_code is not None:
+        state = {"terminated": {"exitCode": exit_code, "reason": "Error"}}
+    elif waiting:
+        state = {"waiting": {"reason": waiting}}
+    return {"name": name, "state": state, "ready": "running" in state if ready is None else ready}
 
 
 def pod(name: str = "w-0", **more: Any) -> PodRecord:

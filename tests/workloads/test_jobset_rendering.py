@@ -36,7 +36,29 @@ def test_a_failed_program_ends_the_jobset_and_a_killed_one_does_not() -> None:
     job_spec = entry["template"]["spec"]
     assert job_spec["backoffLimit"] == 0
     (rule,) = job_spec["podFailurePolicy"]["rules"]
-    assert rule == {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [137, 143]}}
+    ended = {"containerName": "train", "operator": "NotIn", "values": [137, 143]}
+    assert rule == {"action": "FailJob", "onExitCodes": ended}
+
+
+@pytest.mark.parametrize(("pods", "action"), [(1, "FailJob"), (2, "Ignore")])
+def test_a_failed_sidecar_does_not_run_an_ended_program_again_with_its_set(pods: int, action: str) -> None:
+    template = jobset_template()
+    inner = template["spec"]["replicatedJobs"][0]["template"]["spec"]
+    inner["parallelism"] = pods
+    inner["template"]["spec"]["containers"].append({"name": "shipper", "image": "example.org/shipper:1"})
+    inner["template"]["spec"]["initContainers"] = [
+        {"name": "download", "image": "example.org/get:1"},
+        {"name": "istio", "image": "example.org/istio:1", "restartPolicy": "Always"},
+    ]
+    (entry,) = rendered(job(template))["spec"]["replicatedJobs"]
+    killed, rules = [137, 143], entry["template"]["spec"]["podFailurePolicy"]["rules"]
+    assert rules == [
+        {"action": "FailJob", "onExitCodes": {"containerName": "train", "operator": "NotIn", "values": killed}},
+        {"action": "FailJob", "onExitCodes": {"containerName": "download", "operator": "NotIn", "values": killed}},
+        {"action": "Count", "onExitCodes": {"containerName": "train", "operator": "In", "values": killed}},
+        {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        {"action": action, "onExitCodes": {"operator": "NotIn", "values": [0]}},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -23,16 +23,19 @@ from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.jobset.state import KEPT_RESTARTS
 from spotladder.workloads.jobset.workload import JOBSET
 from spotladder.workloads.pending_pods import HELD
-from spotladder.workloads.records import QUEUE, ContainerRecord, NodeRecord, PodRecord
+from spotladder.workloads.records import QUEUE, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 from tests.core.builders import SteppedJob, spec, tier
-from tests.workloads.builders import NODES, event, jobset, member, node
+from tests.workloads.builders import NODES, event, jobset, member, node, status
 
 NOTICED = {"node-1": node(), "node-2": node("node-2", taints=("karpenter.sh/disrupted",))}
 
 
+BOTH = {"node-1": node(), "node-2": node("node-2")}
+
+
 def seen(record: JobSetRecord | None, *pods: PodRecord, nodes: dict[str, NodeRecord] | None = None) -> AttemptSeen:
-    return JOBSET.read(1, AttemptObjects(top=record, pods=pods), NODES if nodes is None else nodes)
+    return JOBSET.read(1, AttemptObjects(top=record, pods=pods), BOTH if nodes is None else nodes)
 
 
 def places(found: AttemptSeen) -> dict[str, PodPhase]:
@@ -45,6 +48,10 @@ def losses(found: AttemptSeen) -> list[tuple[str, Cause]]:
 
 def losses_over(*snapshots: AttemptSeen) -> list[Loss]:
     """The losses that the core counts over these snapshots."""
+    return _over(*snapshots)[1]
+
+
+def _over(*snapshots: AttemptSeen) -> tuple[JobState, list[Loss]]:
     state, counted = JobState(attempt=Attempt(1, "spot-a", 0.0)), list[Loss]()
     for found in snapshots:
         for fresh in (lost_pods, noticed_pods):
@@ -53,13 +60,12 @@ def losses_over(*snapshots: AttemptSeen) -> list[Loss]:
             counted += losses
         assert state.attempt is not None
         state = replace(state, attempt=remember_alive(state.attempt, found))
-    assert state.failures == len(counted)
-    return counted
+    return state, counted
 
 
 def counted(*snapshots: AttemptSeen) -> int:
     """The number of failures that the core counts over these snapshots."""
-    return len(losses_over(*snapshots))
+    return _over(*snapshots)[0].failures
 
 
 def test_ranks_without_a_pod_are_pending() -> None:
@@ -88,8 +94,7 @@ def test_one_lost_pod_is_one_failure_although_all_pods_are_recreated() -> None:
 
 
 def test_two_lost_pods_are_two_failures_in_any_order_of_observation() -> None:
-    first = member(0, phase="Failed", disruption="DeletionByTaintManager")
-    second = member(1, phase="Failed", disruption="DeletionByTaintManager")
+    first, second = lost(0), lost(1)
     ready = seen(jobset(), member(0), member(1))
     assert counted(ready, seen(jobset(), first, second)) == 2
     assert counted(ready, seen(jobset(), member(0), second), seen(jobset(), first, second)) == 2
@@ -97,7 +102,8 @@ def test_two_lost_pods_are_two_failures_in_any_order_of_observation() -> None:
 
 
 def lost(index: int, cause: str = "DeletionByTaintManager") -> PodRecord:
-    return member(index, phase="Failed", disruption=cause)
+    """A pod that was lost with its own node."""
+    return member(index, phase="Failed", disruption=cause, node=f"node-{index + 1}")
 
 
 LOST_IN_TURN = {
@@ -151,6 +157,12 @@ def test_a_lost_pod_whose_jobset_is_deleted_is_not_counted_again() -> None:
     assert counted(ready, seen(jobset(), lost(0), lost(1)), seen(None, lost(0), lost(1))) == 2
 
 
+def test_two_pods_that_are_lost_with_their_node_are_one_failure() -> None:
+    ready = seen(jobset(), member(0), member(1))
+    together = [member(index, phase="Failed", disruption="DeletionByTaintManager") for index in (0, 1)]
+    assert counted(ready, seen(jobset(), *together), seen(jobset(restarts=1), *together)) == 1
+
+
 def test_an_unobserved_restart_is_a_failure() -> None:
     ready = seen(jobset(), member(0), member(1))
     assert counted(ready, seen(jobset(restarts=2), member(0, restart=2), member(1, restart=2))) == 2
@@ -189,9 +201,41 @@ def test_a_succeeded_rank_is_not_lost(phase: str) -> None:
 
 
 def test_a_rank_with_a_running_container_has_not_succeeded() -> None:
-    still = member(0, ready=False)
-    still = replace(still, containers=(*still.containers, ContainerRecord(name="sidecar", exit_code=0)))
-    assert [entry.ready for entry in seen(jobset(), still, member(1)).pods] == [False, True]
+    container = {"name": "train", "state": {"running": {}}, "ready": True}
+    found = seen(jobset(), member(0, container=container, others=[status("sidecar", 0)]), member(1))
+    assert (found.exit, losses(found)) == (None, [])
+    assert all(entry.ready for entry in found.pods)
+
+
+def test_the_set_has_ended_when_all_programs_have_whatever_their_sidecars_do() -> None:
+    still = [status("sidecar"), status("shipper", 1)]
+    first, second = (member(index, exit_code=0, ready=False, others=still) for index in range(2))
+    assert seen(jobset(), first, member(1)).exit is None
+    assert seen(jobset(), first, second).exit is Exit.SUCCEEDED
+    assert seen(jobset(restarts=1), first, second).exit is None, "they ended before the restart"
+    failed = member(1, phase="Failed", exit_code=0, others=[status("shipper", 1)])
+    assert seen(jobset("Failed"), first, failed).exit is Exit.SUCCEEDED
+    gone = member(1, exit_code=0, deleted=True, others=still)
+    assert seen(jobset(), first, gone).exit is None
+
+
+def test_the_pods_of_the_success_policy_end_the_set() -> None:
+    record = replace(jobset(), ends_with=(("driver", 1, 1), ("workers", 1, 2)), ends_with_any=True)
+    assert seen(record, member(0, exit_code=0, ready=False), member(1)).exit is None
+    assert seen(record, *(member(index, exit_code=0, ready=False) for index in range(2))).exit is Exit.SUCCEEDED
+    assert seen(replace(record, ends_with_any=False), member(0, exit_code=0), member(1, exit_code=0)).exit is None
+
+
+def test_a_killed_program_is_lost_although_its_sidecar_runs_on() -> None:
+    killed = member(0, exit_code=137, ready=False, others=[status("sidecar")])
+    found = seen(jobset(), killed, member(1))
+    assert (places(found)["workers-0-0"], len(losses(found))) == (PodPhase.PENDING, 1)
+
+
+def test_a_failed_program_is_named_with_its_container() -> None:
+    failed = member(0, exit_code=3, ready=False, others=[status("sidecar")])
+    found = seen(jobset(), failed, member(1))
+    assert (found.exit, found.message) == (Exit.FAILED, "workers-0-0-0, container ray: exit code 3")
 
 
 @pytest.mark.parametrize(

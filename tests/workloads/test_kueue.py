@@ -22,8 +22,8 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-def workload(*conditions: dict[str, Any], evictions: tuple[str, ...] = ()) -> AdmissionRecord:
-    status: dict[str, Any] = {"conditions": list(conditions)}
+def workload(*conditions: dict[str, Any], evictions: tuple[str, ...] = (), checks: Any = ()) -> AdmissionRecord:
+    status: dict[str, Any] = {"conditions": list(conditions), "admissionChecks": list(checks)}
     if evictions:
         status["schedulingStats"] = {"evictions": [{"reason": reason, "count": 1} for reason in evictions]}
     owner = {"kind": "RayJob", "name": "digits-a001", "uid": "uid-digits-a001", "controller": True}
@@ -103,13 +103,14 @@ def test_the_queue_state_is_read_from_the_workload_of_kueue(
     ("conditions", "evictions", "expected"),
     [
         ((STOPPED,), (), QueueEviction.STOPPED),
+        ((condition("Evicted", "True", "AdmissionCheck", "a check is false"),), (), QueueEviction.CHECK_FAILED),
         ((PAUSED,), (), QueueEviction.DEACTIVATED),
         ((LATE,), (), QueueEviction.PODS_READY_TIMEOUT),
         ((BEFORE, QUOTA, ADMITTED), ("Preempted",), QueueEviction.PREEMPTED),
         ((BEFORE, QUOTA, ADMITTED), ("PodsReadyTimeout", "Preempted"), QueueEviction.PREEMPTED),
         ((QUOTA, ADMITTED), (), None),
     ],
-    ids=["stopped", "deactivated", "pods not ready", "admitted again", "evicted twice", "never evicted"],
+    ids=["stopped", "check", "deactivated", "pods not ready", "admitted again", "evicted twice", "never evicted"],
 )  # fmt: skip
 def test_the_cause_of_an_eviction_is_read_from_the_conditions(
     conditions: tuple[dict[str, Any], ...], evictions: tuple[str, ...], expected: QueueEviction | None
@@ -119,6 +120,45 @@ def test_the_cause_of_an_eviction_is_read_from_the_conditions(
     found = RAYJOB.read(1, AttemptObjects(top=record, admission=admission), NODES).queue
     assert found is not None
     assert found.eviction is expected
+
+
+RETRY = "Retrying after failure: Nodepool in backoff after failed scale-up, affected nodepools: spot"
+
+
+@pytest.mark.parametrize(
+    ("state", "message", "suspend", "refused"),
+    [
+        ("Retry", RETRY, True, True),
+        ("Rejected", "Capacity is not found, CA will try to find it later.", True, True),
+        ("Pending", "Waiting for resources. Currently there are not enough resources available", True, False),
+        ("Pending", "", True, False),
+        ("Ready", RETRY, True, False),
+        ("Retry", RETRY, False, False),
+    ],
+)
+def test_a_provisioning_check_says_whether_its_provisioner_has_capacity(
+    state: str, message: str, suspend: bool, refused: bool
+) -> None:
+    admission = workload(QUOTA, checks=[{"name": "dws", "state": state, "message": message}])
+    found = RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=suspend), admission=admission), NODES).queue
+    assert found is not None
+    assert (found.held, found.refused) == (suspend, refused)
+    assert (f"admission check dws: {message}" in found.message) is (bool(message) and suspend and state != "Ready")
+
+
+def test_a_workload_whose_check_has_failed_waits_for_capacity_until_it_is_admitted() -> None:
+    waits = workload(PENDING, evictions=("AdmissionCheck",))
+    found = RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=True), admission=waits), NODES).queue
+    assert found is not None
+    assert (found.refused, found.message) == (True, f"Kueue holds the attempt in queue team: {NO_ROOM}")
+
+
+@pytest.mark.parametrize("reason", ["Inadmissible", "Misconfigured", "NoMatchingFlavor", "ExceedsMaxQuota"])
+def test_a_queue_that_can_never_admit_the_attempt_is_inadmissible(reason: str) -> None:
+    never = workload(condition("QuotaReserved", "False", reason, NO_ROOM))
+    found = RAYJOB.read(1, AttemptObjects(top=rayjob(suspend=True), admission=never), NODES).queue
+    assert found is not None
+    assert found.inadmissible
 
 
 def test_a_deactivated_workload_is_held_before_its_job_is_suspended() -> None:

@@ -1,13 +1,16 @@
-"""Why a pod does not run yet: a lack of capacity, or a cause that is the same on every tier."""
+"""Why a pod does not run yet: a lack of capacity, a misfit, or a cause that is the same on every tier."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from spotladder.core.model import Blocker
 from spotladder.workloads import pending_pods
 from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.records import EventRecord, PodRecord
-from tests.workloads.builders import NODES, event, pod, raycluster
+from tests.workloads.builders import NODES, event, pod, pod_object, raycluster
 
 WAITS = pod("w-0", phase="Pending", unschedulable="0/3 nodes are available: 3 node(s) didn't match Pod's node affinity")
 NONE = "Failed to schedule pod, no instance type had enough resources or had a required offering, requirements=…"
@@ -32,11 +35,11 @@ def insufficient_capacity(claim: str = "spot-nnjb2") -> EventRecord:
         ([WAITS], [event("FailedScheduling", NONE)], True),
         ([WAITS], [event("FailedScheduling", ONE)], True),
         ([WAITS], [event("FailedScheduling", f"incompatible with nodepool a; incompatible with b, {PAIR}")], True),
-        ([WAITS], [event("FailedScheduling", TOO_LARGE)], False),
-        ([WAITS], [event("FailedScheduling", NO_SUCH)], False),
-        ([WAITS], [event("FailedScheduling", NOTHING_FITS)], False),
+        ([WAITS], [event("FailedScheduling", TOO_LARGE)], True),
+        ([WAITS], [event("FailedScheduling", NO_SUCH)], True),
+        ([WAITS], [event("FailedScheduling", NOTHING_FITS)], True),
         ([WAITS], [event("FailedScheduling", TOO_LARGE_FOR_IT)], False),
-        ([WAITS], [event("FailedScheduling", "0/3 nodes are available: Insufficient cpu.")], False),
+        ([WAITS], [event("FailedScheduling", "0/3: Insufficient cpu.", source="default-scheduler")], False),
         ([WAITS], [event("FailedScheduling", NONE, about="uid-other")], False),
         ([pod("w-0")], [event("FailedScheduling", NONE)], False),
         ([WAITS], [event("Nominated", NOMINATED)], False),
@@ -50,12 +53,16 @@ def insufficient_capacity(claim: str = "spot-nnjb2") -> EventRecord:
         ([WAITS], [event("Nominated", NOMINATED, at=EARLIER), event("FailedScheduling", NONE, at=LATER)], True),
         ([WAITS], [event("FailedScaleUp", "Node scale up in zones a failed: GCE out of resources.")], True),
         ([WAITS], [event("FailedScaleUp", "… SkuNotAvailable …")], True),
-        ([WAITS], [event("FailedScaleUp", "… failed: GCE quota exceeded")], False),
+        ([WAITS], [event("FailedScaleUp", "… failed: GCE quota exceeded")], True),
+        ([WAITS], [event("NotTriggerScaleUp", "1 in backoff after failed scale-up")], True),
+        ([WAITS], [event("NotTriggerScaleUp", "1 max node group size reached")], False),
         ([WAITS], [event("NotTriggerScaleUp", "pod didn't trigger scale-up")], False),
         ([WAITS], [event("FailedScaleUp", "stockout", at=EARLIER), event("TriggeredScaleUp", "…", at=LATER)], False),
     ],
 )  # fmt: skip
-def test_a_lack_of_capacity_is_detected(pods: list[PodRecord], events: list[EventRecord], expected: bool) -> None:
+def test_a_provisioner_that_makes_no_node_is_detected(
+    pods: list[PodRecord], events: list[EventRecord], expected: bool
+) -> None:
     assert pending_pods.refused(pods, events) == ({WAITS.uid} if expected else set())
 
 
@@ -84,11 +91,11 @@ def test_the_announcement_of_a_node_is_detected(
 @pytest.mark.parametrize("reason", sorted(pending_pods.WAITING))
 def test_container_waiting_reasons_that_block(reason: str) -> None:
     found = pod("w-0", phase="Pending", waiting=reason, waiting_message="manifest unknown")
-    assert pending_pods.blocked([found], (), (), "digits-a001", 1) == f"w-0: {reason}: manifest unknown"
+    assert pending_pods.blocked([found], (), (), "digits-a001", 1).message == f"w-0: {reason}: manifest unknown"
 
 
 def test_a_container_that_is_being_created_does_not_block() -> None:
-    assert pending_pods.blocked([pod("w-0", phase="Pending")], (), (), "digits-a001", 1) == ""
+    assert pending_pods.blocked([pod("w-0", phase="Pending")], (), (), "digits-a001", 1) == pending_pods.Blocked()
 
 
 FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exceeded quota: gpu'
@@ -103,7 +110,7 @@ FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exce
         ([], [event("FailedCreate", "Timeout", about="j", kind="Job", name="digits-a001-workers-0")], 1, False),
         ([WAITS], [event("FailedMount", 'MountVolume.SetUp failed: secret "key" not found')], 1, True),
         ([WAITS], [event("FailedMount", "MountVolume.SetUp failed: timed out")], 1, False),
-        ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE quota exceeded")], 1, True),
+        ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE quota exceeded")], 1, False),
         ([WAITS], [event("FailedScaleUp", "Node scale up failed: GCE out of resources")], 1, False),
         ([pod("w-0", phase="Pending", unschedulable='0/3 nodes: persistentvolumeclaim "data" not found')], [], 1, True),
         ([WAITS], [], 1, False),
@@ -112,22 +119,97 @@ FORBIDDEN = 'Error creating: pods "digits-a001-workers-0-0-x" is forbidden: exce
 def test_only_some_causes_block_an_attempt(
     pods: list[PodRecord], events: list[EventRecord], wanted: int, expected: bool
 ) -> None:
-    assert bool(pending_pods.blocked(pods, (), events, "digits-a001", wanted)) is expected
+    assert bool(pending_pods.blocked(pods, (), events, "digits-a001", wanted).message) is expected
 
 
 def test_the_rayclusters_failure_blocks() -> None:
-    assert pending_pods.blocked([], [raycluster(FORBIDDEN).failure], (), "digits-a001", 0) == FORBIDDEN
+    assert pending_pods.blocked([], [raycluster(FORBIDDEN).failure], (), "digits-a001", 0) == pending_pods.Blocked(
+        FORBIDDEN, Blocker.QUOTA
+    )
 
 
 def test_the_event_selectors_are_the_reasons_that_are_read() -> None:
     selectors = [dict(part.split("=") for part in selector.split(",")) for selector in pending_pods.EVENT_SELECTORS]
     reasons = {selector["reason"] for selector in selectors if "reason" in selector}
     scaling = {"FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp", "ScaleDown"}
-    assert reasons == {*scaling, pending_pods.HELD, *pending_pods.BLOCKING}
+    assert reasons == {*scaling, pending_pods.HELD, pending_pods.NOT_CREATED, "FailedMount", "FailedAttachVolume"}
     assert {selector["source"] for selector in selectors if "reason" not in selector} == {
         "karpenter",
         "eks-auto-mode/compute",
     }
+
+
+def claimant(name: str = "w-0", *, mounted: bool = False, requests: str = "", **more: Any) -> PodRecord:
+    """A pending pod that mounts the claim `data`."""
+    body = pod_object(name, phase="Pending", **more)
+    body["spec"]["volumes"] = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+    body["spec"]["containers"] = [{"name": "ray", "resources": {"limits": {"cpu": requests} if requests else {}}}]
+    ready = {"type": "PodReadyToStartContainers", "status": "True" if mounted else "False"}
+    body["status"]["conditions"].append(ready)
+    return PodRecord.of(body)
+
+
+MULTI_ATTACH = 'Multi-Attach error for volume "pvc-8" Volume is already exclusively attached to one node'
+
+
+@pytest.mark.parametrize(
+    ("found", "events", "says"),
+    [
+        (claimant(), [event("FailedAttachVolume", MULTI_ATTACH)], "w-0: claim data: Multi-Attach error"),
+        (claimant(), [event("FailedMount", 'MountVolume.MountDevice failed for volume "pvc-8"')], "claim data: Mount"),
+        (claimant(), [event("FailedMount", "Unable to attach or mount volumes: timed out")], "claim data: Unable"),
+        (claimant(unschedulable="pod has unbound immediate PersistentVolumeClaims"), [], "claim data: pod has unbound"),
+        (claimant(unschedulable='0/3 nodes: persistentvolumeclaim "data" not found'), [], "create the claim"),
+        (claimant(mounted=True), [event("FailedAttachVolume", MULTI_ATTACH)], ""),
+        (claimant(), [event("FailedAttachVolume", MULTI_ATTACH, about="uid-other")], ""),
+        (claimant(), [event("FailedMount", 'MountVolume.SetUp failed for volume "kube-api": failed to sync')], ""),
+        (claimant(unschedulable="0/3 nodes: 3 Insufficient cpu."), [], ""),
+    ],
+)  # fmt: skip
+def test_a_volume_that_is_missing_or_in_use_names_its_claim(
+    found: PodRecord, events: list[EventRecord], says: str
+) -> None:
+    blocked = pending_pods.blocked([found], (), events, "digits-a001", 1)
+    assert says in blocked.message
+    assert (bool(blocked.message), blocked.by is Blocker.VOLUME) == (bool(says), bool(says))
+    assert pending_pods.refused([found], events) == frozenset(), "a volume is no lack of capacity"
+
+
+TOO_SMALL = (
+    "0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are available: 4 Preemption is not helpful"
+)
+FULL = "0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are available: 4 No preemption victims found"
+ZONE = "0/4 nodes are available: 4 node(s) had volume node affinity conflict."
+REQUESTED = "it requests cpu 64; scheduler: 0/4 nodes are available: 4 Insufficient cpu.: request less"
+BACKOFF = "1 in backoff after failed scale-up"
+GROUPS = "pod didn't trigger scale-up: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector"
+
+
+@pytest.mark.parametrize(
+    ("unschedulable", "events", "says"),
+    [
+        pytest.param(TOO_SMALL, [], REQUESTED, id="larger than every node"),
+        pytest.param(FULL, [], "", id="nodes that are only full"),
+        pytest.param("0/4 nodes are available: 4 Insufficient cpu.", [], "", id="a scheduler that does not say which"),
+        pytest.param(ZONE, [], "claim data: scheduler", id="a volume in another zone"),
+        pytest.param(ZONE + " 1 Insufficient cpu", [event("TriggeredScaleUp", "…")], "", id="a node comes"),
+        pytest.param(TOO_SMALL, [event("Nominated", NOMINATED)], "", id="Karpenter makes a larger node"),
+        pytest.param(TOO_SMALL, [event("FailedScaleUp", "GCE out of resources")], "", id="no larger machine"),
+        pytest.param("0/4", [event("FailedScheduling", TOO_LARGE)], "it requests cpu 64; Karpenter", id="Karpenter"),
+        pytest.param("0/4", [event("FailedScheduling", NONE)], "", id="Karpenter has no capacity"),
+        pytest.param("0/4", [event("NotTriggerScaleUp", GROUPS)], "Insufficient cpu", id="Cluster Autoscaler"),
+        pytest.param("0/4", [event("NotTriggerScaleUp", f"{GROUPS}, {BACKOFF}")], "", id="a group may be the tier's"),
+    ],
+)  # fmt: skip
+def test_a_pod_that_no_node_of_the_tier_can_hold_is_detected(
+    unschedulable: str, events: list[EventRecord], says: str
+) -> None:
+    found = claimant(unschedulable=unschedulable, requests="64")
+    misfits = pending_pods.misfits([found], events)
+    assert set(misfits) == ({found.uid} if says else set())
+    assert says in misfits.get(found.uid, "")
+    (seen,) = pods_seen([found], NODES, events)
+    assert seen.misfit == misfits.get(found.uid, "")
 
 
 SCHEDULER = "0/5 nodes are available: 2 Insufficient cpu. preemption: 0/5 nodes are available: 5 No preemption victims"

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from spotladder.core.model import PodPhase
-from spotladder.workloads.pod_observation import pod_seen
-from spotladder.workloads.records import NodeRecord
-from tests.workloads.builders import node, pod
+from spotladder.core.reasons import Cause
+from spotladder.workloads.pod_observation import pod_seen, sidecar_failures
+from spotladder.workloads.records import NodeRecord, PodRecord
+from tests.workloads.builders import node, pod, pod_object, status
 
 NODES = {"node-1": node()}
 RUNS = {"name": "wait-gcs-ready", "state": {"running": {}}}
@@ -22,7 +23,7 @@ RUNS = {"name": "wait-gcs-ready", "state": {"running": {}}}
         pytest.param({"unschedulable": "0/3 nodes are available"}, False, False, id="no node"),
         pytest.param({}, True, False, id="image is being pulled"),
         pytest.param({"waiting": "ErrImagePull"}, True, False, id="image cannot be pulled"),
-        pytest.param({"container": RUNS}, True, True, id="first container runs"),
+        pytest.param({"waiting": "PodInitializing", "initial": [RUNS]}, True, True, id="first container runs"),
         pytest.param({"exit_code": 0}, True, True, id="first container has ended"),
     ],
 )
@@ -63,6 +64,69 @@ def test_the_exit_code_and_last_line_of_a_container_are_read() -> None:
     ended = pod(phase="Failed", exit_code=2, exit_message="Usage: ray start\nError: No such option: --bogus-flag\n")
     seen = pod_seen(ended, NODES, ())
     assert (seen.exit_code, seen.exit_message) == (2, "Error: No such option: --bogus-flag")
+
+
+OUT_OF_MEMORY = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+OTHERS: dict[str, dict[str, Any]] = {
+    "runs": {"others": [status("shipper")]},
+    "not ready": {"others": [status("shipper", ready=False)]},
+    "ended": {"others": [status("shipper", 0)]},
+    "failed": {"others": [status("shipper", 1)]},
+    "out of memory": {"others": [{**status("shipper", 137), "state": OUT_OF_MEMORY}]},
+    "without its image": {"others": [status("shipper", waiting="ImagePullBackOff")]},
+    "native, crashes": {"native": [status("istio", waiting="CrashLoopBackOff")]},
+    "native, not ready": {"native": [status("istio", ready=False)]},
+    "native, failed": {"native": [status("istio", 1)]},
+}  # fmt: skip
+"""States of a container beside the program."""
+
+
+@pytest.mark.parametrize("phase", ["Running", "Pending"])  # Pending while the image of a sidecar is missing.
+@pytest.mark.parametrize("ready", [True, False], ids=["program ready", "program not ready"])
+@pytest.mark.parametrize("more", OTHERS.values(), ids=list(OTHERS))
+def test_other_containers_do_not_matter_while_the_program_runs(more: dict[str, Any], ready: bool, phase: str) -> None:
+    seen = pod_seen(pod(phase=phase, container=status("ray", ready=ready), **more), NODES, ())
+    assert (seen.phase, seen.ready, seen.cause, seen.exit_code) == (PodPhase.RUNNING, ready, Cause.UNKNOWN, None)
+    assert seen.container == ("" if ready else "ray")
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"), [(0, Cause.UNKNOWN), (1, Cause.APP_ERROR), (75, Cause.UNKNOWN), (137, Cause.UNKNOWN)]
+)
+@pytest.mark.parametrize("more", OTHERS.values(), ids=list(OTHERS))
+def test_a_pod_whose_program_has_ended_is_lost_whatever_its_other_containers_do(
+    more: dict[str, Any], code: int, cause: Cause
+) -> None:
+    runs = any("running" in entry["state"] for entries in more.values() for entry in entries)
+    seen = pod_seen(pod(phase="Running" if runs else "Failed", container=status("ray", code), **more), NODES, ())
+    assert (seen.phase, seen.cause, seen.exit_code) == (PodPhase.LOST, cause, code or None)
+    assert seen.container == ("ray" if code else "")
+
+
+def test_an_init_container_that_fails_ends_its_pod() -> None:
+    failed = pod(phase="Failed", waiting="PodInitializing", initial=[status("download", 1)])
+    seen = pod_seen(failed, NODES, ())
+    assert (seen.phase, seen.cause, seen.exit_code, seen.container) == (PodPhase.LOST, Cause.APP_ERROR, 1, "download")
+
+
+def test_a_pod_that_its_node_marks_as_not_ready_is_not_ready() -> None:
+    body = pod_object()
+    body["status"]["conditions"][0]["status"] = "False"  # The node lifecycle controller; ContainersReady stays True.
+    assert not pod_seen(PodRecord.of(body), NODES, ()).ready
+
+
+def test_failed_sidecars_are_named_while_the_program_runs() -> None:
+    pods = [
+        pod("w-0", others=[status("shipper", 3)]),
+        pod("w-1", native=[status("istio", waiting="CrashLoopBackOff")]),
+        pod("w-2", others=[status("helper", 0)]),
+        pod("w-3", exit_code=1, others=[status("shipper", 143)]),
+        pod("w-4", deleted=True, others=[status("shipper", 143)]),
+    ]
+    assert sidecar_failures(pods) == [
+        "w-0: container shipper ended with exit code 3; the program runs on",
+        "w-1: container istio does not run (CrashLoopBackOff); the program runs on",
+    ]
 
 
 @pytest.mark.parametrize(("phase", "suspect"), [("Running", True), ("Pending", False), ("Failed", False)])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from spotladder.core.crashes import crash_of, crashed_pods
 from spotladder.core.losses import lost_pods
 from spotladder.core.model import Attempt, AttemptSeen, Exit, PodPhase, PodRole, QueueSeen
+from spotladder.core.reasons import Cause
 from spotladder.workloads.pending_pods import HELD
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import QUEUE
 from spotladder.workloads.workload import AttemptObjects
-from tests.workloads.builders import NODES, event, metadata, pod, raycluster, rayjob
+from tests.workloads.builders import NODES, event, metadata, pod, raycluster, rayjob, status
 
 LOGS = """\
 , last available logs (truncated to 20,000 chars):
@@ -52,6 +57,52 @@ def test_a_deleted_raycluster_is_one_loss_and_not_one_per_pod(
 )
 def test_kuberay_submits_the_program_when_all_pods_are_ready(deployment: str, expected: bool) -> None:
     assert seen(rayjob(deployment, "")).waits_for_all_workers is expected
+
+
+SETTING_UP = rayjob("Initializing", "")
+SHIPPER_FAILED = pod("w-0", others=[status("shipper", 1)])
+
+
+def test_a_container_that_ends_before_kuberay_submits_the_program_is_a_crash_of_its_pod() -> None:
+    (found,) = seen(SETTING_UP, SHIPPER_FAILED).pods
+    assert (found.phase, found.cause, found.exit_code, found.container) == (
+        PodPhase.LOST, Cause.APP_ERROR, 1, "shipper",
+    )  # fmt: skip
+    assert "KubeRay submits the program when all containers of every pod are ready" in found.exit_message
+    (crashed,) = crashed_pods(Attempt(1, "spot-a", 0.0), seen(SETTING_UP, SHIPPER_FAILED))
+    assert crash_of(crashed) == "container shipper of the worker ended with exit code 1 (AppError)"
+
+
+@pytest.mark.parametrize(
+    ("job", "clusters"),
+    [(rayjob("Running"), (raycluster(),)), (SETTING_UP, (replace(raycluster(), was_ready=True),))],
+    ids=["submitted", "about to submit: KubeRay remembers that all were ready"],
+)
+def test_later_it_does_not_matter(job: RayJobRecord, clusters: tuple[RayClusterRecord, ...]) -> None:
+    (found,) = seen(job, SHIPPER_FAILED, clusters=clusters).pods
+    assert (found.phase, found.ready) == (PodPhase.RUNNING, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "container"),
+    [
+        ({"others": [status("shipper", ready=False)]}, "shipper"),
+        ({"native": [status("istio", 1)]}, ""),
+        ({"others": [status("ray-job-submitter", 0)]}, ""),
+    ],
+    ids=["not ready yet", "the kubelet starts a native sidecar again", "KubeRay's own container"],
+)
+def test_before_that_a_pod_is_ready_when_all_of_its_containers_are(more: dict[str, Any], container: str) -> None:
+    (found,) = seen(SETTING_UP, pod("w-0", **more)).pods
+    assert (found.phase, found.ready, found.container) == (PodPhase.RUNNING, False, container)
+
+
+@pytest.mark.parametrize(("job", "blocked"), [(SETTING_UP, True), (rayjob("Running"), False)])
+def test_a_missing_image_of_a_sidecar_blocks_only_until_the_program_is_submitted(
+    job: RayJobRecord, blocked: bool
+) -> None:
+    waits = pod("w-0", phase="Pending", container=status("ray"), others=[status("shipper", waiting="ErrImagePull")])
+    assert bool(seen(job, waits).blocked) is blocked
 
 
 def failed(code: int) -> str:

@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 from spotladder.core.model import PodRole
 from spotladder.resources import APIResource
 from spotladder.workloads import names
+from spotladder.workloads.containers import LONGEST_MESSAGE
 from spotladder.workloads.jobset.records import JobSetRecord
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
-from spotladder.workloads.records import LONGEST_MESSAGE, EventRecord, NodeRecord, PodRecord, instant
+from spotladder.workloads.records import (
+    COMPLETION_INDEX,
+    JOB_INDEX,
+    REPLICATED_JOB,
+    TPU_TOPOLOGY,
+    EventRecord,
+    NodeRecord,
+    PodRecord,
+    instant,
+)
 from tests.workloads.builders import pod_object
 
 KINDS = (PodRecord, NodeRecord, RayJobRecord, RayClusterRecord, JobSetRecord, EventRecord)
@@ -26,7 +36,7 @@ def test_a_record_has_the_fields_of_its_pod() -> None:
     body["metadata"]["annotations"] = {names.NOTICE: '{"kind": "drain"}'}
     record = PodRecord.of(body)
     assert (record.job, record.attempt, record.tier, record.role) == ("digits", 1, "spot-a", PodRole.HEAD)
-    assert (record.node, record.phase, record.ready) == ("node-1", "Running", True)
+    assert (record.node, record.phase, record.ready) == ("node-1", "Running", False)
     assert (record.disruption, record.notice) == ("EvictionByEvictionAPI", '{"kind": "drain"}')
     assert (record.containers[0].exit_code, record.containers[0].exit_reason) == (137, "OOMKilled")
     assert not record.deleting
@@ -155,3 +165,28 @@ BODIES = st.builds(
 def test_absent_and_empty_fields_are_accepted(body: dict[str, Any]) -> None:
     for kind in KINDS:
         assert kind.of(body).name == body["metadata"]["name"]
+
+
+def test_the_hosts_of_a_replica_or_of_a_tpu_slice_are_one_unit() -> None:
+    def unit(labels: dict[str, str], topology: str = "", tpus: str = "") -> str:
+        body = pod_object(labels=labels)
+        body["spec"]["nodeSelector"] = {TPU_TOPOLOGY: topology} if topology else {}
+        body["spec"]["containers"] = [{"name": "c", "resources": {"limits": {"google.com/tpu": tpus} if tpus else {}}}]
+        return PodRecord.of(body).unit
+
+    member = {REPLICATED_JOB: "slice", JOB_INDEX: "1", COMPLETION_INDEX: "3"}
+    assert unit({}) == ""
+    assert unit({"ray.io/worker-group-replica-name": "tpu-af03de"}) == "tpu-af03de"
+    assert unit({"replicaIndex": "tpu-0"}) == "tpu-0"
+    assert unit(member) == "", "the pods of a Job are lost one by one"
+    assert unit(member, "4x4", "4") == "slice-1"
+    assert unit(member, "2x2", "4") == "", "a slice of one host"
+
+
+def test_a_pod_has_the_claims_that_it_mounts_and_what_it_requests() -> None:
+    body = pod_object()
+    body["spec"]["volumes"] = [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "b"}]
+    limits = {"cpu": "64", "nvidia.com/gpu": "8"}
+    body["spec"]["containers"] = [{"resources": {"limits": limits, "requests": {"cpu": "32"}}}, {"name": "b"}]
+    record = PodRecord.of(body)
+    assert (record.claims, record.requests) == (("data",), "cpu 32, nvidia.com/gpu 8")

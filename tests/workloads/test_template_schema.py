@@ -15,6 +15,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.workloads import names
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.references import references
+from tests.searching import examples
 from tests.workloads.builders import job, jobset_template, ray_template, tier, worker_spec
 
 
@@ -77,7 +78,7 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.data(), st.sampled_from(sorted(TEMPLATES)), JUNK)
 def test_any_shape_is_rendered_or_rejected(data: st.DataObject, kind: str, junk: Any) -> None:
     at = data.draw(st.sampled_from([place for place in places(TEMPLATES[kind]) if len(place) > 1]))

@@ -62,8 +62,10 @@ class Resources(Record):
 class TierOverrides(Record):
     """Changes to the workload on one tier."""
 
-    image: FilledText | None = Field(default=None, description="Container image of the Ray containers on this tier.")
-    resources: Resources | None = Field(default=None, description="Resources of the worker containers on this tier.")
+    image: FilledText | None = Field(default=None, description="Image of the program containers on this tier.")
+    resources: Resources | None = Field(
+        default=None, description="Resources of the program containers of workers on this tier."
+    )
     env: dict[EnvironmentName, PrivateText] = Field(
         default_factory=dict, description="Environment variables on this tier; they override the template's."
     )
@@ -284,8 +286,8 @@ class TieredJobSpec(Record):
     )
     failure_unit: Annotated[FailureUnit, choice(FailureUnit)] = Field(
         default=FailureUnit.POD,
-        description="Unit of a failure: Pod (each lost worker pod) or Interruption (all losses until all workers are "
-        "ready again).",
+        description="Unit of a failure: Pod (each lost worker pod; those of one node or TPU slice together) or "
+        "Interruption (all losses until all workers are ready again).",
     )
     restart_policy: RestartPolicy = Field(
         default_factory=RestartPolicy, description="Limit on failures over all tiers."

@@ -41,8 +41,9 @@ class Interruptions(Record):
     )
     at_steps: list[Annotated[WholeNumber, Field(ge=1)]] | None = Field(
         default=None,
-        description="One node is taken away when the job completes each of these steps on this pool. The result does "
-        "not depend on the speed of the machine.",
+        description="One node is taken away when the job completes each of these steps on this pool. While another "
+        "node has its notice or is being replaced, the next one stays until all workers have completed a step again. "
+        "So the result does not depend on the speed of the machine.",
     )
     hazard_per_hour: Rate | None = Field(
         default=None, description="Mean number of times per hour that a node is reclaimed, at random."
@@ -120,4 +121,10 @@ class World(Record):
 
     pools: dict[Name, WorldPool] = Field(
         min_length=1, description="The pools by name, to which capacityTier of a job's tier refers."
+    )
+    step_time: Duration = Field(
+        default=0.0,
+        description="Training time that each step stands for, in addition to the time that it takes on this machine. "
+        "Costs and the report count it for every step on all workers; nothing waits for it. For a small program in "
+        "place of one with long steps.",
     )

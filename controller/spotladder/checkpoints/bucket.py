@@ -113,6 +113,11 @@ class BucketStore:
         self._data_store: S3Store | GCSStore | AzureStore | None = None
         self._pool = ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="spotladder-store")
 
+    @property
+    def endpoint(self) -> str:
+        """The server, which is the same store from every machine."""
+        return f"{self._scheme}: {self._endpoint}"
+
     def renew(self) -> bool:
         """Reopen the client, which reads credentials from files and services only once."""
         if any(self._environment.get(name) or os.environ.get(name) for name in _FIXED[self._scheme]):

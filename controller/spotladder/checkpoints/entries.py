@@ -28,6 +28,12 @@ class NewerLog(LogCorrupt):
 
 Metric = float | int | str | bool | None
 
+LONGEST_TEXT = 1000
+"""Maximum number of characters of a metric that is text."""
+
+LARGEST_INTEGER = 2**63
+"""An integer metric is less than this; a larger one is stored as a float."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
@@ -213,18 +219,29 @@ def decode(data: bytes, name: str, seq: int) -> Entry:
 
 
 def metrics_of(values: Mapping[str, Any] | None) -> dict[str, Metric]:
-    """The metrics of a program that can be stored: finite numbers (of any library), text, booleans."""
+    """The metrics of a program that can be stored: finite numbers (of any library), text, booleans. Never fails."""
     return {str(name): _metric(value) for name, value in (values or {}).items()}
 
 
 def _metric(value: Any) -> Metric:
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < LARGEST_INTEGER):
         return value
     try:
+        if isinstance(value, str):
+            return value[:LONGEST_TEXT]
         number = float(value)
-    except (TypeError, ValueError):
-        return str(value)
+    except OverflowError:
+        return None
+    except Exception:  # noqa: BLE001 – libraries raise errors of their own, for example for a tensor of several elements
+        return _text_of(value)
     return number if math.isfinite(number) else None
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)[:LONGEST_TEXT]
+    except Exception:  # noqa: BLE001 – the program's own type
+        return f"<{type(value).__name__}>"
 
 
 def _plain(record: Any) -> dict[str, Any]:

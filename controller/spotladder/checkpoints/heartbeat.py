@@ -1,7 +1,7 @@
 """The heartbeat of an attempt's program: an object beside its files, for a controller on another machine.
 
 Rank 0 overwrites it, so the newest write wins. It names the log entry with which its group of ranks started: a
-heartbeat of an earlier group of the same attempt is ignored.
+heartbeat of an earlier group of the same attempt is ignored, and so is that of a deleted job with the same name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class StoredHeartbeat:
     """`start` is the number of the log entry with which the group of ranks started, `step` its newest step. `hang`
     describes how long it has made no step; "" if it makes steps. `beat` counts the heartbeats, so that each differs
     from the last one, and `every` is the number of seconds after which a program that lives writes the next one; 0:
-    unknown.
+    unknown. `uid` is that of the job; "": unknown.
     """
 
     start: int
@@ -28,6 +28,7 @@ class StoredHeartbeat:
     hang: str = ""
     beat: int = 0
     every: float = 0.0
+    uid: str = ""
 
 
 def write(store: Store, attempt: int, heartbeat: StoredHeartbeat) -> None:
@@ -38,8 +39,8 @@ def write(store: Store, attempt: int, heartbeat: StoredHeartbeat) -> None:
         store.put_file(_key(attempt), file)
 
 
-def read(store: Store, attempt: int, start: int) -> StoredHeartbeat | None:
-    """The heartbeat of the group of ranks that started with this log entry; None without one. Raises
+def read(store: Store, attempt: int, start: int, uid: str = "") -> StoredHeartbeat | None:
+    """The heartbeat of the group of ranks of this job that started with this log entry; None without one. Raises
     StoreUnavailable."""
     try:
         content = json.loads(store.get(_key(attempt)))
@@ -50,10 +51,12 @@ def read(store: Store, attempt: int, start: int) -> StoredHeartbeat | None:
             str(content.get("hang", "")),
             int(content.get("beat", 0)),
             float(content.get("every", 0.0)),
+            str(content.get("uid", "")),
         )
     except (ObjectMissing, KeyError, TypeError, ValueError, AttributeError):
         return None
-    return found if found.start == start else None
+    ours = not uid or found.uid in ("", uid)
+    return found if ours and found.start == start else None
 
 
 def _key(attempt: int) -> str:

@@ -1,10 +1,11 @@
 """The stored output of a job's programs, beside its commit log: the end of each source's output for each attempt.
 
-    <uri>/<job>/outputs/0003/driver.log.gz          the end of the output of attempt 3's driver
-    <uri>/<job>/outputs/0003.1/workers-0-1.log.gz   a rank of the first restart in place inside attempt 3
+    <uri>/<job>/outputs/<uid>/0003/driver.log.gz          the end of the output of attempt 3's driver
+    <uri>/<job>/outputs/<uid>/0003.1/workers-0-1.log.gz   a rank of the first restart in place inside attempt 3
 
 1. An object is created once and never changed, so two controllers or a restarted runner do no harm. Each attempt has
-   its own folder, so an old attempt never overwrites the output of a newer one.
+   its own folder, so an old attempt never overwrites the output of a newer one. So has each job: one with the name of
+   a deleted job does not show its output.
 2. The caller removes secrets from the text: everyone with read access to the checkpoints can read the output.
 3. The output of the newest `KEPT_ATTEMPTS` attempts is kept, as many as `status.attempts` has, and for each attempt
    that of the newest `KEPT_RESTARTS` restarts in place.
@@ -19,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spotladder.checkpoints.store import Store
+from spotladder.checkpoints.store import Store, folder_of
 from spotladder.errors import LogCorrupt
 
 FOLDER = "outputs"
@@ -33,7 +34,7 @@ LONGEST = 262_144
 
 CUT = "[… the beginning of this output is not kept]\n"
 
-_KEY = re.compile(rf"{FOLDER}/(\d{{4,}})(?:\.(\d+))?/([a-z0-9][a-z0-9.-]*)\.log\.gz")
+_KEY = re.compile(r"(\d{4,})(?:\.(\d+))?/([a-z0-9][a-z0-9.-]*)\.log\.gz")
 _UNSAFE = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -47,15 +48,20 @@ class Output:
 
     @property
     def key(self) -> str:
-        """The object's key below the job's folder."""
+        """The object's key in the store of `of_job`."""
         restart = f".{self.restart}" if self.restart else ""
         source = _UNSAFE.sub("-", self.source.lower()).strip("-.") or "output"
-        return f"{FOLDER}/{self.attempt:04d}{restart}/{source}.log.gz"
+        return f"{self.attempt:04d}{restart}/{source}.log.gz"
 
     @property
     def title(self) -> str:
         """The source as messages name it."""
         return f"{self.source} after restart {self.restart}" if self.restart else self.source
+
+
+def of_job(folder: Store, uid: str) -> Store:
+    """The part of a job's folder that has its output. `uid` is that of the job or local run; "" if it is unknown."""
+    return folder_of(folder, f"{FOLDER}/{uid}")
 
 
 def end_of(text: str, longest: int = LONGEST) -> str:
@@ -73,8 +79,7 @@ def keep(store: Store, output: Output, text: str) -> bool:
 
 def kept(store: Store, attempt: int | None = None) -> list[Output]:
     """The stored outputs of one attempt or of all, in order, the driver's first. Raises StoreUnavailable."""
-    prefix = f"{FOLDER}/"
-    found = [match for meta in store.list(prefix) if (match := _KEY.fullmatch(meta.key))]
+    found = [match for meta in store.list("") if (match := _KEY.fullmatch(meta.key))]
     outputs = [Output(int(match[1]), int(match[2] or 0), match[3]) for match in found]
     chosen = [output for output in outputs if attempt is None or output.attempt == attempt]
     return sorted(chosen, key=lambda output: (output.attempt, output.restart, output.source != "driver", output.source))

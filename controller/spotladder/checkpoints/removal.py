@@ -20,7 +20,7 @@ from spotladder.errors import LogCorrupt
 if TYPE_CHECKING:
     from spotladder.checkpoints.log import CommitLog
 
-_FILE = re.compile(r"(attempts|outputs)/\d{4,}(\.\d+)?/.+")
+_FILE = re.compile(r"(attempts|outputs(/[\w-]+)?)/\d{4,}(\.\d+)?/.+|probes/\d{8}-.+")
 
 
 def remove(log: CommitLog, *, ours: bool = False) -> None:

@@ -6,7 +6,6 @@ of two writers exactly one succeeds. All other operations may be slow, repeated 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,17 +84,10 @@ def renew(store: Store) -> bool:
     return renewing is not None and renewing()
 
 
-def check_store(store: Store, *, write: bool = True) -> None:
-    """Check, before anything is started, that the store can be listed and (`write`) written.
-
-    Leaves no object behind. Raises StoreUnavailable or StoreRefused with a remedy.
-    """
-    for _ in store.list("log/"):
-        break
-    if write:
-        key = f"probe-{secrets.token_hex(8)}"
-        store.put_if_absent(key, b"spotladder looks whether it may write here\n")
-        store.delete([key])
+def endpoint_of(store: Store) -> str:
+    """The server of a store that is the same from every machine; "" for a folder of a disk."""
+    endpoint: str = getattr(store, "endpoint", "")
+    return endpoint
 
 
 def folder_of(store: Store, name: str) -> Store:
@@ -140,3 +132,7 @@ class SubStore:
 
     def renew(self) -> bool:
         return renew(self._store)
+
+    @property
+    def endpoint(self) -> str:
+        return endpoint_of(self._store)

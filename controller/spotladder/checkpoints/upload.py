@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,14 +22,36 @@ RETRY_TIMEOUT = 15.0
 """Seconds after which the upload of a file is not retried: longer outages are handled by the caller."""
 
 
-def upload_folder(store: Store, folder: Path, path: str, below: str = "") -> tuple[FileEntry, ...]:
-    """Upload all files of `folder` to `path` in the store, in parallel; `below/` is prepended to their names.
+def files_below(folder: Path) -> list[tuple[str, Path]]:
+    """All files of a checkpoint folder, each with its name in the checkpoint, also those behind symbolic links.
+
+    Raises OSError if the folder does not exist or cannot be read.
+    """
+    found, seen = [], set()
+    os.scandir(folder).close()
+    for at, inner, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(at)
+        if real in seen:
+            inner.clear()  # A link to a folder above or beside it.
+            continue
+        seen.add(real)
+        paths = (Path(at, name) for name in files)
+        found += [(path.relative_to(folder).as_posix(), path) for path in paths if path.is_file()]
+    return sorted(found)
+
+
+def upload_folder(
+    store: Store, folder: Path, path: str, below: str = "", *, without: Collection[str] = ()
+) -> tuple[FileEntry, ...]:
+    """Upload all files of `folder` to `path` in the store, in parallel, except those of the names `without`; `below/`
+    is prepended to their names.
 
     Returns the entries of the files for the commit. Raises InvalidSpec for a file name that buckets refuse,
     StoreUnavailable.
     """
-    files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
-    names = ["/".join(part for part in (below, file.relative_to(folder).as_posix()) if part) for file in files]
+    found = [(name, file) for name, file in files_below(folder) if name not in without]
+    files = [file for _, file in found]
+    names = ["/".join(part for part in (below, name) if part) for name, _ in found]
     for name in names:
         if not name.isprintable():
             raise InvalidSpec(f"{name!r}: buckets refuse control characters in file names: rename this checkpoint file")

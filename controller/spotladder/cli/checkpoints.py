@@ -111,12 +111,19 @@ def show(uri: UriArgument, step: StepOption = None, output: OutputOption = Forma
 def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = Format.TABLE) -> None:
     """Read the files of all commits and compare their checksums with the log; exit code 5 if one differs.
 
+    With credentials that may write, also check that the store can fence an attempt that was cut off; exit code 5 if it
+    cannot.
+
     \b
     Examples:
       spotladder checkpoints verify s3://bucket/prefix/digits
       spotladder checkpoints verify s3://bucket/prefix/digits --step 1200
     """
-    log = _open(uri)
+    try:
+        log = _open(uri)
+    except InvalidSpec:
+        _check_empty(uri)
+        raise
     found: list[tuple[Commit, str]] = []
     for commit in _chosen(log, step):
         try:
@@ -129,8 +136,32 @@ def verify(uri: UriArgument, step: StepOption = None, output: OutputOption = For
         print_table(["step", "attempt", "size", "result", "why"], rows, title=log.uri)
     else:
         print_data([_commit(commit) | {"ok": not why, "why": why or None} for commit, why in found], output)
+    _check(log.store)
     if any(why for _, why in found):
         raise typer.Exit(CORRUPT)
+
+
+def _check_empty(uri: str) -> None:
+    """Check a bucket in which no job has started. A folder may be missing, and is not created."""
+    from spotladder.checkpoints.open_store import open_store
+    from spotladder.checkpoints.store import endpoint_of
+
+    store = open_store(uri)
+    if endpoint_of(store):
+        _check(store)
+
+
+def _check(store: Store) -> None:
+    """Check that the store can fence an attempt. Raises StoreUnsafe, StoreUnavailable."""
+    from spotladder.checkpoints.store import StoreRefused
+    from spotladder.checkpoints.store_check import StoreUnsafe, check_store
+
+    try:
+        check_store(store)
+    except StoreUnsafe:
+        raise
+    except StoreRefused as error:
+        typer.echo(f"not checked whether the store can fence an attempt: {error}", err=True)
 
 
 @app.command(short_help="Delete old checkpoints.")
@@ -157,8 +188,8 @@ def gc(
     if dry_run:
         dropped, objects, freed = garbage(log, log.read(), keep), 0, 0
     else:
-        collected = log.collect(keep)
-        dropped, objects, freed = collected.dropped, collected.objects + outputs.trim(log.store), collected.size
+        collected, printed = log.collect(keep), outputs.of_job(log.store, log.read().owner.uid)
+        dropped, objects, freed = collected.dropped, collected.objects + outputs.trim(printed), collected.size
     if output is not Format.TABLE:
         data = {"dryRun": dry_run, "deleted": [_commit(c) for c in dropped], "objects": objects, "bytes": freed}
         print_data(data, output)

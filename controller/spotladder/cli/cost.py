@@ -1,10 +1,9 @@
-"""`spotladder cost`: closed cost formulas, break-even table and break-even curve."""
+"""`spotladder cost`: closed cost formulas and a break-even table."""
 
 from __future__ import annotations
 
 import math
 import shutil
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,9 +41,6 @@ def cost(
             "price."
         ),
     ] = Accounting.BLENDED,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the break-even curve to a .png or .svg file.")
-    ] = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Compute the savings of spot capacity by closed formulas.
@@ -54,22 +50,15 @@ def cost(
     \b
     Examples:
       spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
-      spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2 --plot curve.svg
     """
     with option_errors():
         scenario = CostScenario(hours, spot_fraction, max_failures, overhead, spot_discount)
-    if plot is not None:
-        from spotladder.cli.breakeven import draw
-
-        draw(plot, scenario, accounting)
     if output is not Format.TABLE:
         print_data(_plain(scenario, accounting), output)
         return
     _print_estimates(scenario, accounting)
     typer.echo()
-    _print_break_even(scenario, accounting, chart=plot is None and on_terminal())
-    if plot is not None:
-        typer.echo(f"\nBreak-even curve: {plot}")
+    _print_break_even(scenario, accounting, chart=on_terminal())
 
 
 def _print_estimates(scenario: CostScenario, accounting: Accounting) -> None:

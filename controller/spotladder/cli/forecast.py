@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from spotladder.cli.output import print_table
-from spotladder.cli.what_if import FIELDS, WhatIf
 from spotladder.core.accounting import HOUR
 from spotladder.core.durations import format_duration
 from spotladder.core.model import FOR_EVER
@@ -20,10 +18,8 @@ from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
     from spotladder.cli.tier_facts import KnownFacts
-    from spotladder.core.model import JobState
-    from spotladder.planner.advice import IntervalAdvice
+    from spotladder.planner.advice import IntervalAdvice, LimitAdvice
     from spotladder.planner.plan import Question
-    from spotladder.planner.search import Curves, Proposal, Tried
     from spotladder.planner.simulated import Assumptions, Distribution, Forecast
 
 LEAST_WAITING = 0.01
@@ -34,15 +30,12 @@ COLUMNS = ("Of the runs", "Mean", "p10", "p50", "p90", "p99")
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The forecast of the job, those of its variants, and the settings that follow from them and from the
-    statistics."""
+    """The forecast of the job, and the settings that follow from it and from the statistics."""
 
     assumptions: Assumptions
     seed: int
     own: Forecast
-    variants: tuple[tuple[WhatIf, tuple[tuple[str, Forecast], ...]], ...]
-    proposal: Proposal | None
-    curves: Curves
+    limit: LimitAdvice | None
     interval: IntervalAdvice | None
     on_demand_usd: float | None
 
@@ -77,36 +70,24 @@ def with_traces(known: KnownFacts, given: Sequence[str], polarity: str | None) -
     return replace(known, tiers=tiers, spec=replace(known.spec, tiers=tuple(facts.tier for facts in tiers)))
 
 
-def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int, asked: list[WhatIf]) -> Simulated:
-    """Simulate the job and its variants, each with the same seeds. Raises InvalidSpec."""
+def simulate(question: Question, assumptions: Assumptions, runs: int, seed: int) -> Simulated:
+    """Simulate the job, and other values of maxFailures on the same seeds. Raises InvalidSpec."""
     from spotladder.cli.simulation import bar
-    from spotladder.planner.advice import interval
-    from spotladder.planner.runs import Runs
-    from spotladder.planner.search import advised, most_runs
-    from spotladder.planner.simulated import expected_uninterrupted_usd, summed, with_tier
+    from spotladder.planner.advice import interval, max_failures
+    from spotladder.planner.simulated import expected_uninterrupted_usd, outcomes, summed
 
-    seeds, best = range(seed, seed + runs), interval(question, assumptions.commit_time)
-    wanted = None if best is None or question.interval is None else rounded(best.interval)
-    total = runs * (1 + sum(len(one.values) for one in asked)) + most_runs(question, runs)
-    with bar(total) as done:
-        known = Runs(done)
-
-        def variant(one: WhatIf, value: float) -> Forecast:
-            changed = with_tier(question, one.tier, **{FIELDS[one.field]: value})
-            return summed(changed, known.of(changed, assumptions, seeds))
-
-        own = known.of(question, assumptions, seeds)
-        variants = tuple((one, tuple((text, variant(one, value)) for text, value in one.values)) for one in asked)
-        found = advised(question, assumptions, known, seeds, wanted)
+    seeds = range(seed, seed + runs)
+    with bar(runs) as done:
+        own = outcomes(question, assumptions, seeds, done)
+    best = interval(question, assumptions.commit_time)
+    limit = max_failures(question, assumptions, own, seeds)
     usd = expected_uninterrupted_usd(question, assumptions)
-    before = summed(question, own)
-    return Simulated(assumptions, seed, before, variants, found.proposal, found.curves, best, usd)
+    return Simulated(assumptions, seed, summed(question, own), limit, best, usd)
 
 
-def print_forecast(found: Simulated, question: Question, run: JobState | None) -> None:
-    """The tables of the terminal. `run` is the state of the job's last run."""
+def print_forecast(found: Simulated, question: Question) -> None:
+    """The tables of the terminal."""
     from spotladder.planner.assumptions import assumed, observed
-    from spotladder.planner.last_run import compared
 
     own = found.own
     share = f"{100 * own.success:.0f} % ({100 * own.success_range[0]:.0f}–{100 * own.success_range[1]:.0f} %)"
@@ -134,12 +115,6 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
     if found.on_demand_usd and own.success:
         saved = f"{100 * (1 - own.cost.mean / found.on_demand_usd):.1f} %".replace("-", "−")
         typer.echo(f"on demand without interruptions: ${found.on_demand_usd:.2f}; the mean saves {saved}")
-    if (last := compared(found.own, question, run)) is not None:
-        typer.echo(f"compared: {last}")
-    for one, results in found.variants:
-        typer.echo()
-        headings = (one.field, "Succeed", "Cost", "p90", "Ends after", "Losses")
-        print_table(headings, [_variant_row(text, result) for text, result in results], f"What if: {one.option}")
     typer.echo()
     for sentence in advice(found, question):
         typer.echo(f"advice: {sentence}")
@@ -147,15 +122,6 @@ def print_forecast(found: Simulated, question: Question, run: JobState | None) -
         typer.echo(f"observed: {sentence}")
     for sentence in assumed(found.assumptions, question):
         typer.echo(f"assumed: {sentence}")
-
-
-def draw(file: Path, found: Simulated) -> None:
-    """Write the picture of the forecast. Raises EnvironmentFailure."""
-    from spotladder.planner import plots
-
-    after = None if found.proposal is None else found.proposal.after
-    curves = [plots.of_what_if(one.option, results) for one, results in found.variants] + plots.of_search(found.curves)
-    plots.draw(file, found.own, after, curves, found.interval)
 
 
 def advice(found: Simulated, question: Question) -> list[str]:
@@ -167,8 +133,8 @@ def advice(found: Simulated, question: Question) -> list[str]:
         if timeout < ready:
             why = f"it is {format_duration(timeout)}, and a node is ready after {format_duration(ready)}"
             sentences.append(f"raise provisionTimeout of {facts.tier.name}: {why}")
-    if found.proposal is not None:
-        sentences.append(_proposed(found.proposal, question))
+    if found.limit is not None:
+        sentences.append(_better_limit(found.limit))
     if (best := found.interval) is not None:
         young = best.curve[-1]
         sentences.append(
@@ -188,127 +154,56 @@ def advice(found: Simulated, question: Question) -> list[str]:
     return sentences
 
 
-def _proposed(found: Proposal, question: Question) -> str:
-    """The changed settings and their effect."""
-    known = {facts.tier.name: facts.tier for facts in question.tiers}
-    names = [facts.tier.name for facts in found.tiers]
-    changes = [f"the order {', '.join(names)}"] if names != list(known) else []
-    spot = [facts.tier for facts in found.tiers if facts.spot]
-    same = len(spot) > 1 and len({tier.max_failures for tier in spot}) == 1
-    if same and any(tier.max_failures != known[tier.name].max_failures for tier in spot):
-        changes.append(f"maxFailures {spot[0].max_failures} on all spot tiers")
-    for facts in found.tiers:
-        old, new = known[facts.tier.name], facts.tier
-        if new.max_failures != old.max_failures and not (same and facts.spot):
-            changes.append(f"maxFailures {new.max_failures} on {new.name}")
-        if new.provision_timeout != old.provision_timeout:
-            changes.append(f"provisionTimeout {format_duration(new.provision_timeout)} on {new.name}")
-    if found.commit_interval is not None:
-        changes.append(f"commits every {format_duration(found.commit_interval)}")
-    before, after = found.before, found.after
-    effect = f"${after.cost.mean:.2f} instead of ${before.cost.mean:.2f}"
+def _better_limit(found: LimitAdvice) -> str:
+    """The value of maxFailures and its effect."""
+    value = "-1 (unlimited)" if found.max_failures == FOR_EVER else str(found.max_failures)
+    effect = f"${found.usd[1]:.2f} instead of ${found.usd[0]:.2f}"
+    if found.success[1] != found.success[0]:
+        effect += f", and {100 * found.success[1]:.0f} % of the runs succeed instead of {100 * found.success[0]:.0f} %"
     saving = f"a saving of ${found.saving:.2f} ± {found.error:.2f}".replace("$-", "−$")
-    if after.success != before.success:
-        effect += f", and {100 * after.success:.0f} % of the runs succeed instead of {100 * before.success:.0f} %"
-    means = f"{saving}, mean and standard error of {after.runs} pairs of runs; {found.candidates} settings tried"
-    return f"use {'; '.join(changes)}: {effect} ({means}); --write FILE writes this job"
+    return (
+        f"use maxFailures {value} on all spot tiers: {effect} "
+        f"({saving}, mean and standard error of {found.runs} pairs of runs)"
+    )
 
 
-def plain(found: Simulated, question: Question, run: JobState | None) -> dict[str, Any]:
-    """The forecast as data for JSON and YAML. `run` is the state of the job's last run."""
+def plain(found: Simulated, question: Question) -> dict[str, Any]:
+    """The forecast as data for JSON and YAML."""
     from spotladder.planner.assumptions import assumed, observed
-    from spotladder.planner.last_run import compared
 
-    last = compared(found.own, question, run)
+    limit, interval = found.limit, found.interval
     return {
         "seed": found.seed,
         **_plain(found.own),
         "onDemandUsd": None if found.on_demand_usd is None else round(found.on_demand_usd, 4),
-        "lastRun": None
-        if last is None
-        else {
-            "reason": last.reason,
-            "costUsd": round(last.cost, 4),
-            "hours": round(last.hours, 4),
-            "workHours": round(last.work, 4),
-            "cheaperRunsShare": None if last.shares is None else round(last.shares[0], 4),
-            "fasterRunsShare": None if last.shares is None else round(last.shares[1], 4),
-        },
-        "whatIf": [
-            {
-                "tier": one.tier,
-                "field": one.field,
-                "values": [{"value": text, **_plain(result)} for text, result in results],
-            }
-            for one, results in found.variants
-        ],
         "advice": {
-            "tierOrder": _order(found, question),
-            "proposal": None if found.proposal is None else _plain_proposal(found.proposal),
-            **_plain_curves(found.curves),
-            "commitIntervalSeconds": None if found.interval is None else round(found.interval.interval, 1),
-            "commitIntervalByAgeSource": None if found.interval is None else found.interval.source,
+            "maxFailures": None
+            if limit is None
+            else {
+                "value": limit.max_failures,
+                "costUsd": round(limit.usd[1], 4),
+                "successProbability": round(limit.success[1], 4),
+                "savingUsd": round(limit.saving, 4),
+                "savingUsdStandardError": round(limit.error, 4),
+                "runs": limit.runs,
+            },
+            "commitIntervalSeconds": None if interval is None else round(interval.interval, 1),
+            "commitIntervalByAgeSource": None if interval is None else interval.source,
             "commitIntervalByAge": []
-            if found.interval is None
+            if interval is None
             else [
                 {
                     "ageSeconds": round(at.age, 1),
                     "secondsBetweenLosses": round(at.between_losses, 1),
                     "intervalSeconds": round(at.interval, 1),
                 }
-                for at in found.interval.curve
+                for at in interval.curve
             ],
             "sentences": advice(found, question),
         },
         "observations": observed(question),
         "assumptions": assumed(found.assumptions, question),
     }
-
-
-def _order(found: Simulated, question: Question) -> list[str] | None:
-    """The names of the tiers in the proposed order; None if it is the job's."""
-    names = [] if found.proposal is None else [facts.tier.name for facts in found.proposal.tiers]
-    return None if names in ([], [facts.tier.name for facts in question.tiers]) else names
-
-
-def _plain_proposal(found: Proposal) -> dict[str, Any]:
-    return {
-        "tiers": [
-            {
-                "name": facts.tier.name,
-                "maxFailures": facts.tier.max_failures,
-                "provisionTimeout": format_duration(facts.tier.provision_timeout),
-            }
-            for facts in found.tiers
-        ],
-        "commitInterval": None if found.commit_interval is None else format_duration(found.commit_interval),
-        "before": _plain(found.before),
-        "after": _plain(found.after),
-        "savingUsd": round(found.saving, 4),
-        "savingUsdStandardError": round(found.error, 4),
-        "settingsTried": found.candidates,
-    }
-
-
-def _plain_curves(found: Curves) -> dict[str, Any]:
-    """The curves from which the advice follows."""
-    return {
-        "tierOrderCurve": [{"tiers": list(names), **_plain_tried(one)} for names, one in found.orders.items()],
-        "maxFailuresCurve": [{"maxFailures": value, **_plain_tried(one)} for value, one in found.max_failures.items()],
-        "provisionTimeoutCurves": [
-            {
-                "tier": name,
-                "values": [
-                    {"provisionTimeout": format_duration(value), **_plain_tried(one)} for value, one in values.items()
-                ],
-            }
-            for name, values in found.provision_timeouts.items()
-        ],
-    }
-
-
-def _plain_tried(one: Tried) -> dict[str, Any]:
-    return {"meanCostUsd": round(one.usd, 4), "successProbability": round(one.success, 4), "runs": one.runs}
 
 
 def _plain(result: Forecast) -> dict[str, Any]:
@@ -359,17 +254,6 @@ def _row(name: str, values: Distribution | None, text: Callable[[float], str]) -
 
 def _hours(hours: float) -> str:
     return span(hours * HOUR)
-
-
-def _variant_row(text: str, result: Forecast) -> tuple[str, ...]:
-    return (
-        "unlimited" if text == str(FOR_EVER) else text,
-        f"{100 * result.success:.0f} %",
-        f"${result.cost.mean:.2f}",
-        f"${result.cost.at[90]:.2f}",
-        NONE if result.hours is None else _hours(result.hours.mean),
-        f"{result.losses.mean:.1f}",
-    )
 
 
 def _limit(question: Question) -> float | None:

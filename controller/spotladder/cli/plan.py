@@ -23,24 +23,18 @@ from spotladder.cli.plan_options import (
     FilenameOption,
     HoursOption,
     OverheadOption,
-    PlotOption,
     RestartOption,
     RunsOption,
     SeedOption,
     TraceOption,
-    WhatIfOption,
     WorldOption,
-    WriteOption,
 )
 from spotladder.cli.simulate_options import PolarityOption
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.tier_facts import tier_facts
-from spotladder.cli.what_if import parsed
-from spotladder.cli.written_files import check_file, check_picture
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, Estimate
 from spotladder.display.figures import numbered, span
-from spotladder.errors import InvalidSpec, not_written
 
 if TYPE_CHECKING:
     from spotladder.cli.tier_facts import KnownFacts
@@ -65,12 +59,9 @@ def plan(
     accounting: AccountingOption = Accounting.BLENDED,
     runs: RunsOption = 100,
     seed: SeedOption = 0,
-    what_if: WhatIfOption = None,
     restart: RestartOption = "3m",
     commit_time: CommitTimeOption = None,
     checkpoint_gib: CheckpointGibOption = None,
-    plot: PlotOption = None,
-    write: WriteOption = None,
     output: OutputOption = Format.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
@@ -84,8 +75,6 @@ def plan(
     Examples:
       spotladder plan job.yaml --hours 5
       spotladder plan -f job.yaml --hours 5 --world world.yaml --evictions-per-node-hour 0.1 -o json
-      spotladder plan job.yaml --hours 5 --what-if spot-a.maxFailures=0..5
-      spotladder plan job.yaml --hours 5 --write advised.yaml
       spotladder plan job.yaml --hours 5 --trace spot-a=us-east-1a.json
     """
     from spotladder.api.checkpoint_fields import interval_seconds
@@ -94,8 +83,6 @@ def plan(
     from spotladder.planner.plan import Question, check_budget, time_limit
 
     source = _only_file(file, filename)
-    if write is not None and (write.exists() or str(source) == "-"):
-        raise Refused(f"--write: {write} exists: name a new file" if write.exists() else "--write: specify a job file")
     first_step_after = seconds("--restart", restart)
     job = read_job(source)
     known = tier_facts(job, world, ClusterTarget(None, context, kubeconfig), evictions)
@@ -112,44 +99,27 @@ def plan(
     question = Question(known.spec, known.tiers, hours, overhead, interval, commit, measured, job.spec.policy.name)
     if (elastic := job.spec.elastic) is not None:
         question = replace(question, sizes=sizes(job), grow_after=elastic.grow_after)
-    variants = [parsed(text, known.spec) for text in what_if or []]
     formulas = _plain(question, accounting)
     simulated = None
     if runs and formulas["choices"] and _installed():
-        check_picture("--plot", plot)
-        check_file("--write", write)
         with errors_located(source):
             assumptions = _assumptions(question, first_step_after, _commit_size(known, checkpoint_gib))
-            simulated = forecast.simulate(question, assumptions, runs, seed, variants)
-    elif needed := [name for name, given in (("what-if", variants), ("plot", plot), ("write", write)) if given]:
-        raise InvalidSpec(f"needs simulated runs: {_remedy(runs)}", path=f"--{needed[0]}")
-    if simulated is not None:
-        _write_files(plot, write, source, question, simulated)
+            simulated = forecast.simulate(question, assumptions, runs, seed)
     if output is not Format.TABLE:
-        data = None if simulated is None else forecast.plain(simulated, question, known.run)
+        data = None if simulated is None else forecast.plain(simulated, question)
         return print_data({**formulas, "simulation": data}, output)
     _print(question, accounting)
     if simulated is not None:
-        forecast.print_forecast(simulated, question, known.run)
+        forecast.print_forecast(simulated, question)
     elif runs and formulas["choices"]:
         typer.echo("no simulated runs: install 'spotladder[sim]'")
     for sentence in formulas["risks"]:
         typer.echo(f"risk: {sentence}")
-    for name, target in (("plot", plot), ("advised job", write)):
-        if target is not None:
-            typer.echo(f"{name}: {target}")
 
 
 def _installed() -> bool:
     """Whether the packages of the simulator are installed."""
     return find_spec("numpy") is not None
-
-
-def _remedy(runs: int) -> str:
-    """The remedy if simulated runs are not possible."""
-    if not _installed():
-        return "install 'spotladder[sim]'"
-    return "specify --evictions-per-node-hour" if runs else "omit --runs"
 
 
 def _only_file(*given: Path | None) -> Path:
@@ -158,31 +128,6 @@ def _only_file(*given: Path | None) -> Path:
     if len(files) != 1:
         raise Refused("expected exactly one job file: spotladder plan job.yaml --hours 5")
     return files[0]
-
-
-def _write_files(
-    plot: Path | None, job: Path | None, source: Path, question: Question, simulated: forecast.Simulated
-) -> None:
-    """Write the files of --plot and --write."""
-    if plot is not None:
-        forecast.draw(plot, simulated)
-    if job is not None:
-        _write(job, source, question, simulated)
-
-
-def _write(target: Path, source: Path, question: Question, simulated: forecast.Simulated) -> None:
-    """Write the job with the proposed settings; unchanged if there are none."""
-    from spotladder.atomic import write_text
-    from spotladder.planner.job_file import with_settings
-
-    text, found = source.read_text(encoding="utf-8-sig"), simulated.proposal
-    if found is not None:
-        after = [facts.tier for facts in found.tiers]
-        text = with_settings(text, str(target), question.spec.tiers, after, found.commit_interval)
-    try:
-        write_text(target, text)
-    except OSError as error:
-        raise not_written("--write", target, error) from None
 
 
 def _commit_size(known: KnownFacts, gib: float | None) -> CommitSize | None:

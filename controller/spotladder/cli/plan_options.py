@@ -63,15 +63,6 @@ RunsOption = Annotated[int, typer.Option(min=0, max=MAX_RUNS, help="Simulated ru
 
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the first run. The same seed gives the same answer.")]
 
-WhatIfOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="TIER.FIELD=VALUES",
-        help="Simulate other values of a tier's maxFailures (0..10 or 0,3,5), provisionTimeout (5m,10m), "
-        "idleBudget (0.5,2 USD) or probe (0,1). Repeat it for several fields.",
-    ),
-]
-
 RestartOption = Annotated[
     str, typer.Option(metavar="DURATION", help="Time from ready workers to the first step, at each start.")
 ]
@@ -92,14 +83,4 @@ CheckpointGibOption = Annotated[
         help="Size of a commit, for the costs of storage, requests and egress. Default: that of the newest commit of a "
         "run of the job.",
     ),
-]
-
-PlotOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Draw costs, what-ifs and the commit interval into a .png or .svg file."),
-]
-
-WriteOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write the job with the advised settings to this file, which must not exist."),
 ]

@@ -1,4 +1,4 @@
-"""`spotladder replay`: runs a recorded job again with another policy or other settings of its tiers."""
+"""`spotladder replay`: runs a recorded job again with another policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
-from spotladder.cli.what_if import FIELDS, parsed
 from spotladder.cli.written_files import check_file
 from spotladder.errors import EnvironmentFailure, InvalidSpec, not_written
 
@@ -42,7 +41,6 @@ class Replayed:
     """One replay: without (`low`) and with (`high`) the capacity that the recorded run did not observe."""
 
     policy: str
-    change: str
     low: SimulationOutcome
     high: SimulationOutcome
 
@@ -57,15 +55,6 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="NAME", help="A policy to replay with; repeat it. Default: the job's policy and its shadow policy."
-        ),
-    ] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--what-if",
-            metavar="TIER.FIELD=VALUES",
-            help="Replay with other values of a tier's maxFailures (0..10 or 0,3,5), provisionTimeout (5m,10m), "
-            "idleBudget (0.5,2 USD) or probe (0,1).",
         ),
     ] = None,
     hours: Annotated[
@@ -88,7 +77,7 @@ def replay(
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Show what a recorded job would have cost with another policy or other settings.
+    """Show what a recorded job would have cost with another policy.
 
     The replay runs the job through the decisions of the controller, on the capacity that the recorded run observed.
     Where the run observed nothing, the result is a range: without and with capacity there. Nothing is started.
@@ -99,7 +88,6 @@ def replay(
     \b
     Examples:
       spotladder replay digits --policy ordered --policy adaptive
-      spotladder replay digits --what-if spot-a.maxFailures=0..3
       spotladder replay digits --to incident.json
       spotladder replay incident.json
     """
@@ -113,7 +101,7 @@ def replay(
         raise EnvironmentFailure("replay needs numpy: pip install 'spotladder[sim]'") from None
 
     if job.endswith(".json"):
-        recording = {"--policy": policy, "--what-if": change, "--hours": hours, "--to": to}
+        recording = {"--policy": policy, "--hours": hours, "--to": to}
         place = {"--state-dir": state_dir, "-n": namespace, "--context": context, "--kubeconfig": kubeconfig}
         options = recording | place
         if given := [name for name, value in options.items() if value is not None]:
@@ -129,7 +117,7 @@ def replay(
         raise InvalidSpec(
             f"{ORACLE} makes no transitions that a test can compare: name another policy first", path="--to"
         )
-    replays = _replays(found, names, change or [])
+    replays = _replays(found, names)
     if to is not None:
         _write(to, found, replays[0])
     if output is not Format.TABLE:
@@ -177,20 +165,10 @@ def _prices(snapshot: JobSnapshot, capacity: Mapping[str, CapacityRecord]) -> Pr
     return {tier: history_in(capacity[named].status).prices for tier, named in tiers if named in capacity}
 
 
-def _replays(found: RecordedRun, policies: Sequence[str], changes: Sequence[str]) -> list[Replayed]:
+def _replays(found: RecordedRun, policies: Sequence[str]) -> list[Replayed]:
     from spotladder.sim.compare import simulate
 
-    variants = [("", found)]
-    for one in [parsed(text, found.low.spec) for text in changes]:
-        variants += [
-            (f"{one.tier}.{one.field}={text}", found.with_tier(one.tier, **{FIELDS[one.field]: value}))
-            for text, value in one.values
-        ]
-    return [
-        Replayed(name, change, simulate(variant.low, name, 0), simulate(variant.high, name, 0))
-        for name in policies
-        for change, variant in variants
-    ]
+    return [Replayed(name, simulate(found.low, name, 0), simulate(found.high, name, 0)) for name in policies]
 
 
 def _write(file: Path, found: RecordedRun, first: Replayed) -> None:
@@ -233,8 +211,7 @@ def _print(found: RecordedRun, replays: Sequence[Replayed]) -> None:
     print_table(COLUMNS, rows, found.job)
     typer.echo()
     for one in replays[1:]:
-        if not one.change:
-            typer.echo(f"compared: {one.policy} instead of {replays[0].policy}: {_saving(replays[0], one)}")
+        typer.echo(f"compared: {one.policy} instead of {replays[0].policy}: {_saving(replays[0], one)}")
     for sentence in found.assumptions:
         typer.echo(f"assumed: {sentence}")
 
@@ -262,7 +239,7 @@ def _row(one: Replayed) -> tuple[str, ...]:
 
     low, high = one.low, one.high
     return (
-        f"{one.policy}, {one.change}" if one.change else one.policy,
+        one.policy,
         both(_ending(low), _ending(high)),
         both(money(low.cost), money(high.cost)),
         both(span(low.finished), span(high.finished)),
@@ -293,7 +270,6 @@ def _plain(found: RecordedRun, replays: Sequence[Replayed]) -> dict[str, Any]:
         "replays": [
             {
                 "policy": one.policy,
-                "whatIf": one.change or None,
                 "withoutUnobservedCapacity": _outcome(one.low),
                 "withUnobservedCapacity": _outcome(one.high),
             }

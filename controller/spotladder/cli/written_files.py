@@ -17,17 +17,12 @@ def check_picture(option: str, file: Path | None) -> None:
     cannot be written. Needs the packages of the simulator."""
     if file is None:
         return
-    check_format(option, file)
+    if file.suffix.lower() not in PICTURES:
+        raise InvalidSpec(f"must be a file name that ends with .png or .svg, not {file.name!r}", path=option)
     from spotladder.sim.plots import new_figure
 
     new_figure((1, 1), option)
     check_file(option, file)
-
-
-def check_format(option: str, file: Path) -> None:
-    """Raises InvalidSpec for a format that cannot be drawn."""
-    if file.suffix.lower() not in PICTURES:
-        raise InvalidSpec(f"must be a file name that ends with .png or .svg, not {file.name!r}", path=option)
 
 
 def check_file(option: str, file: Path | None) -> None:

@@ -60,6 +60,14 @@ def account(state: JobState, spec: JobSpec, now: Instant) -> JobState:
     return replace(state, clock=now, idle_usd=_idle_usd(state, spec, elapsed))
 
 
+def account_steps(state: JobState, spec: JobSpec, steps: int) -> JobState:
+    """Charge the workers of the live attempt for the `step_time` of these steps."""
+    if state.attempt is None or steps <= 0 or not spec.step_time:
+        return state
+    workers = min(state.nodes, launched_workers(state.attempt, spec))
+    return _paid(state, spec, state.tier, workers * steps * spec.step_time)
+
+
 def left_costs(state: JobState, spec: JobSpec, now: Instant) -> list[tuple[LeftAttempt, float, float]]:
     """For each attempt that is being removed, what `account` charges for it until `now`: USD, and USD on demand."""
     elapsed = max(0.0, now - state.clock)

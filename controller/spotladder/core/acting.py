@@ -12,6 +12,7 @@ from spotladder.core.leaving_behind import waits_until, why_removed
 from spotladder.core.model import (
     TERMINAL,
     Action,
+    AskToCommit,
     Attempt,
     Delete,
     Drain,
@@ -19,6 +20,7 @@ from spotladder.core.model import (
     Handover,
     Instant,
     Launch,
+    PodRole,
     Replace,
     Seconds,
     Stage,
@@ -50,7 +52,7 @@ def actions(situation: Situation) -> tuple[Action, ...]:
         todo.append(Finish(state.stage is Stage.SUCCEEDED, state.reason))
     elif attempt is not None and (changed := _replace(situation) or resize(situation, attempt)) is not None:
         todo.append(changed)
-    return (*todo, *ungating(situation), *_standby_actions(situation))
+    return (*_commit(situation), *todo, *ungating(situation), *_standby_actions(situation))
 
 
 def _launch(situation: Situation, attempt: Attempt) -> Launch:
@@ -84,6 +86,23 @@ def _replace(situation: Situation) -> Replace | None:
     hand_over = incomplete or attempt.handing_over_since is not None
     remove = incomplete or situation.passed(situation.removal_due)
     return Replace(attempt.number, attempt.leaving, hand_over, remove, attempt.replace_by or situation.now)
+
+
+def _commit(situation: Situation) -> tuple[AskToCommit, ...]:
+    """The request to commit at a notice that the live attempt outlives for now, repeated until there is a commit.
+
+    The noticed workers pass it on to the other ranks; the program may run in the head, too. If the head is noticed,
+    every pod gets it.
+    """
+    state, attempt, seen = situation.state, situation.state.attempt, situation.attempt_seen
+    if state.stage not in READY or attempt is None or attempt.commit_asked_at is None or seen is None:
+        return ()
+    waits = attempt.leave_by is not None or (attempt.leaving and attempt.handing_over_since is None)
+    if not waits or not seen.reachable or situation.last_progress > attempt.commit_asked_at:
+        return ()
+    everywhere = any(pod.noticed and pod.role is not PodRole.WORKER for pod in seen.pods)
+    asked = [pod.uid for pod in seen.pods if everywhere or pod.noticed or pod.role is not PodRole.WORKER]
+    return (AskToCommit(attempt.number, tuple(asked), situation.notice_reason, attempt.commit_asked_at),)
 
 
 def steady_reason(situation: Situation) -> Reason:
@@ -137,7 +156,7 @@ def _timers(situation: Situation) -> list[Instant | None]:
         if situation.reachable and not situation.waits_for_capacity:
             times.append(situation.recovery_deadline)
     if state.stage in READY:
-        times += [situation.stall_deadline, attempt.leave_by]
+        times += [situation.stall_deadline, attempt.leave_by, _ahead(situation.unready_deadline, situation.now)]
     if state.stage is Stage.REPLACING:
         times.append(situation.replacement_due)
     if state.stage is Stage.DRAINING:

@@ -35,11 +35,14 @@ def with_sightings(state: JobState, found: Mapping[str, bool], now: Instant, las
 
 
 def with_first_commit(state: JobState, progress: Progress) -> JobState:
-    """The state with what the start of the job cost, if this is its first commit and no pod was lost before."""
+    """The state with what the start of the job cost, if this is its first commit and all pods were ready until then.
+
+    A commit after an eviction notice counts: the program trains until then.
+    """
     attempt = state.attempt
     if attempt is None or progress.step <= 0 or state.progress.step > 0 or attempt.start_step > 0:
         return state
-    if progress.attempt != attempt.number or attempt.failures or attempt.all_ready_at != attempt.running_at:
+    if progress.attempt != attempt.number or attempt.all_ready_at != attempt.running_at:
         return state
     paid = state.node_seconds - attempt.node_seconds_before
     return replace(state, first_commit_step=progress.step, first_commit_node_seconds=paid)

@@ -11,7 +11,19 @@ from __future__ import annotations
 from typing import Protocol
 
 from spotladder.core.contract import Variable
-from spotladder.core.model import Delete, Drain, Finish, Launch, Observation, Replace, Resize, Seconds, TakeOver, Ungate
+from spotladder.core.model import (
+    AskToCommit,
+    Delete,
+    Drain,
+    Finish,
+    Launch,
+    Observation,
+    Replace,
+    Resize,
+    Seconds,
+    TakeOver,
+    Ungate,
+)
 
 LAST_COMMIT_LIMIT: Seconds = 10.0
 """Maximum time for which a backend delays the report of a program's exit until it has read the commit log, so that the
@@ -52,6 +64,10 @@ class AttemptBackend(Protocol):
     def take_over(self, action: TakeOver) -> None:
         """Let the held program of this attempt, launched as a standby, start. An attempt that does not exist is not an
         error."""
+
+    def ask_to_commit(self, action: AskToCommit) -> None:
+        """Request the attempt's program to commit at once and to continue. Does nothing to a program that was asked to
+        stop, and if the attempt does not exist."""
 
     def finish(self, action: Finish) -> None:
         """End the job: record the outcome beside the checkpoints and release all remaining resources."""

@@ -64,14 +64,16 @@ class LaunchVariable:
 
 class NoticeKind(StrEnum):
     """Why an attempt is drained: its node will be reclaimed, or the controller wants the attempt to end. `TAKE_OVER`
-    is not a request to stop: it ends the wait of a standby attempt.
+    and `COMMIT` are not requests to stop.
 
-    An older library treats `HANDOVER` as a notice: it commits and stops.
+    An older library treats a kind that it does not know as a notice: it commits and stops. It would stop at `COMMIT`,
+    too, so this one is written as a `TAKE_OVER`, which a program that runs ignores, with the field `commit`.
     """
 
     NOTICE = "notice"
     DRAIN = "drain"
     TAKE_OVER = "takeover"  # the standby attempt with this notice is the live one now: its program may start
+    COMMIT = "commit"  # a node will be reclaimed: commit now and continue; another notice asks to stop, or to hand over
     HANDOVER = "handover"  # only the pods with this notice leave: commit, and continue inside the attempt without them
 
 
@@ -82,7 +84,7 @@ class Notice:
     Args:
         kind: A NoticeKind; text, since a newer controller may know more of them.
         reason: A Reason, or the name of a signal.
-        deadline: Seconds since the epoch; None means as soon as possible.
+        deadline: Seconds since the epoch; None means as soon as possible. Of a request to commit, its own time.
     """
 
     kind: str = NoticeKind.NOTICE
@@ -96,6 +98,11 @@ class Notice:
         return cls(kind.value, reason.value, round(deadline, 3))
 
     @classmethod
+    def of_commit(cls, reason: Reason, asked_at: float) -> Self:
+        """The request to commit at once and to continue. Another time is another request."""
+        return cls(NoticeKind.COMMIT.value, reason.value, round(asked_at, 3))
+
+    @classmethod
     def of_handover(cls, deadline: float) -> Self:
         """The notice for a pod that is handed over."""
         return cls(NoticeKind.HANDOVER.value, Reason.EVICTION_NOTICE.value, round(deadline, 3))
@@ -107,7 +114,9 @@ class Notice:
 
     def encode(self) -> str:
         """The notice as one line of JSON."""
-        content = {"kind": self.kind, "deadline": self.deadline, "reason": self.reason}
+        content: dict[str, object] = {"kind": self.kind, "deadline": self.deadline, "reason": self.reason}
+        if self.kind == NoticeKind.COMMIT:
+            content |= {"kind": NoticeKind.TAKE_OVER.value, "commit": True}
         return json.dumps(content, separators=(",", ":"))
 
     @classmethod
@@ -121,8 +130,9 @@ class Notice:
         if not isinstance(content, dict):
             raise ValueError(f"expected a JSON object, got {text[:80]!r}")  # noqa: TRY004 – the value of `text` is wrong
         deadline = content.get("deadline")
+        kind = NoticeKind.COMMIT if content.get("commit") is True else content.get("kind", NoticeKind.NOTICE)
         return cls(
-            kind=str(content.get("kind", NoticeKind.NOTICE)),
+            kind=str(kind),
             reason=str(content.get("reason", Reason.EVICTION_NOTICE)),
             deadline=None if deadline is None else _seconds(deadline),
         )

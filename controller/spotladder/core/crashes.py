@@ -45,7 +45,7 @@ def crashed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 def crash_of(pod: PodSeen) -> str:
     """A description of the crash that is equal for equal crashes."""
     code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
-    return f"the {pod.role} ended{code} ({pod.cause})"
+    return f"{f'container {pod.container} of ' if pod.container else ''}the {pod.role} ended{code} ({pod.cause})"
 
 
 def with_failed_start(state: JobState, crash: str, output: str = "") -> JobState:
@@ -82,8 +82,8 @@ def corrected(state: JobState, spec: JobSpec) -> bool:
 
 
 def with_denial(state: JobState, message: str, now: Instant) -> JobState:
-    """The state after the checkpoint store has refused the credentials of the live attempt: counts no failure; the
-    next attempt reads the credentials again after a delay."""
+    """The state after the live attempt could not use the checkpoint store, which refused its credentials or is not
+    safe: counts no failure; the next attempt tries again after a delay."""
     return replace(state, denials=state.denials + 1, denied=message, paused_until=now + _backoff(state.denials))
 
 

@@ -15,7 +15,7 @@ from spotladder.core.durations import format_duration
 from spotladder.core.evidence import maintenance
 from spotladder.core.idle import idle_budget_exceeded, idle_budget_message
 from spotladder.core.impediment import Timer, classify, rule_of, timer_of
-from spotladder.core.losses import exhaust, head_lost, noticed_pods, suspect_pods, synthetic
+from spotladder.core.losses import counted_pods, exhaust, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -77,8 +77,8 @@ def log_owner(draft: Draft) -> str:
 
 
 def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> None:
-    """End the attempt because its program exited. A fence, or credentials that the store refuses, are not failures of
-    the tier."""
+    """End the attempt because its program exited. A fence, and a store that refuses the credentials or is unsafe, are
+    not failures of the tier."""
     match how:
         case Exit.SUCCEEDED:
             draft.move(Reason.COMPLETED)
@@ -89,6 +89,10 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
         case Exit.REFUSED:
             draft.state = with_denial(draft.state, seen.message, draft.now)
             draft.move(Reason.ACCESS_DENIED, seen.message)
+        case Exit.UNSAFE:
+            message = seen.message or "the checkpoint store cannot fence an attempt that was cut off"
+            draft.state = with_denial(draft.state, message, draft.now)
+            draft.move(Reason.STORE_UNSAFE, message)
         case Exit.INTERRUPTED:
             _interrupted(draft, seen)
         case Exit.FAILED:
@@ -102,18 +106,21 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
 def _interrupted(draft: Draft, seen: AttemptSeen) -> None:
     """Handle exit code 75: after a notice, a loss or a deletion, or on the program's own initiative."""
     attempt, noticed = draft.situation.attempt, noticed_pods(draft.situation.attempt, seen)
-    deleted = any(pod.cause is Cause.DELETED for pod in seen.pods)
+    counted = counted_pods(attempt, seen)
+    deleted = any(pod.cause is Cause.DELETED and pod.uid not in counted for pod in seen.pods)
+    if draft.situation.outlived_loss and not noticed and not deleted:
+        return draft.end(Reason.INTERRUPTED, "a pod that was counted as lost has ended")
     if not noticed and not deleted and not draft.state.loss_counted:
         draft.state = paced(draft.state, attempt, draft.seen.progress, draft.now)
     draft.count(noticed)
     cause = Cause.DELETED if deleted else Cause.INTERRUPTION
-    draft.end_by_loss(Reason.INTERRUPTED, synthetic(attempt, "interrupted", cause))
+    return draft.end_by_loss(Reason.INTERRUPTED, synthetic(attempt, "interrupted", cause))
 
 
 def _program_failed(draft: Draft, seen: AttemptSeen) -> None:
     """End the attempt because of an eviction that coincides with the failure; otherwise, after the failure attribution
     window, because of the program's own failure."""
-    if draft.state.loss_counted or _had_just_recovered(draft):
+    if draft.state.loss_counted or draft.situation.outlived_loss or _had_just_recovered(draft):
         draft.end(Reason.INTERRUPTED, seen.message)
     elif draft.situation.passed(draft.situation.attribution_deadline):
         failed = draft.state.application_failures + 1
@@ -245,7 +252,8 @@ def provision_timed_out(draft: Draft) -> None:
     end it if the nodes that wait for the rest of their gang cost more than idleBudget.
 
     An attempt that avoids nodes gives no evidence about the capacity of its tier: it ends earlier if no other node can
-    take its pods, and the next attempt runs on the same tier and avoids none.
+    take its pods, and the next attempt runs on the same tier and avoids none. A pod that fits no node of the tier
+    shows nothing about its capacity, and exhausts it whatever the policy prefers.
     """
     tier, seen, since = draft.situation.tier, draft.situation.attempt_seen, draft.state.waiting_since
     rule = rule_of(draft.situation)
@@ -263,11 +271,15 @@ def provision_timed_out(draft: Draft) -> None:
         why = f"no capacity without the avoided nodes {named(avoids, draft.state)}: the next attempt may use them"
         draft.state = replace(without_node_failures(draft.state), waiting_since=None, idle_usd=0.0)
         draft.move(Reason.INSUFFICIENT_CAPACITY, why)
+    elif rule.reason is Reason.POD_DOES_NOT_FIT:
+        why = _impediment_message(draft)
+        draft.state = exhaust(replace(draft.state, misfit=why, idle_usd=0.0), tier.name, rule.reason)
+        draft.move(rule.reason, why)
     elif rule.exhausts:
         draft.state = with_sightings(draft.state, {tier.name: False}, draft.now)
         reason, why = Reason.INSUFFICIENT_CAPACITY, f"not all workers ready for {tier.provision_timeout:g} s"
         if refused:
-            why = "the provisioner has no capacity"
+            why = _impediment_message(draft)
         elif overdrawn:
             reason, why = Reason.IDLE_BUDGET_EXCEEDED, idle_budget_message(tier, draft.state.idle_usd)
         draft.state = replace(draft.state, idle_usd=0.0)  # The nodes are released.

@@ -6,8 +6,11 @@ The table in `impediment.py` defines the effect of each impediment.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spotladder.core.crashes import crash_message
 from spotladder.core.durations import format_duration
+from spotladder.core.gang import gang_misfit
 from spotladder.core.losses import counted_pods
 from spotladder.core.model import Blocker, Exit, PodPhase, PodRole, PodSeen, Stage
 from spotladder.core.pacing import pause_message
@@ -83,18 +86,31 @@ def access_denied(situation: Situation) -> str:
     """The API server or the checkpoint store refuses the credentials in use."""
     seen, state = situation.attempt_seen, situation.state
     if state.stage is Stage.IDLE:
-        waits = state.paused_until is not None and situation.now < state.paused_until
-        refused_last = bool(state.history) and state.history[-1].reason is Reason.ACCESS_DENIED
         message = f"the checkpoint store refused the credentials of the last attempt: {state.denied}"
-        return message if waits and refused_last else ""
+        return message if _waits_after(situation, Reason.ACCESS_DENIED) else ""
     refused = seen.rights_refused if seen is not None else ""
     return refused or _blocked_by(situation, Blocker.FORBIDDEN)
 
 
+def store_unsafe(situation: Situation) -> str:
+    """The checkpoint store cannot fence an attempt that was cut off."""
+    return situation.state.denied if _waits_after(situation, Reason.STORE_UNSAFE) else ""
+
+
+def _waits_after(situation: Situation, reason: Reason) -> bool:
+    """Whether the job waits because its last attempt ended for this reason."""
+    state = situation.state
+    waits = state.stage is Stage.IDLE and state.paused_until is not None and situation.now < state.paused_until
+    return waits and bool(state.history) and state.history[-1].reason is reason
+
+
 def waits_for_quota(situation: Situation) -> str:
-    """Kueue holds the attempt until its queue has quota."""
+    """Kueue holds the attempt until its queue has quota. If it has, and the provisioner of its nodes has no capacity,
+    the tier lacks capacity."""
     queue = situation.held_by
-    return "" if queue is None or queue.inadmissible else queue.message or "the attempt waits for quota"
+    return (
+        "" if queue is None or queue.inadmissible or queue.refused else queue.message or "the attempt waits for quota"
+    )
 
 
 def inadmissible(situation: Situation) -> str:
@@ -104,7 +120,7 @@ def inadmissible(situation: Situation) -> str:
 
 
 def quota_exceeded(situation: Situation) -> str:
-    """A quota of the cluster refuses the pods."""
+    """A ResourceQuota of the namespace refuses the pods."""
     return _blocked_by(situation, Blocker.QUOTA)
 
 
@@ -124,8 +140,13 @@ def image_unavailable(situation: Situation) -> str:
     return _blocked_by(situation, Blocker.IMAGE)
 
 
+def volume_unavailable(situation: Situation) -> str:
+    """A volume of a pod does not exist, or cannot be attached or mounted."""
+    return _blocked_by(situation, Blocker.VOLUME)
+
+
 def template_refused(situation: Situation) -> str:
-    """Pods or containers cannot be created from their template: a missing Secret or volume, an admission webhook."""
+    """Pods or containers cannot be created from their template: a missing Secret, an admission webhook."""
     return _blocked_by(situation, Blocker.TEMPLATE)
 
 
@@ -184,11 +205,26 @@ def _slow_start(situation: Situation) -> str:
     return f"every pod has a node and its image; not ready yet: {_names(missing)}"
 
 
+def does_not_fit(situation: Situation) -> str:
+    """No node of the tier can ever hold a pod: its requests, its selectors or the zone of its volume do not fit. An
+    attempt that avoids nodes shows nothing about its tier."""
+    state = situation.state
+    if state.stage is Stage.IDLE:
+        return (
+            f"no tier fits; the job restarts after a pause: {state.misfit}"
+            if _pauses(situation) and state.misfit
+            else ""
+        )
+    if state.stage not in (Stage.STARTING, Stage.RECOVERING) or situation.attempt.avoids:
+        return ""
+    pod = gang_misfit(situation.attempt_seen, situation.needed)
+    return "" if pod is None else f"{pod.called} fits no node of {state.tier}: {pod.misfit}"
+
+
 def no_capacity(situation: Situation) -> str:
     """Pods are missing or wait for a node."""
     if situation.state.stage is Stage.IDLE and situation.state.paused_until is not None:
-        waits = situation.now < situation.state.paused_until and not situation.state.tier
-        return "every tier was exhausted; the job restarts after a pause" if waits else ""
+        return "every tier was exhausted; the job restarts after a pause" if _pauses(situation) else ""
     if situation.state.stage is Stage.IDLE:
         return (
             "; ".join(situation.seen.unavailable.values())
@@ -200,8 +236,10 @@ def no_capacity(situation: Situation) -> str:
     seen = situation.attempt_seen
     if seen is None:
         return "the attempt is being created"
+    if situation.held_by is not None and situation.held_by.refused:
+        return situation.held_by.message or "the provisioner has no capacity"
     if situation.refused:
-        return "the provisioner has no capacity"
+        return f"the provisioner has no capacity{_said(seen.pods)}"
     waiting = [pod for pod in seen.pods if pod.phase is PodPhase.PENDING and not pod.placed and not pod.gated]
     message = next((pod.waiting_message for pod in waiting if pod.waiting_message), "")
     suffix = f" ({message})" if message else ""
@@ -209,6 +247,18 @@ def no_capacity(situation: Situation) -> str:
         return f"waiting for a node or an image: {_names(waiting)}{suffix}"
     running = sum(1 for pod in seen.pods if pod.role is PodRole.WORKER and pod.phase is PodPhase.RUNNING)
     return f"{running} of {situation.workers} workers run"
+
+
+def _pauses(situation: Situation) -> bool:
+    """Whether the job waits because every tier was exhausted."""
+    until = situation.state.paused_until
+    return until is not None and situation.now < until and not situation.state.tier
+
+
+def _said(pods: Iterable[PodSeen]) -> str:
+    """The provisioner's own sentence about a pod that gets no node."""
+    said = [pod for pod in pods if pod.refused and pod.waiting_message]
+    return f": {min(said, key=lambda pod: pod.called).waiting_message}" if said else ""
 
 
 def _blocked_by(situation: Situation, blocker: Blocker) -> str:
@@ -219,6 +269,6 @@ def _blocked_by(situation: Situation, blocker: Blocker) -> str:
 
 
 def _names(pods: list[PodSeen]) -> str:
-    named = [pod.called for pod in pods[:3]]
+    named = [f"{pod.called} (container {pod.container})" if pod.container else pod.called for pod in pods[:3]]
     more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
     return ", ".join(named) + more

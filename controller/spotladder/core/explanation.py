@@ -67,6 +67,8 @@ def _sentence(situation: Situation, found: MatchedRule) -> str:
         return "every pod has a node and its image, but not all are ready yet"
     if found.rule.impediment is not Impediment.CAPACITY or situation.state.stage is Stage.IDLE:
         return found.message
+    if situation.held_by is not None:
+        return found.message
     pods = () if seen is None else seen.pods
     waiting = [pod for pod in pods if pod.phase is PodPhase.PENDING and not pod.placed and pod.waiting_message]
     words = min(waiting, key=lambda pod: pod.called).waiting_message if waiting else ""

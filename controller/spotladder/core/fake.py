@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from spotladder.core.model import (
     Action,
+    AskToCommit,
     AttemptSeen,
     Delete,
     Drain,
@@ -129,6 +130,10 @@ class FakeBackend:
         self.calls.append(action)
         if action.attempt in self._attempts:
             self.progress = replace(self.progress, attempt=max(self.progress.attempt, action.attempt))
+
+    def ask_to_commit(self, action: AskToCommit) -> None:
+        """Record the request; the test decides how the program reacts."""
+        self.calls.append(action)
 
     def finish(self, action: Finish) -> None:
         """Remove everything of the job except its outcome."""

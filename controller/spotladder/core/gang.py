@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from spotladder.core.model import Attempt, AttemptSeen, JobSpec, PodPhase, PodRole
+from collections.abc import Callable
+
+from spotladder.core.model import Attempt, AttemptSeen, JobSpec, PodPhase, PodRole, PodSeen
 
 
 def launched_workers(attempt: Attempt | None, spec: JobSpec) -> int:
@@ -36,10 +38,21 @@ def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:
     """Whether the head and this number of workers of the attempt are running and ready."""
     if seen is None or not seen.reachable:
         return False
-    ready = [pod for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.ready]
+    return _gang(seen, workers, lambda pod: pod.phase is PodPhase.RUNNING and pod.ready)
+
+
+def gang_running(seen: AttemptSeen | None, workers: int) -> bool:
+    """Whether the head and this number of workers of the attempt are running, ready or not, on nodes that answer."""
+    if seen is None or not seen.reachable:
+        return False
+    return _gang(seen, workers, lambda pod: pod.phase is PodPhase.RUNNING and not pod.suspect)
+
+
+def _gang(seen: AttemptSeen, workers: int, meets: Callable[[PodSeen], bool]) -> bool:
+    met = [pod for pod in seen.pods if meets(pod)]
     heads = [pod for pod in seen.pods if pod.role is PodRole.HEAD]
-    enough = sum(1 for pod in ready if pod.role is PodRole.WORKER) >= workers
-    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in ready))
+    enough = sum(1 for pod in met if pod.role is PodRole.WORKER) >= workers
+    return enough and (not heads or any(pod.role is PodRole.HEAD for pod in met))
 
 
 def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
@@ -52,11 +65,24 @@ def gang_placed(seen: AttemptSeen | None, workers: int) -> bool:
 
 
 def gang_refused(seen: AttemptSeen | None, workers: int) -> bool:
-    """Whether the provisioner has no capacity for the head, or for so many workers that fewer than this number have a
+    """Whether the provisioner makes no node for the head, or for so many workers that fewer than this number have a
     node or may get one. Workers that are kept from asking for a node are not counted."""
-    if seen is None or not (seen.reachable and seen.refused):
+    return _cut_off(seen, workers, lambda pod: pod.refused)
+
+
+def gang_misfit(seen: AttemptSeen | None, workers: int) -> PodSeen | None:
+    """A pod of the attempt that fits no node of its tier, if the head is one or fewer than this number of workers may
+    get a node."""
+    if seen is None or not _cut_off(seen, workers, lambda pod: bool(pod.misfit)):
+        return None
+    return min((pod for pod in seen.pods if pod.misfit), key=lambda pod: pod.called, default=None)
+
+
+def _cut_off(seen: AttemptSeen | None, workers: int, gets_none: Callable[[PodSeen], bool]) -> bool:
+    if seen is None or not seen.reachable:
         return False
     present = [pod for pod in seen.pods if pod.phase is not PodPhase.LOST]
-    if any(pod.refused for pod in present if pod.role is PodRole.HEAD):
-        return True
-    return sum(1 for pod in present if pod.role is PodRole.WORKER and not (pod.refused or pod.gated)) < workers
+    none = [pod for pod in present if gets_none(pod)]
+    if not none or any(pod.role is PodRole.HEAD for pod in none):
+        return bool(none)
+    return sum(1 for pod in present if pod.role is PodRole.WORKER and not (gets_none(pod) or pod.gated)) < workers

@@ -68,6 +68,7 @@ RULES: tuple[ImpedimentRule, ...] = (
     ImpedimentRule(Impediment.CONTACT, Reason.CONTACT_LOST, evidence.contact_lost, Timer.CONTACT, counted=True),
     ImpedimentRule(Impediment.OPERATOR, Reason.OPERATOR_SILENT, evidence.operator_silent),
     ImpedimentRule(Impediment.ACCESS_DENIED, Reason.ACCESS_DENIED, evidence.access_denied),
+    ImpedimentRule(Impediment.STORE, Reason.STORE_UNSAFE, evidence.store_unsafe, Timer.BACKOFF),
     ImpedimentRule(Impediment.QUOTA, Reason.INADMISSIBLE, evidence.inadmissible, Timer.QUEUE, exhausts=True),
     ImpedimentRule(
         Impediment.QUOTA, Reason.WAITING_FOR_QUOTA, evidence.waits_for_quota, Timer.QUEUE, exhausts=True, degraded=False
@@ -75,12 +76,14 @@ RULES: tuple[ImpedimentRule, ...] = (
     ImpedimentRule(Impediment.QUOTA, Reason.QUOTA_EXCEEDED, evidence.quota_exceeded),
     ImpedimentRule(Impediment.QUOTA, Reason.LIMIT_REACHED, evidence.limit_reached, Timer.PROVISION),
     ImpedimentRule(Impediment.IMAGE, Reason.IMAGE_UNAVAILABLE, evidence.image_unavailable),
+    ImpedimentRule(Impediment.VOLUME, Reason.VOLUME_UNAVAILABLE, evidence.volume_unavailable),
     ImpedimentRule(Impediment.IMAGE, Reason.BLOCKED, evidence.template_refused),
     ImpedimentRule(Impediment.MAINTENANCE, Reason.MAINTENANCE, evidence.maintenance, Timer.GRACE, degraded=False),
     ImpedimentRule(Impediment.STORE, Reason.STORE_UNAVAILABLE, evidence.store_unavailable, Timer.STALL, counted=True),
     ImpedimentRule(Impediment.PROGRAM, Reason.CRASH_LOOP, evidence.crash_loop, Timer.BACKOFF),
     ImpedimentRule(Impediment.START, Reason.WAITING_FOR_RAY, evidence.slow_ray, Timer.START, degraded=False),
     ImpedimentRule(Impediment.START, Reason.WAITING_FOR_PODS, evidence.slow_pods, Timer.START, degraded=False),
+    ImpedimentRule(Impediment.MISFIT, Reason.POD_DOES_NOT_FIT, evidence.does_not_fit, Timer.PROVISION, exhausts=True),
     ImpedimentRule(
         Impediment.CAPACITY,
         Reason.WAITING_FOR_CAPACITY,

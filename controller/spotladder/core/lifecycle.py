@@ -6,7 +6,8 @@ Rules
     it is launched, so after a crash the same launch is repeated.
  3. Under `handover: Fenced` the next attempt starts while the last is removed, because the commit log fences the last:
     on another tier at once, on the same tier after `HANDOVER_GRACE_PERIOD`. Under `WhenGone` it waits.
- 4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier.
+ 4. Each lost pod is one failure, once. Failure number maxFailures + 1 exhausts the tier. A pod that was counted while
+    its node was cut off, and whose program ends only when the node returns, is not counted again.
  5. provisionTimeout runs while workers lack capacity, and exhausts the tier. It is suspended during every other
     impediment, whose own timer (`impediment.RULES`) ends the attempt and keeps the tier.
  6. An attempt without quota waits in its admission queue: only queueTimeout runs. An attempt whose quota is withdrawn
@@ -154,23 +155,26 @@ def _idle(draft: Draft) -> None:
 
 
 def _all_exhausted(draft: Draft) -> None:
-    message = "every tier is exhausted: " + draft.situation.exhausted_tiers
-    if draft.spec.exhausted is Exhausted.FAIL:
-        return draft.move(Reason.TIERS_EXHAUSTED, message)
+    """Fail, or begin again at the first tier. A job that fits no tier would at once end in the same way: it pauses."""
+    exhausted = draft.spec.exhausted
+    misfit = draft.state.misfit if draft.situation.fits_no_tier else ""
+    message = "every tier is exhausted: " + draft.situation.exhausted_tiers + (f": {misfit}" if misfit else "")
+    if exhausted is Exhausted.FAIL:
+        return draft.move(Reason.POD_DOES_NOT_FIT if misfit else Reason.TIERS_EXHAUSTED, message)
     until, reason = None, Reason.BEGIN_AGAIN
-    if draft.spec.exhausted is Exhausted.WAIT:
+    if exhausted is Exhausted.WAIT or misfit:
         pause = max(tier.provision_timeout for tier in draft.spec.tiers)
         until, reason = draft.now + pause, Reason.WAITING_TO_BEGIN_AGAIN
-        message += f"; restarts at {draft.spec.tiers[0].name} in {format_duration(pause)} (exhausted: Wait)"
+        message += f"; restarts at {draft.spec.tiers[0].name} in {format_duration(pause)} (exhausted: {exhausted})"
     fresh = tuple(replace(record, failures=0, exhausted_by=None) for record in draft.state.tiers)
-    draft.state = replace(draft.state, tiers=fresh, tier="", paused_until=until)
+    draft.state = replace(draft.state, tiers=fresh, tier="", paused_until=until, misfit=misfit)
     return draft.move(reason, message)
 
 
 def _starting(draft: Draft) -> None:
     if ended_by_itself(draft) or unwanted(draft) or program_ended(draft.situation) or hedge_takes_over(draft):
         return None
-    if draft.situation.all_pods_ready:
+    if draft.situation.all_pods_ready or draft.situation.trains_unready:
         return draft.move(Reason.ALL_READY, how_many(draft.situation))
     if starts_elsewhere(draft, _notices(draft)) or start_timed_out(draft) or queue_timed_out(draft):
         return None
@@ -191,7 +195,7 @@ def _running(draft: Draft) -> None:
             return draft.move(Reason.REPLACING, why_smaller(draft.situation, draft.losses))
         if not (learns_of_notices(draft.situation) and continues_smaller(draft.situation)):
             return None if trains_until_relieved(draft, notices) else draft.move(*leaves(draft, notices))
-    if not draft.situation.all_pods_ready:
+    if not (draft.situation.all_pods_ready or draft.situation.trains_unready):
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     if not fits(draft.situation):
         return draft.move(Reason.RECOVERING, why_smaller(draft.situation, draft.losses))
@@ -223,7 +227,8 @@ def _recovering(draft: Draft) -> None:
         continues = continues_without(draft, notices)
         if not continues and not (learns_of_notices(draft.situation) and continues_smaller(draft.situation)):
             return draft.end(*leaves(draft, notices))
-    if draft.situation.all_pods_ready and fits(draft.situation) and draft.situation.moves_again:
+    recovered = draft.situation.all_pods_ready and draft.situation.moves_again
+    if (recovered or draft.situation.trains_unready) and fits(draft.situation):
         return draft.move(Reason.ALL_READY, how_many(draft.situation))
     if queue_timed_out(draft):
         return None

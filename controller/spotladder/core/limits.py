@@ -45,6 +45,8 @@ def reached(situation: Situation) -> tuple[Reason, str] | None:
     spec, state, progress = situation.spec, situation.state, situation.seen.progress
     if state.stage is Stage.IDLE and over_backoff_limit(situation):
         return Reason.BACKOFF_LIMIT_EXCEEDED, all_failures(situation)
+    if state.stage is Stage.IDLE and progress.committed_at is None and _unsafe_store(situation):
+        return Reason.STORE_UNSAFE, state.denied
     end = deadline(spec)
     if end is not None and situation.now >= end:
         steps = f"{progress.step} of {progress.total} steps" if progress.total else f"{progress.step} steps"
@@ -52,6 +54,13 @@ def reached(situation: Situation) -> tuple[Reason, str] | None:
     if spec.budget is not None and state.spent_usd >= spec.budget:
         return Reason.BUDGET_EXCEEDED, f"{_spent_of(state.spent_usd, spec.budget)} are spent"
     return None
+
+
+def _unsafe_store(situation: Situation) -> bool:
+    """Whether the last attempt ended because no tier can use the checkpoint store safely. A job with commits waits
+    until the store is repaired."""
+    history = situation.state.history
+    return bool(history) and history[-1].reason is Reason.STORE_UNSAFE
 
 
 def _deadline_field(spec: JobSpec) -> str:

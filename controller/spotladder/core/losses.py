@@ -3,6 +3,10 @@
 The loss of a pod may restart its whole set. The identity of such a pod is `<restart>/<pod>`, and `<restart>` is that of
 a loss that caused a restart and whose pod was not observed. Both are one failure, whichever is observed first. Once the
 set is gone, the identity of its pod is `<pod>`.
+
+Pods that go because another went are one failure with it, until all workers are ready again: the pods of one node that
+is reclaimed, lost or drained, and the pods that are replaced only together (`PodSeen.unit`). Pods that are lost on
+different nodes are one failure each.
 """
 
 from __future__ import annotations
@@ -27,6 +31,12 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Cause, Reason
+
+_WITH_THE_NODE = frozenset({Cause.INTERRUPTION, Cause.NODE_LOST, Cause.CONSOLIDATED, Cause.PREEMPTED})
+"""Causes that take all pods of the job from a node at once."""
+
+_WITHOUT_EVIDENCE = (Cause.DELETED, Cause.UNKNOWN)
+"""Causes with which the operator's own deletion of the other pods of a unit is observed."""
 
 UNCOUNTED = frozenset({Cause.MAINTENANCE})
 """Causes of losses that are not failures: an administrator moved the job, and the tier works."""
@@ -153,7 +163,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         for pod in pods
     )
     bad = bad_nodes(state)
-    failed = [pod.uid for pod in failing(pods) if pod.node not in bad]
+    failed, units = _apart([pod for pod in failing(pods) if pod.node not in bad], attempt.lost_units)
     state = with_node_failures(state, pods)
     if unit is FailureUnit.INTERRUPTION:
         failed = [] if state.loss_counted else failed[:1]
@@ -165,8 +175,23 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         attempt,
         failures=attempt.failures + failures,
         lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
+        lost_units=units,
+        lost_start=state.progress.start if state.progress.attempt == attempt.number else None,
     )
     return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
+
+
+def _apart(pods: list[PodSeen], lost: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
+    """The identities of those of these pods that did not go because of another one, and the nodes and units that are
+    lost now. `lost` are those that were lost before."""
+    failed, units = [], list(lost)
+    for pod in sorted(pods, key=lambda pod: pod.cause in _WITHOUT_EVIDENCE):
+        node = f"node {pod.node}" if pod.node and pod.cause in _WITH_THE_NODE else ""
+        mine = [name for name in (node, f"unit {pod.unit}" if pod.unit else "") if name]
+        if not any(name in units for name in mine):
+            failed.append(pod.uid)
+        units += [name for name in mine if name not in units]
+    return failed, tuple(units[-KEPT_LOST_PODS:])
 
 
 def _records(now: Instant, attempt: Attempt, pods: list[PodSeen], failed: set[str]) -> list[LossRecord]:

@@ -28,7 +28,7 @@ def moved(situation: Situation, reason: Reason, message: str = "") -> tuple[JobS
             state = ended_unready(state, attempt, situation.spec, reason, now)
         if following is Stage.RUNNING:
             state = with_recovery(forgotten(state), attempt, now)
-            attempt = replace(attempt, running_at=attempt.running_at or now, all_ready_at=now)
+            attempt = replace(attempt, running_at=attempt.running_at or now, all_ready_at=now, lost_units=())
             state = replace(state, waiting_since=None, recovering_since=None, loss_counted=False)
         elif following is Stage.RECOVERING:
             state = replace(state, waiting_since=now, recovering_since=now)

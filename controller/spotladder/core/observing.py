@@ -11,7 +11,7 @@ from spotladder.core.evidence import contact_lost
 from spotladder.core.extra_costs import with_heads, with_progress
 from spotladder.core.leaving_behind import take_in_left
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
-from spotladder.core.model import Attempt, AttemptSeen, Exit, Instant, Seconds, Stage, Steps
+from spotladder.core.model import Attempt, AttemptSeen, Exit, Instant, QueueEviction, Seconds, Stage, Steps
 from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
 from spotladder.core.replacing import forget_finished, replace_suspects
@@ -116,7 +116,7 @@ def _counts_losses(draft: Draft, attempt: Attempt) -> bool:
     eviction, and not when an admission queue removes the pods, which is one eviction of the attempt."""
     seen = draft.situation.attempt_seen
     queue = seen.queue if seen is not None else None
-    if queue is not None and (queue.held or queue.eviction is not None):
+    if queue is not None and (queue.held or queue.eviction not in (None, QueueEviction.CHECK_FAILED)):
         return False
     if draft.state.stage in LIVE:
         return True

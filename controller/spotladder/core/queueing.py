@@ -16,12 +16,15 @@ from spotladder.core.model import QueueEviction
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.situation import Situation
 
-_UNCOUNTED = {
+_REASONS = {
+    QueueEviction.PREEMPTED: Reason.PREEMPTED,
     QueueEviction.PODS_READY_TIMEOUT: Reason.PODS_READY_TIMEOUT,
     QueueEviction.STOPPED: Reason.QUOTA_WITHDRAWN,
+    QueueEviction.CHECK_FAILED: Reason.QUOTA_WITHDRAWN,
     QueueEviction.DEACTIVATED: Reason.QUOTA_WITHDRAWN,
 }
-"""Evictions that are not failures of the tier: no capacity was lost, or an administrator requested them."""
+"""Evictions by the queue or its administrator. They are not failures of the tier, which keeps its capacity: the next
+attempt joins the queue, and queueTimeout limits its wait."""
 
 
 def taken_back(situation: Situation) -> QueueEviction | None:
@@ -38,20 +41,19 @@ def taken_back(situation: Situation) -> QueueEviction | None:
             return None if queue.held else queue.eviction
         case QueueEviction.SUSPENDED:
             return queue.eviction if has_run else None
+        case QueueEviction.CHECK_FAILED:  # The queue asks again for an attempt that has had no pods.
+            return queue.eviction if queue.held and has_run else None
     return queue.eviction
 
 
 def end_by_queue(draft: Draft, eviction: QueueEviction) -> None:
-    """End the attempt because its quota is gone. A preemption counts as one failure of the tier for all
-    pods together."""
+    """End the attempt because its quota is gone. Without a queue that took it back, that is a loss."""
     attempt, seen = draft.situation.attempt, draft.situation.attempt_seen
     message = seen.queue.message if seen is not None and seen.queue is not None else ""
-    if eviction is QueueEviction.PREEMPTED:
-        draft.end_by_loss(Reason.PREEMPTED, synthetic(attempt, "preempted", Cause.PREEMPTED), message)
-    elif eviction is QueueEviction.SUSPENDED:
+    if eviction is QueueEviction.SUSPENDED:
         draft.end_by_loss(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), message)
     else:
-        draft.move(_UNCOUNTED[eviction], message)
+        draft.move(_REASONS[eviction], message)
 
 
 def queue_timed_out(draft: Draft) -> bool:

@@ -59,6 +59,7 @@ class Reason(StrEnum):
     # an attempt ends and its tier is exhausted
     MAX_FAILURES_EXCEEDED = "MaxFailuresExceeded"
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"  # no capacity for provisionTimeout, or the provisioner refused
+    POD_DOES_NOT_FIT = "PodDoesNotFit"  # no node of the tier can ever hold a pod; as an outcome, of no tier
     IDLE_BUDGET_EXCEEDED = "IdleBudgetExceeded"  # the nodes of an incomplete gang cost more than idleBudget
     QUEUE_TIMEOUT = "QueueTimeout"  # the admission queue gave no quota for queueTimeout
     TIER_REMOVED = "TierRemoved"  # the tier is no longer in the spec
@@ -83,16 +84,18 @@ class Reason(StrEnum):
     WAITING_TO_BEGIN_AGAIN = "WaitingToBeginAgain"  # all tiers are exhausted; the job restarts after a pause
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     BUDGET_EXCEEDED = "BudgetExceeded"
+    STORE_UNSAFE = "StoreUnsafe"  # the checkpoint store cannot fence an attempt that was cut off (exit code 78)
     FENCED = "Fenced"  # a newer attempt of another controller owns the commit log
     # no change of stage
     STEADY = "Steady"
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
-    BLOCKED = "Blocked"  # pods cannot be created from their template (a missing Secret or volume, a webhook)
+    BLOCKED = "Blocked"  # pods cannot be created from their template (a missing Secret, a webhook)
     WAITING_FOR_RAY = "WaitingForRay"  # every pod has its node and image; Ray, or the program, is not ready yet
     WAITING_FOR_PODS = "WaitingForPods"  # the same for a workload without Ray
     QUOTA_EXCEEDED = "QuotaExceeded"
     WAITING_FOR_QUOTA = "WaitingForQuota"  # the admission queue holds the attempt until there is quota
     INADMISSIBLE = "Inadmissible"  # the admission queue cannot admit the attempt before something is changed
+    VOLUME_UNAVAILABLE = "VolumeUnavailable"  # a claim is missing, or its volume cannot be attached or mounted
     LIMIT_REACHED = "LimitReached"  # the CapacityTier's own limit
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     ACCESS_DENIED = "AccessDenied"  # credentials are refused, by the API server or by the checkpoint store
@@ -109,8 +112,10 @@ class Reason(StrEnum):
 FAILED_EXIT_CODES: Mapping[Reason, int] = MappingProxyType(
     {
         Reason.TIERS_EXHAUSTED: 3,
+        Reason.POD_DOES_NOT_FIT: 3,
         Reason.DEADLINE_EXCEEDED: 4,
         Reason.BUDGET_EXCEEDED: 4,
+        Reason.STORE_UNSAFE: 5,
         Reason.FENCED: ExitCode.FENCED,
     }
 )

@@ -1,7 +1,8 @@
 """Standby attempts for eviction notices: the next attempt boots during the notice, so that the loss costs one commit.
 
 1. A notice that the live attempt does not survive (its tier is exhausted by it, or the noticed pods cannot be replaced
-   inside the attempt) plans the next attempt as a standby, on the tier that the policy chooses. Training continues.
+   inside the attempt) plans the next attempt as a standby, on the tier that the policy chooses. The program is asked to
+   commit at once. Training continues.
 2. When the standby attempt is ready, or at the last moment for a commit, the live attempt is drained as for any notice.
 3. When the live attempt has ended, the standby attempt becomes the live one, ready or not.
 
@@ -32,7 +33,7 @@ def trains_until_relieved(draft: Draft, notices: list[PodSeen]) -> bool:
         return False
     attempt = draft.situation.attempt
     if attempt.leave_by is None or by < attempt.leave_by:
-        draft.state = replace(draft.state, attempt=replace(attempt, leave_by=by))
+        draft.state = replace(draft.state, attempt=replace(attempt, leave_by=by, commit_asked_at=draft.now))
         draft.replanned = True
     return True
 

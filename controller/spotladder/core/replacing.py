@@ -1,8 +1,9 @@
 """Replacing pods inside an attempt before their nodes go (surge), so that the loss costs one commit and one restart.
 
-1. A notice with time left starts a replacement beside each noticed pod. Training continues.
+1. A notice with time left starts a replacement beside each noticed pod. The program is asked to commit at once, since
+   a node may be reclaimed before its notice ends. Training continues.
 2. When the replacements are ready, or at the last moment if they are at least placed, the program is asked to commit
-   and to continue without the noticed pods, which are removed.
+   again and to continue without the noticed pods, which are removed.
 3. Without capacity in time, an elastic program that has enough workers left continues with fewer. It does so at once
    if there is no time for a replacement, or the tier wants none.
 4. Otherwise, and for a program that cannot hand over, the attempt is drained as for any notice.
@@ -49,7 +50,7 @@ def started(draft: Draft, notices: list[PodSeen]) -> bool:
     known = (*attempt.leaving, *(pod.uid for pod in notices if pod.uid not in attempt.leaving))
     if attempt.replace_by is not None and draft.state.stage is Stage.REPLACING:
         by = min(by, attempt.replace_by)
-    attempt = replace(attempt, leaving=known, replace_by=by, handing_over_since=None)
+    attempt = replace(attempt, leaving=known, replace_by=by, handing_over_since=None, commit_asked_at=draft.now)
     draft.state = replace(draft.state, attempt=attempt)
     draft.replanned = True
     return True

@@ -9,6 +9,7 @@ from spotladder.core.gang import (
     gang_placed,
     gang_ready,
     gang_refused,
+    gang_running,
     launched_workers,
     required_ready,
     required_workers,
@@ -51,6 +52,9 @@ AVOIDANCE_TIMEOUT: Seconds = 60.0
 """How long an attempt that avoids nodes waits until another node can take its pods, unless the provisioner reports that
 it adds one. Autoscalers report this within seconds."""
 
+STEP_DELAY: Seconds = 10.0
+"""How long after a step its heartbeat may be observed."""
+
 REMOVAL_DELAY: Seconds = 3.0
 """Time from the request to continue without a pod until the pod is removed. A kubelet shows a pod no new notice once
 the pod is being deleted."""
@@ -71,6 +75,13 @@ class Situation:
         if self.state.attempt is None:  # The transition table allows no such stage without an attempt.
             raise AssertionError(f"stage {self.state.stage} without an attempt")
         return self.state.attempt
+
+    @property
+    def outlived_loss(self) -> bool:
+        """Whether the program has not restarted since a pod was last counted as lost. Then the lost pod's rank still
+        takes part (its node was only cut off), and its end is what ends the program."""
+        start, progress = self.attempt.lost_start, self.seen.progress
+        return start is not None and progress.start == start and progress.attempt == self.attempt.number
 
     @property
     def attempt_seen(self) -> AttemptSeen | None:
@@ -130,6 +141,32 @@ class Situation:
         """Whether the program has made progress since the last loss; True if the backend cannot observe it."""
         seen, since = self.attempt_seen, self.state.recovering_since
         return seen is None or seen.moved_at is None or since is None or seen.moved_at >= since
+
+    @property
+    def trains_unready(self) -> bool:
+        """Whether all pods that the attempt needs run and its program makes progress, which outweighs a pod that is not
+        ready: since the recovery, or the attempt, began, or otherwise within recoveryTimeout."""
+        began, moved = self.attempt.created_at, self.last_move
+        if self.state.stage is not Stage.STARTING:
+            began = max(began, self.state.recovering_since or self.now - self.spec.recovery_timeout)
+        return moved is not None and moved > began and gang_running(self.attempt_seen, self.needed)
+
+    @property
+    def last_move(self) -> Instant | None:
+        """When the program of the live attempt last made progress; None if that is unknown."""
+        seen, attempt, progress = self.attempt_seen, self.attempt, self.seen.progress
+        times = [
+            seen.moved_at if seen is not None else None,
+            attempt.steps[-1].last_at - STEP_DELAY if attempt.steps else None,
+            progress.committed_at if progress.attempt == attempt.number else None,
+        ]
+        return max((time for time in times if time is not None), default=None)
+
+    @property
+    def unready_deadline(self) -> Instant | None:
+        """When progress no longer outweighs a pod that is not ready; None while every pod is ready."""
+        moved = None if self.all_pods_ready else self.last_move
+        return None if moved is None else moved + self.spec.recovery_timeout
 
     @property
     def can_commit(self) -> bool:
@@ -216,8 +253,9 @@ class Situation:
 
     @property
     def refused(self) -> bool:
-        """Whether the provisioner has no capacity for the head, or for enough of the workers that the attempt needs."""
-        return gang_refused(self.attempt_seen, self.needed)
+        """Whether the provisioner makes no node for the head, or for enough of the workers that the attempt needs."""
+        held = self.held_by
+        return gang_refused(self.attempt_seen, self.needed) or (held is not None and held.refused)
 
     @property
     def enough_ready(self) -> bool:
@@ -401,6 +439,11 @@ class Situation:
     def open(self) -> frozenset[str]:
         """Names of the tiers that are not exhausted."""
         return frozenset(tier.name for tier in self.spec.tiers if self.state.record(tier.name).exhausted_by is None)
+
+    @property
+    def fits_no_tier(self) -> bool:
+        """Whether every tier was left because a pod of the job fits none of its nodes."""
+        return all(self.state.record(tier.name).exhausted_by is Reason.POD_DOES_NOT_FIT for tier in self.spec.tiers)
 
     @property
     def exhausted_tiers(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spotladder.core import limits
+from spotladder.core.gang import gang_misfit
 from spotladder.core.model import Instant, Seconds, Stage, TierOutlook, TierView
 from spotladder.core.move_costs import lost_work_usd, move_costs
 from spotladder.core.outcomes import with_fleet
@@ -20,7 +21,7 @@ def sightings(situation: Situation) -> dict[str, bool]:
     if situation.state.stage in LIVE and attempt is not None and attempt.reachable:
         if situation.enough_ready:
             found[situation.state.tier] = True
-        elif situation.refused:
+        elif situation.refused and gang_misfit(attempt, situation.needed) is None:
             found[situation.state.tier] = False
     return {tier.name: found[tier.name] for tier in situation.spec.tiers if tier.name in found}
 

@@ -22,9 +22,11 @@ _BEGINNING: Mapping[Reason, Stage] = {
     Reason.SUSPEND_REQUESTED: Stage.SUSPENDED,
     Reason.STOP_REQUESTED: Stage.SUSPENDED,
     Reason.TIERS_EXHAUSTED: Stage.FAILED,
+    Reason.POD_DOES_NOT_FIT: Stage.FAILED,
     Reason.BACKOFF_LIMIT_EXCEEDED: Stage.FAILED,
     Reason.DEADLINE_EXCEEDED: Stage.FAILED,
     Reason.BUDGET_EXCEEDED: Stage.FAILED,
+    Reason.STORE_UNSAFE: Stage.FAILED,
 }
 
 # Reasons that end a live attempt at once: there is nothing left to commit, or no pod that could commit.
@@ -38,6 +40,7 @@ _LOST: Mapping[Reason, Stage] = {
     Reason.PODS_READY_TIMEOUT: Stage.ENDING,
     Reason.QUOTA_WITHDRAWN: Stage.ENDING,
     Reason.ACCESS_DENIED: Stage.ENDING,
+    Reason.STORE_UNSAFE: Stage.ENDING,
     Reason.APPLICATION_RETRY: Stage.ENDING,
     Reason.COMPLETED: Stage.SUCCEEDED,
     Reason.APPLICATION_FAILED: Stage.FAILED,
@@ -64,6 +67,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
         Stage.STARTING: {
             Reason.ALL_READY: Stage.RUNNING,
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
+            Reason.POD_DOES_NOT_FIT: Stage.ENDING,
             Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
             Reason.LIMIT_REACHED: Stage.ENDING,
@@ -98,6 +102,7 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
             Reason.RECOVERY_TIMEOUT: Stage.ENDING,
             Reason.QUEUE_TIMEOUT: Stage.ENDING,
             Reason.INSUFFICIENT_CAPACITY: Stage.ENDING,
+            Reason.POD_DOES_NOT_FIT: Stage.ENDING,
             Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
             **_LOST,

@@ -225,6 +225,7 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.APPLICATION_RETRY: (Tone.BAD, _ends),
     Reason.MAX_FAILURES_EXCEEDED: (Tone.BAD, _leaves),
     Reason.INSUFFICIENT_CAPACITY: (Tone.BAD, _leaves),
+    Reason.POD_DOES_NOT_FIT: (Tone.BAD, lambda move: _leaves(move) if move.target is Stage.ENDING else _job(move)),
     Reason.IDLE_BUDGET_EXCEEDED: (Tone.BAD, _leaves),
     Reason.QUEUE_TIMEOUT: (Tone.BAD, _leaves),
     Reason.PREEMPTED: (Tone.CAUTION, _ends),
@@ -247,4 +248,5 @@ _MOVES: Mapping[Reason, tuple[Tone, Callable[[Move], str]]] = {
     Reason.DEADLINE_EXCEEDED: (Tone.BAD, _job),
     Reason.BUDGET_EXCEEDED: (Tone.BAD, _job),
     Reason.FENCED: (Tone.BAD, _job),
+    Reason.STORE_UNSAFE: (Tone.BAD, _job),
 }

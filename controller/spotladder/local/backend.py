@@ -4,7 +4,8 @@
    their progress and starts the next operation; the runner calls it about ten times a second.
 2. The head represents a cluster's on-demand head: it has no pool and no price. Each attempt has its own head, like a
    RayJob: state that an attempt leaves in Ray (placement groups, actors, nodes whose loss Ray has not noticed) would
-   take resources from the next attempt. Once the program runs, the next attempt's head is started ahead.
+   take resources from the next attempt. Once the program runs, or the pool has no node for it, the next attempt's
+   head is started ahead.
 3. The submission and the start of the nodes run in parallel. The program starts when the gang is ready.
 4. Ray runs the program's driver on the head. A program that does not connect to Ray runs entirely in its driver. It
    counts as running on its workers' nodes, so the loss of a node kills it.
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from spotladder.core.backend import LAST_COMMIT_LIMIT, launch_variables
 from spotladder.core.contract import Variable
 from spotladder.core.model import (
+    AskToCommit,
     AttemptSeen,
     Delete,
     Drain,
@@ -185,6 +187,12 @@ class LocalBackend:
             attempt.taken_over = True
             attempt.program.take_over()
 
+    def ask_to_commit(self, action: AskToCommit) -> None:
+        """Write the notice that makes the program commit."""
+        attempt = self._attempts.get(action.attempt)
+        if attempt:
+            attempt.program.ask_to_commit(action.reason, action.asked_at)
+
     def finish(self, action: Finish) -> None:
         """Record the outcome in the commit log. The job's processes end with the run."""
         for number in list(self._attempts):
@@ -246,7 +254,7 @@ class LocalBackend:
         stopping = program.asked_to_stop
         step = max(self._log.progress.step, attempt.beat.step if attempt.beat else 0)
         replaced = ended is None and not stopping and not attempt.without_ray
-        fleet.advance(now, replace=replaced, step=step)
+        fleet.advance(now, replace=replaced, step=step, starting=bool(program.phase))
         lost = [pod for pod in fleet.lost if pod not in attempt.lost_before]
         if attempt.without_ray and lost and ended is None:
             attempt.went_with = attempt.went_with or ", ".join(lost)
@@ -270,7 +278,7 @@ class LocalBackend:
             attempt.number,
             pods=(self._head_pod(attempt), *fleet.seen()),
             exit=exit_,
-            message=_why(attempt) if exit_ in (Exit.FAILED, Exit.LOST, Exit.REFUSED) else "",
+            message=_why(attempt) if exit_ in (Exit.FAILED, Exit.LOST, Exit.REFUSED, Exit.UNSAFE) else "",
             moved_at=attempt.beat.at if attempt.beat else None,
             total=attempt.beat.total if attempt.beat else 0,
             store_unavailable_since=outage.since if outage else None,
@@ -349,7 +357,8 @@ class LocalBackend:
         started = attempt.program.started_at
         if len(self._attempts) > 1 or (attempt.standby and not attempt.taken_over):
             return  # A standby attempt has the place of the spare head.
-        if self._spare is None and started is not None and (attempt.beat or now - started >= SPARE_AFTER):
+        trains = started is not None and (attempt.beat or now - started >= SPARE_AFTER)
+        if self._spare is None and (trains or (attempt.head.up and attempt.fleet.lacks_capacity)):
             self._spare = self._new_head()
 
     def _checked_head(self, attempt: _Attempt) -> Head:

@@ -126,8 +126,9 @@ class LogWatch:
         while self._ended:
             attempt, file = self._ended[0]
             if text := end_of(file, 2 * outputs.LONGEST):
-                outputs.keep(self._log.store, Output(attempt, 0, "driver"), redacted(text))
-                outputs.trim(self._log.store)
+                store = outputs.of_job(self._log.store, self._log.owner.uid)
+                outputs.keep(store, Output(attempt, 0, "driver"), redacted(text))
+                outputs.trim(store)
             with self._lock:
                 del self._ended[0]
 

@@ -87,7 +87,7 @@ class PoolClock:
         self.plan = plan
         self._began = began
         self._looked_at = now - began
-        self._step: int | None = None
+        self._steps_left: list[int] | None = None
         self.held = 0
         self._given = 0
 
@@ -112,16 +112,17 @@ class PoolClock:
         """Record that a node of the pool is gone."""
         self.held = max(0, self.held - 1)
 
-    def reclaims(self, now: Instant, up: Sequence[LentNode], step: int = 0) -> list[str]:
+    def reclaims(self, now: Instant, up: Sequence[LentNode], step: int = 0, *, changing: bool = False) -> list[str]:
         """The uids of the nodes to reclaim now, when the job has done `step` steps.
 
         Each time in `taken_at` and each step in `taken_at_steps` reclaims the node that has been up longest, if one is
-        up. A step counts once, and only if it is done after the first call of this method.
+        up. A step counts once, and only if it is done after the first call of this method. While the nodes are
+        `changing`, a step that is due waits. Of several such steps, each later call counts one.
         """
         before, moment = self._looked_at, now - self._began
         self._looked_at = max(before, moment)
-        step_before = step if self._step is None else self._step
-        self._step = max(step_before, step)
+        if self._steps_left is None:
+            self._steps_left = [at for at in self.plan.taken_at_steps if at > step]
         if any(window.holds(moment) for window in self.plan.reclaimed):
             return [node.uid for node in up]
         gone = [node.uid for node in up if now - node.up_at >= self.plan.lifetime(node.ordinal)]
@@ -130,8 +131,10 @@ class PoolClock:
             up_before = [node for node in left if node.up_at - self._began <= at] if before < at <= moment else []
             gone += [node.uid for node in up_before[:1]]
             left = [node for node in left if node not in up_before[:1]]
-        due = sum(1 for at in self.plan.taken_at_steps if step_before < at <= step)
-        return [*gone, *(node.uid for node in left[:due])]
+        if not changing and self._steps_left and self._steps_left[0] <= step:
+            del self._steps_left[0]
+            gone += [node.uid for node in left[:1]]
+        return gone
 
 
 def plan_of(name: str, pool: WorldPool, folder: Path) -> PoolPlan:

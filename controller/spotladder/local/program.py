@@ -167,6 +167,12 @@ class Program:
         if not self.asked_to_stop:
             driver.write(self.notice_file, Notice.of(reason, deadline).encode())
 
+    def ask_to_commit(self, reason: Reason, asked_at: Instant) -> None:
+        """Write the request to commit, unless the program was asked to stop."""
+        text = Notice.of_commit(reason, asked_at).encode()
+        if not self.asked_to_stop and _read(self.notice_file) != json.loads(text):
+            driver.write(self.notice_file, text)
+
     def take_over(self) -> None:
         """Let the program of a standby attempt start."""
         if not self.notice_file.exists():

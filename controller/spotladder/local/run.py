@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spotladder.checkpoints.open_store import open_store
-from spotladder.checkpoints.store import check_store
+from spotladder.checkpoints.store_check import check_today
 from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import JobSpec, JobState, Stage
@@ -86,7 +86,7 @@ def run_locally(
         start = start_from(request.mode, folder, log, plan.run, interval=interval)
         if start.state.stage is Stage.SUCCEEDED:
             return RunOutcome(0, start.state, folder.path, "the job has already succeeded; --fresh runs it again")
-        check_store(log.store)
+        check_today(log.store)
         start = replace(start, run=replace(start.run, mark=uuid.uuid4().hex))
         log = _log_of(request, plan.run.uri, start.run.uid)
         plan = replace(plan, job=replace(plan.job, environment={**plan.job.environment, **_named(start.run)}))
@@ -221,7 +221,9 @@ def _spec(request: Request, began: float) -> JobSpec:
     from spotladder.api.resolve import capacity_of, job_spec, sizes
 
     spec = job_spec(request.job, capacity_of(request.world), submitted_at=began)
-    return replace(spec, attribution_window=ATTRIBUTION_WINDOW, min_workers=min(sizes(request.job), default=None))
+    least = min(sizes(request.job), default=None)
+    step_time = request.world.step_time
+    return replace(spec, attribution_window=ATTRIBUTION_WINDOW, min_workers=least, step_time=step_time)
 
 
 def _local_job(request: Request, spec: JobSpec) -> LocalJob:
@@ -253,6 +255,8 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
 def _warnings(request: Request) -> Iterator[str]:
     from spotladder.api.resolve import local_program
 
+    if step_time := request.world.step_time:
+        yield f"costs and the report count each step as {format_duration(step_time)} of training (stepTime)"
     ignored = local_program(request.job, request.job.spec.tiers[0].name).ignored
     if ignored:
         yield f"the run uses this machine's Python: {', '.join(ignored)} of runtimeEnvYAML is ignored"

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Protocol
 
-from spotladder.core.accounting import account, left_costs
+from spotladder.core.accounting import account, account_steps, left_costs
 from spotladder.core.backend import AttemptBackend
 from spotladder.core.contract import ExitCode
 from spotladder.core.explanation import Explanation, explain
@@ -25,6 +25,7 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
     Action,
+    AskToCommit,
     Decision,
     Delete,
     Drain,
@@ -125,6 +126,7 @@ class Runner:
         self._asked = 0
         self._saved_at = self._drawn_at = -math.inf
         self._beats: dict[int, tuple[int, Instant]] = {}
+        self._steps: dict[int, int] = {}
         self._skipped = ""
         self._away_since: Instant | None = None
         self._waited: Waited | None = None
@@ -153,6 +155,7 @@ class Runner:
             now = self._clock()
             spec = self._stopped_spec() if self._asked else self._spec
             seen = self._backend.observe()
+            self._charge_steps(seen.progress)
             decision = self._with_shadow(spec, decide(spec, self.state, seen, now, self._policy), seen)
             left = tuple(LeftBill(one.number, one.tier, *costs) for one, *costs in left_costs(self.state, spec, now))
             self._persist(decision, now)
@@ -167,6 +170,17 @@ class Runner:
                 return self._ended(ExitCode.INTERRUPTED, now)
             if not decision.moves:
                 self._wait(POLL_INTERVAL)
+
+    def _charge_steps(self, progress: Progress) -> None:
+        """Charge the nodes for the time that the new steps of the live attempt stand for, repeated steps included."""
+        attempt = self.state.attempt
+        if attempt is None or not self._spec.step_time:
+            return
+        beat = next((beat for beat in self._backend.beats() if beat.attempt == attempt.number), None)
+        step = max(beat.step if beat else 0, progress.step if progress.attempt == attempt.number else 0)
+        before = self._steps.get(attempt.number, attempt.start_step)
+        self._steps[attempt.number] = step or before  # It is lower after a restart of the program.
+        self.state = account_steps(self.state, self._spec, step - before)
 
     def _stopped_spec(self) -> JobSpec:
         return replace(self._spec, suspend=True, suspend_reason=Reason.STOP_REQUESTED)
@@ -250,6 +264,8 @@ class Runner:
                 self._backend.resize(action)
             case TakeOver():
                 self._backend.take_over(action)
+            case AskToCommit():
+                self._backend.ask_to_commit(action)
             case Finish():
                 try:
                     self._backend.finish(action)

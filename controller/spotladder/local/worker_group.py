@@ -91,16 +91,17 @@ class WorkerGroup:
         self._pods: list[_Pod] = []
         self._made = 0
         self._closed = False
+        self._changed_at = -1
         self._first = NodeStage.GATED if attempt.gated else NodeStage.WANTED
         for _ in range(size):
             self._want()
 
-    def advance(self, now: Instant, *, replace: bool, step: int = 0) -> None:
+    def advance(self, now: Instant, *, replace: bool, step: int = 0, starting: bool = False) -> None:
         """Advance all pods. `replace`: create another pod for each lost one. `step` is the number of steps that the
-        job has done."""
+        job has done. `starting`: the program has not done a step yet since it started or restarted."""
         if self._closed:
             return
-        self._reclaim(now, step)
+        self._reclaim(now, step, starting=starting)
         for pod in list(self._pods):
             self._advance(pod, now, replace)
 
@@ -121,6 +122,11 @@ class WorkerGroup:
         missing = [stage for stage in present if stage not in _READY]
         enough = least is not None and len(present) - len(missing) >= least
         return not missing or (enough and all(stage is NodeStage.WANTED for stage in missing))
+
+    @property
+    def lacks_capacity(self) -> bool:
+        """Whether the pool has provided no node yet."""
+        return all(pod.stage is NodeStage.WANTED for pod in self._pods)
 
     # --- replacing pods before their nodes go ---
 
@@ -171,9 +177,16 @@ class WorkerGroup:
         self._made += 1
         self._pods.append(_Pod(f"a{self._attempt}-w{self._made}", self._first))
 
-    def _reclaim(self, now: Instant, step: int) -> None:
+    def _changing(self, step: int, *, starting: bool) -> bool:
+        """Whether a node has its notice or is being started, or the program has not done a step since."""
+        stages = (NodeStage.PROVISIONING, NodeStage.STARTING, NodeStage.NOTICED)
+        if starting or any(pod.stage in stages for pod in self._pods):
+            self._changed_at = step
+        return step <= self._changed_at
+
+    def _reclaim(self, now: Instant, step: int, *, starting: bool) -> None:
         up = [LentNode(pod.uid, pod.ordinal, pod.up_at) for pod in self._pods if pod.stage is NodeStage.UP]
-        taken = set(self._pool.reclaims(now, up, step))
+        taken = set(self._pool.reclaims(now, up, step, changing=self._changing(step, starting=starting)))
         notice: Seconds = self._pool.plan.notice
         for pod in self._pods:
             if pod.uid not in taken or pod.node is None:

@@ -60,6 +60,7 @@ class ConditionReason(StrEnum):
     NOTICE_TOO_SHORT = "NoticeTooShort"
     GUARDS_DELETED = "GuardsDeleted"
     TOKEN_REFUSED = "TokenRefused"  # noqa: S105 – a reason
+    SIDECAR_FAILED = "SidecarFailed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,46 +1,66 @@
-"""Suggestions for a job: the order of its tiers, and the interval between commits."""
+"""Suggestions for a job: `maxFailures` of its spot tiers, and the interval between commits."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from statistics import fmean, stdev
 
 from spotladder.core.accounting import HOUR
-from spotladder.core.cost import Accounting
-from spotladder.core.model import Seconds
-from spotladder.planner.plan import Question, TierFacts, between_failures, choose, first_lossy
-from spotladder.planner.simulated import with_tiers
+from spotladder.core.model import FOR_EVER, Seconds
+from spotladder.planner.plan import CHOICES, Question, between_failures, first_lossy
+from spotladder.planner.simulated import Assumptions, outcomes, with_max_failures
 from spotladder.planner.tier_capacity import losses_by_age
+from spotladder.sim.world.run import SimulationOutcome
 
-MOST_SPOT_TIERS = 5
-"""Maximum number of spot tiers whose order is advised: every permutation of them is estimated."""
+LIMITS = (*CHOICES, FOR_EVER)
+"""Values of maxFailures that are simulated on all spot tiers."""
 
+LIMIT_RUNS = 25
+"""Runs of each of these values."""
 
-def cheapest_orders(question: Question, number: int) -> list[tuple[TierFacts, ...]]:
-    """A limited number of orders of the tiers, cheapest first by the closed formulas; the spot tiers come first, and
-    the tiers that the job can never use last."""
-    return [order for _usd, order in _orders(question)[:number]]
-
-
-def _orders(question: Question) -> list[tuple[float, tuple[TierFacts, ...]]]:
-    """The cost in USD of each order of the spot tiers whose cost is known, cheapest first."""
-    used = [facts for facts in question.tiers if question.uses(facts)]
-    unused = [facts for facts in question.tiers if not question.uses(facts)]
-    spot = [facts for facts in used if facts.spot]
-    others = [facts for facts in used if not facts.spot]
-    if not 0 < len(spot) <= MOST_SPOT_TIERS:
-        return []
-    orders = [(*order, *others, *unused) for order in permutations(spot)]
-    found = [(usd, order) for order in orders if (usd := _usd(with_tiers(question, order))) is not None]
-    return sorted(found, key=lambda entry: entry[0])
+LEAST_ERRORS = 2.0
+"""Smallest saving that is suggested, in standard errors of its mean."""
 
 
-def _usd(question: Question) -> float | None:
-    choice = choose(question)
-    if choice is None or choice.usd is None or choice.expected.left > 0:
+@dataclass(frozen=True, slots=True)
+class LimitAdvice:
+    """A value of maxFailures for all spot tiers with which more runs succeed, or as many that cost less. `usd` and
+    `success` are the mean cost in USD and the share of the runs that succeed, each with the job's own values first.
+    `saving` is the mean difference of the cost in USD over `runs` pairs of runs, and `error` its standard error."""
+
+    max_failures: int
+    usd: tuple[float, float]
+    success: tuple[float, float]
+    saving: float
+    error: float
+    runs: int
+
+
+def max_failures(
+    question: Question, assumptions: Assumptions, own: Sequence[SimulationOutcome], seeds: Sequence[int]
+) -> LimitAdvice | None:
+    """The best of LIMITS; None if none is better than the job's own values. `own` are the runs of the job as written,
+    on these seeds."""
+    before, seeds = list(own[:LIMIT_RUNS]), seeds[:LIMIT_RUNS]
+    if not any(facts.spot for facts in question.tiers) or not before:
         return None
-    return choice.usd[Accounting.BLENDED]
+    tried = {limit: outcomes(with_max_failures(question, limit), assumptions, seeds) for limit in LIMITS}
+    best = min(tried, key=lambda limit: _rank(tried[limit]))
+    after = tried[best]
+    savings = [one.cost - other.cost for one, other in zip(before, after, strict=True)]
+    saving, error = fmean(savings), stdev(savings) / math.sqrt(len(savings)) if len(savings) > 1 else 0.0
+    (failed, usd), (failed_after, usd_after) = _rank(before), _rank(after)
+    if failed_after > failed or (failed_after == failed and saving <= LEAST_ERRORS * error):
+        return None
+    success = (-failed / len(before), -failed_after / len(after))
+    return LimitAdvice(best, (usd, usd_after), success, saving, error, len(before))
+
+
+def _rank(found: Sequence[SimulationOutcome]) -> tuple[int, float]:
+    """The negated number of successful runs, and the mean cost in USD: lower is better."""
+    return -sum(one.succeeded for one in found), fmean(one.cost for one in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spotladder.core.accounting import HOUR
 from spotladder.core.cost import Accounting, CostScenario, Estimate, estimate
@@ -32,11 +32,10 @@ MOST = 1_000_000
 class TierFacts:
     """One tier of the job and its capacity. `evictions` is the rate per node and hour, None if unknown. `observed` is
     the number of node-hours behind that rate, `unavailable` the reason why the tier is unavailable now, and `room` the
-    maximum number of nodes. `availability` is the share of attempts that got nodes in time, `ready_after`
-    the time in seconds from the request for a node until it is ready; both are None if unknown. In `closed` periods,
-    each from a time to a time in seconds after the start of the job, the pool provides no new nodes. `in_time` is the
-    provisionTimeout in seconds of these attempts, None if it is that of the tier. With `traces` the simulated runs use
-    the capacity of these records instead of the other statistics."""
+    maximum number of nodes. `availability` is the share of attempts that got nodes in time, `ready_after` the time in
+    seconds from the request for a node until it is ready; both are None if unknown. In `closed` periods, each from a
+    time to a time in seconds after the start of the job, the pool provides no new nodes. With `traces` the simulated
+    runs use the capacity of these records instead of the other statistics."""
 
     tier: Tier
     capacity: str
@@ -46,7 +45,6 @@ class TierFacts:
     room: int | None = None
     availability: float | None = None
     ready_after: Seconds | None = None
-    in_time: Seconds | None = None
     traces: tuple[Trace, ...] = ()
     closed: tuple[tuple[Seconds, Seconds], ...] = ()
 
@@ -55,21 +53,12 @@ class TierFacts:
         return self.tier.capacity_type is CapacityType.SPOT
 
     @property
-    def observed_timeout(self) -> Seconds:
-        """The provisionTimeout for which `availability` holds."""
-        return self.tier.provision_timeout if self.in_time is None else self.in_time
-
-    @property
     def never_open(self) -> bool:
         """Whether the pool is closed at all times."""
         until = 0.0
         for begins, ends in sorted(self.closed):
             until = max(until, ends) if begins <= until else until
         return until == math.inf
-
-    def changed(self, **changes: Any) -> TierFacts:
-        """The same capacity with other fields of the tier."""
-        return replace(self, tier=replace(self.tier, **changes), in_time=self.observed_timeout)
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,17 +195,13 @@ def _zone(facts: TierFacts, assumptions: Assumptions, workers: int, horizon: Sec
     return ZoneSource(plan, (drawn(facts, workers, horizon, seed),))
 
 
-def with_tier(question: Question, name: str, **changes: object) -> Question:
-    """The question with other fields of one tier."""
-    return with_tiers(
-        question, [facts.changed(**changes) if facts.tier.name == name else facts for facts in question.tiers]
+def with_max_failures(question: Question, limit: int) -> Question:
+    """The question with this value of maxFailures on all spot tiers."""
+    tiers = tuple(
+        replace(facts, tier=replace(facts.tier, max_failures=limit)) if facts.spot else facts
+        for facts in question.tiers
     )
-
-
-def with_tiers(question: Question, tiers: Sequence[TierFacts]) -> Question:
-    """The question with these tiers, in this order."""
-    spec = replace(question.spec, tiers=tuple(facts.tier for facts in tiers))
-    return replace(question, spec=spec, tiers=tuple(tiers))
+    return replace(question, spec=replace(question.spec, tiers=tuple(facts.tier for facts in tiers)), tiers=tiers)
 
 
 def _relative(question: Question) -> tuple[JobSpec, Seconds]:

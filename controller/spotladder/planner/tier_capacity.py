@@ -160,7 +160,7 @@ def spells(facts: TierFacts) -> Floats:
 def outages(facts: TierFacts) -> Floats | None:
     """The lengths in seconds of the observed outages that lasted for longer than provisionTimeout; None if there are
     too few."""
-    counts, timeout = facts.tier.fleet.outages, facts.observed_timeout
+    counts, timeout = facts.tier.fleet.outages, facts.tier.provision_timeout
     longer = sum(ended for age, ended in zip(AGES, counts.ended, strict=False) if age * TICK > timeout)
     if longer < LEAST_OUTAGES:
         return None
@@ -177,7 +177,7 @@ def _invented(facts: TierFacts, workers: int, horizon: Seconds, seed: int) -> Tr
 
     losses = math.ceil(2.0 * rate * horizon) + 20
     observed, beyond = outages(facts), dice.exponential(OUTAGE, losses + 1)
-    failed = facts.observed_timeout + beyond if observed is None else dice.choice(observed, losses + 1)
+    failed = facts.tier.provision_timeout + beyond if observed is None else dice.choice(observed, losses + 1)
     waits = np.where(dice.random(losses + 1) < met, REPLACED, failed)
     first = failed[0] if facts.unavailable or waits[0] != REPLACED else 0.0
     lasting = dice.choice(spells(facts), losses) / rate if rate else np.full(losses, math.inf)

@@ -11,7 +11,8 @@
 4. The cache, if there is one, gets the files while they are uploaded. When the commit is appended, it drops the others.
 5. With replicated state rank 0's files are the whole checkpoint. When another rank is lost, rank 0 then finishes its
    commit alone, and raises the error afterwards. When rank 0 is lost, another rank finishes it (see `succession`).
-6. An error that a retry cannot fix is raised by the program's next call, on all ranks.
+6. An error that a retry cannot fix is raised by the program's next call, on all ranks. Only the folder of a report
+   of Ray Train may be unreadable: its commit is dropped with a warning, and the job continues.
 """
 
 from __future__ import annotations
@@ -19,11 +20,9 @@ from __future__ import annotations
 import itertools
 import logging
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.entries import FileEntry, Skipped
@@ -32,9 +31,10 @@ from spotladder.errors import Fenced, SpotladderError, StoreUnavailable
 from spotladder.train.channel import Channel, Decide
 from spotladder.train.interruption import FirstRankLost, RankLost
 from spotladder.train.old_checkpoints import OldCheckpoints
-from spotladder.train.pending import Checkpoint, Pending
+from spotladder.train.pending import Checkpoint, Pending, agreed_step
 from spotladder.train.rank_files import files_of, joined, upload_files
 from spotladder.train.ranks import ProcessRank
+from spotladder.train.shared_files import SharedFiles
 from spotladder.train.store_retry import StoreRetry
 from spotladder.train.succession import Succession
 
@@ -59,6 +59,7 @@ class Commits:
     The next call raises an error of the background thread. When a newer writer owns the log, the background thread
     calls `fenced` at once. `hurry` returns whether this attempt is being drained. `wait` waits for a condition, like
     `threading.Condition.wait_for`.
+    `dropped`: the newest checkpoint was dropped. The same on every rank once `wait` has returned True.
     """
 
     def __init__(
@@ -88,6 +89,8 @@ class Commits:
         self._waiting: Pending | None = None
         self._overdue: Pending | None = None
         self._skipped = False
+        self.dropped = False
+        self._shared = SharedFiles(world.rank, world.size)
         self._old = OldCheckpoints(log, keep)
         self._succession = Succession(log, channel, world, self._retry)
         self._stepped_over: tuple[Skipped, ...] = ()
@@ -141,10 +144,10 @@ class Commits:
     def _has_room(self) -> bool:
         return not self.busy or self.away or (self._overdue is not None and self._overdue is self._current)
 
-    def submit(self, checkpoint: Checkpoint) -> None:
+    def submit(self, checkpoint: Checkpoint, unreadable: str = "") -> None:
         """Commit in the background. Waits as `make_room` does, then replaces a pending checkpoint."""
         self.make_room()
-        self._put(Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder))
+        self._put(Pending(checkpoint, checkpoint.folder, not checkpoint.keep_folder, unreadable=unreadable))
 
     def copy_uncommitted(self) -> bool:
         """Wait as `make_room` does, then copy the files that are not committed, so that the program can reuse its
@@ -156,7 +159,7 @@ class Commits:
         for pending in (self._current, self._waiting):
             if pending is not None:
                 self._copy(pending)
-        return not self.busy
+        return not self.busy and not self.dropped
 
     def abandon(self, step: int, reason: BaseException) -> None:
         """Report to the other ranks that this rank does not take part in their commit of `step`."""
@@ -169,6 +172,7 @@ class Commits:
                 self._waiting.release()
                 self._skipped = True
             self._waiting = pending
+            self.dropped = False
             self._changed.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="spotladder-commit", daemon=True)
@@ -182,11 +186,10 @@ class Commits:
     def _copy(self, pending: Pending) -> None:
         if pending.owned or pending.folder is None:
             return
-        copy = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
-        shutil.copytree(pending.folder, copy, dirs_exist_ok=True)
+        copy, unreadable = pending.copied()
         with self._changed:
             if pending is self._current or pending is self._waiting:
-                pending.folder, pending.owned = copy, True
+                pending.folder, pending.owned, pending.unreadable = copy, True, unreadable
                 return
         shutil.rmtree(copy, ignore_errors=True)
 
@@ -238,10 +241,10 @@ class Commits:
         """Commit the current checkpoint, or the newer one that all ranks agree on."""
         while True:
             self._count += 1
-            path = self._agreed_path(self._count)
+            path, owners = self._agreed_path(self._count)
             if not path:
                 return
-            committed = self._committed(self._count, path)
+            committed = self._committed(self._count, path, owners)
             if committed != path:
                 self._old.add_orphan(path)
             if committed:
@@ -255,45 +258,38 @@ class Commits:
         if self._lost is not None:
             raise self._lost
 
-    def _agreed_path(self, number: int) -> str:
+    def _agreed_path(self, number: int) -> tuple[str, dict[str, int]]:
         """The folder of the commit, once all ranks have the same current checkpoint; "" if this rank does not take
-        part."""
+        part. With it the owners of the files that several ranks have."""
         for again in itertools.count():
             pending = self._in_progress
-            offer = {"step": pending.checkpoint.step, "skipped": self._skipped, "gave_up": pending.gave_up}
+            offer = {**pending.offer(), "skipped": self._skipped, "files": self._shared.offer(pending)}
             try:
                 agreed = self._exchange(f"folder {number}.{again}", offer, self._agree_on_path)
             except SpotladderError as error:
                 if not pending.gave_up:
                     raise
                 _log.info("%s", error)  # This rank raises its own error.
-                return ""
+                return "", {}
             if agreed["path"]:
-                return str(agreed["path"])
+                return str(agreed["path"]), agreed["owners"]
             if pending.checkpoint.step < agreed["step"]:
                 self._release(skipped=True)
                 self._take()
         raise AssertionError("unreachable")
 
     def _agree_on_path(self, offers: list[dict[str, Any]]) -> dict[str, Any]:
-        for rank, offer in enumerate(offers):
-            if offer["gave_up"]:
-                raise SpotladderError(f"rank {rank} gave up the commit of step {offer['step']}: {offer['gave_up']}")
-        steps = [offer["step"] for offer in offers]
-        if len(set(steps)) == 1:
-            if self._writer is None:
-                raise AssertionError("only rank 0 decides")
-            return {"step": steps[0], "path": self._in_progress.checkpoint.path or self._writer.folder(steps[0])}
-        if not any(offer["skipped"] for offer in offers):
-            raise SpotladderError(
-                f"ranks commit different steps {steps}: every rank must call should_commit and commit for the same "
-                "steps"
-            )
-        return {"step": max(steps), "path": ""}
+        step = agreed_step(offers)
+        if step is None:
+            return {"step": max(offer["step"] for offer in offers), "path": ""}
+        if self._writer is None:
+            raise AssertionError("only rank 0 decides")
+        path = self._in_progress.checkpoint.path or self._writer.folder(step)
+        return {"step": step, "path": path, "owners": self._shared.owners([offer.get("files", {}) for offer in offers])}
 
-    def _committed(self, number: int, path: str) -> str:
+    def _committed(self, number: int, path: str, owners: dict[str, int]) -> str:
         """Upload and append until the store accepts the commit. Returns its folder, which is that of a successor if
-        rank 0 is lost, or "" if a newer checkpoint is to be committed instead."""
+        rank 0 is lost, or "" if the checkpoint is dropped or a newer one is to be committed instead."""
         appending = False
         gift: dict[str, Any] = {}
         began, rounds = self._retry.clock(), 0
@@ -304,6 +300,8 @@ class Commits:
 
         def decide(gifts: list[dict[str, Any]]) -> dict[str, Any]:
             nonlocal appending
+            if dropped := next((gift["dropped"] for gift in gifts if "dropped" in gift), ""):
+                return {"committed": "", "dropped": dropped}
             files = [files_of(gift) for gift in gifts if "away" not in gift]
             away = next((gift["away"] for gift in gifts if "away" in gift), "")
             if away:
@@ -326,6 +324,7 @@ class Commits:
                     path,
                     world=self._world,
                     retry=self._retry,
+                    without=self._shared.others(owners),
                     written=partial(self._succession.begin, self._writer, path),
                 )
             try:
@@ -338,6 +337,15 @@ class Commits:
             if outcome["committed"]:
                 self._retry.answered()
                 return str(outcome["committed"])
+            if outcome.get("dropped"):
+                if self._writer is not None:
+                    _log.warning(
+                        "the checkpoint of step %d is dropped: %s",
+                        self._in_progress.checkpoint.step,
+                        outcome["dropped"],
+                    )
+                self.dropped = self._waiting is None
+                return ""
             interval = self._retry.failed(outcome["away"])
             if outcome.get("again"):
                 gift = {}
@@ -370,12 +378,9 @@ class Commits:
             self._changed.notify_all()  # The program need not wait any longer.
             until, hurried = self._retry.clock() + interval, False
             while (left := until - self._retry.clock()) > 0 and not hurried:
-                hurried = self._hurry() or self._is_last(self._current) or self._is_last(self._waiting)
+                pending = (self._current, self._waiting)
+                hurried = self._hurry() or any(each is not None and each.checkpoint.last for each in pending)
                 self._wait(self._changed, lambda: False, min(left, LAST_RETRY_INTERVAL))
-
-    @staticmethod
-    def _is_last(pending: Pending | None) -> bool:
-        return pending is not None and pending.checkpoint.last
 
     def _append(self, path: str, files_by_rank: list[list[FileEntry]], took: Callable[[], float]) -> str:
         if self._writer is None:
@@ -383,7 +388,7 @@ class Commits:
         checkpoint = self._in_progress.checkpoint
         commit = self._writer.commit(
             checkpoint.step,
-            joined(files_by_rank, shared_folder=bool(checkpoint.path)),
+            joined(files_by_rank),
             total=checkpoint.total,
             path=path,
             metrics=checkpoint.metrics,

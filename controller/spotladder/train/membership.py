@@ -13,6 +13,7 @@ from functools import partial
 
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.store_check import check_today
 from spotladder.checkpoints.writer import Writer
 from spotladder.core.contract import ExitCode, Notice, NoticeKind
 from spotladder.errors import Fenced
@@ -113,9 +114,10 @@ def join(
     Rank 0 of a standby attempt waits here until the attempt takes over. With `holds_later` it joins without a writer
     instead, and waits in `Member.begin`.
 
-    Raises Fenced, StoreRefused, LogCorrupt, RankLost. `leave` ends the process at once when it is fenced later. With
-    None, only the next call raises the error; a program inside another process, as under Ray Train, needs this.
-    `node` is the Ray node of this rank if the program can continue without it.
+    Raises Fenced, StoreRefused (StoreUnsafe: the store cannot fence this attempt), LogCorrupt, RankLost. `leave` ends
+    the process at once when it is fenced later. With None, only the next call raises the error; a program inside
+    another process, as under Ray Train, needs this. `node` is the Ray node of this rank if the program can continue
+    without it.
     """
     log = CommitLog(open_store(environment.uri), environment.job, namespace=environment.namespace, uid=environment.uid)
     if environment.cache_folder:
@@ -134,6 +136,7 @@ def join(
             _started_in_turn, environment, log, retry, heartbeat=heartbeat, hands_over=bool(node), workers=workers
         )
         later = holds_later
+    start = partial(_checked, log, retry, start)
     writer, channel, started = _meet(
         environment, world, log, agreement, warned.append, retry=retry, start=start, later=later
     )
@@ -186,7 +189,7 @@ def _heartbeat(environment: Environment, log: CommitLog) -> Heartbeat:
     """The heartbeat of rank 0: in a file if an observer on this machine reads it, else in the store if a controller
     has launched the attempt."""
     launched = environment.notice_file is not None and environment.heartbeat_file is None
-    stored = HeartbeatWriter(log.store, environment.attempt) if launched else None
+    stored = HeartbeatWriter(log.store, environment.attempt, uid=environment.uid) if launched else None
     return Heartbeat(environment.heartbeat_file, stored=stored)
 
 
@@ -230,6 +233,12 @@ def _meet(
     retry.until_answered(lambda: rendezvous.publish(log.store, environment.attempt, number, hub.address), starting=True)
     hub.complete()
     return writer, hub, started
+
+
+def _checked(log: CommitLog, retry: StoreRetry, start: Callable[[], Writer]) -> Writer:
+    """Check that the store can fence this attempt, before anything is written that an older one could overwrite."""
+    retry.until_answered(partial(check_today, log.store), starting=True)
+    return start()
 
 
 def _started(environment: Environment, log: CommitLog, retry: StoreRetry, *, hands_over: bool, workers: int) -> Writer:

@@ -3,8 +3,8 @@
 The sources are a file (`SPOTLADDER_NOTICE`, set by the controller: `{"kind", "deadline", "reason"}`; an empty file is
 no notice), in local runs also a file of the node (`SPOTLADDER_NODE_NOTICE`), a URL with the same content, SIGTERM, and
 Ray's own preemption information. The first notice counts and cannot be withdrawn; only a handover is replaced by a
-later notice that ends the program. The signal handler is installed only while a listener exists; it passes a second
-SIGTERM to the previous handler.
+later notice that ends the program. A request to commit and to continue is kept beside it, the newest one. The signal
+handler is installed only while a listener exists; it passes a second SIGTERM to the previous handler.
 """
 
 from __future__ import annotations
@@ -49,22 +49,40 @@ class NoticeSource(Protocol):
 class Listener:
     """All sources as one: keeps the first notice of any of them, and a handover until there is another notice."""
 
-    def __init__(self, sources: list[NoticeSource]) -> None:
+    def __init__(self, sources: list[NoticeSource], wall: Callable[[], float] = time.time) -> None:
         self._sources = sources
+        self._since = wall()
         self._heard: Notice | None = None
+        self.request: Notice | None = None
+        """The newest request to commit and to continue."""
 
     def poll(self) -> Notice | None:
         if self._heard is None or self._heard.kind == NoticeKind.HANDOVER:
-            found = next((notice for source in self._sources if (notice := source.poll())), None)
+            found = next((notice for source in self._sources if (notice := self._ending(source.poll()))), None)
             if found is not None:
                 self._heard = found
                 _log.warning("%s (%s): committing and stopping", found.reason, found.kind)
         return self._heard
 
+    def _ending(self, notice: Notice | None) -> Notice | None:
+        """The notice, unless it is a request to commit and to continue. One that is older than this process was for the
+        process before it."""
+        if notice is None or notice.kind != NoticeKind.COMMIT:
+            return notice
+        if notice != self.request and (notice.deadline is None or notice.deadline >= self._since):
+            self.request = notice
+            _log.warning("%s: committing, and continuing", notice.reason)
+        return None
+
     @property
     def heard(self) -> Notice | None:
         """The notice received so far; polls no source."""
         return self._heard
+
+    @property
+    def notices(self) -> list[Notice]:
+        """The notice and the request received so far; polls no source."""
+        return [notice for notice in (self._heard, self.request) if notice is not None]
 
     def hear(self, notice: Notice) -> None:
         """Record a notice without polling the sources."""
@@ -123,10 +141,11 @@ class NoticeURL:
     def _ask(self) -> None:
         from urllib.request import urlopen
 
-        while not self._over.is_set() and self._heard is None:
+        while not self._over.is_set() and (self._heard is None or self._heard.kind == NoticeKind.COMMIT):
             try:
                 with urlopen(self._url, timeout=URL_TIMEOUT) as answer:  # noqa: S310 – the controller's or user's own URL
-                    self._heard = read_notice(answer.read(URL_LIMIT).decode("utf-8", "replace"), self._url)
+                    answered = read_notice(answer.read(URL_LIMIT).decode("utf-8", "replace"), self._url)
+                    self._heard = answered or self._heard
             except (OSError, ValueError):
                 pass  # A metadata server answers 404 until there is a notice, and may be unavailable for a while.
             self._over.wait(self._spacing)
@@ -167,7 +186,7 @@ class RayPreemption:
 
     Ray's public API is a barrier over all ranks. Here each rank reads the information of its own worker, and the ranks
     agree over the channel. The information does not say whether the program ends or continues on other nodes, so the
-    controller's notice has `patience` seconds to arrive first.
+    controller's notice has `patience` seconds to arrive first. Until then it is a request to commit and to continue.
 
     An elastic job that keeps `least` ranks without those nodes continues: the information is then a handover on the
     ranks of the nodes, and no notice on the others. 0: not elastic.
@@ -185,9 +204,9 @@ class RayPreemption:
         if info is None:
             return None
         self._since = self._clock() if self._since is None else self._since
-        if self._clock() - self._since < self._patience:
-            return None
         deadline = info.deadline_ms / 1000 if info.deadline_ms else None
+        if self._clock() - self._since < self._patience:
+            return Notice(NoticeKind.COMMIT, deadline=deadline)
         if not self._least:
             return Notice(deadline=deadline)
         going = {rank for ranks in info.preempted_node_to_ranks.values() for rank in ranks}

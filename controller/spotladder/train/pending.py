@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spotladder.errors import SpotladderError
 from spotladder.train.writing import Write
 
 
@@ -38,12 +40,17 @@ class Checkpoint:
 @dataclass(slots=True, eq=False)
 class Pending:
     """A checkpoint until it is committed or dropped. `gave_up` is the reason why the program does not take part in
-    this commit."""
+    this commit, `unreadable` the reason why the program's folder cannot be read."""
 
     checkpoint: Checkpoint
     folder: Path | None
     owned: bool
     gave_up: str = ""
+    unreadable: str = ""
+
+    def offer(self) -> dict[str, Any]:
+        """What the other ranks need to know before they commit the same step."""
+        return {"step": self.checkpoint.step, "gave_up": self.gave_up}
 
     def write(self) -> None:
         """Write the files that the program has left to the commit. Idempotent."""
@@ -52,7 +59,35 @@ class Pending:
             writes[0]()
             del writes[0]  # It holds a copy of the state.
 
+    def copied(self) -> tuple[Path, str]:
+        """A copy of the files of the program's folder, and why it could not be made ("" if it is complete)."""
+        copy = Path(tempfile.mkdtemp(prefix="spotladder-commit-"))
+        try:
+            if self.folder is not None:
+                shutil.copytree(self.folder, copy, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+        except OSError as error:
+            return copy, str(error)
+        return copy, ""
+
     def release(self) -> None:
         """Remove the files, unless the program owns them."""
         if self.owned and self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def agreed_step(offers: list[dict[str, Any]]) -> int | None:
+    """The step that all ranks have; None if ranks with an older checkpoint must wait for a newer one.
+
+    Raises SpotladderError if a rank gave up, or if no rank has dropped a checkpoint that another one holds.
+    """
+    for rank, offer in enumerate(offers):
+        if offer["gave_up"]:
+            raise SpotladderError(f"rank {rank} gave up the commit of step {offer['step']}: {offer['gave_up']}")
+    steps = [int(offer["step"]) for offer in offers]
+    if len(set(steps)) == 1:
+        return steps[0]
+    if not any(offer["skipped"] for offer in offers):
+        raise SpotladderError(
+            f"ranks commit different steps {steps}: every rank must call should_commit and commit for the same steps"
+        )
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -31,16 +30,20 @@ def upload_files(
     *,
     world: ProcessRank,
     retry: StoreRetry,
+    without: Collection[str] = (),
     written: Callable[[Pending], None] = lambda _: None,
 ) -> dict[str, Any]:
     """This rank's part of the commit: its files, or the error of its upload, which the other ranks must know.
 
-    Calls `written` when the files are complete. Of replicated state only rank 0 uploads its files."""
+    Calls `written` when the files are complete. Of replicated state only rank 0 uploads its files. Other ranks upload
+    the files `without`. A folder of the program that cannot be read is no error: the commit is dropped."""
     step = pending.checkpoint.step
     alone = world.size == 1 or bool(pending.checkpoint.path) or pending.checkpoint.replicated
     below = "" if alone else rank_folder(world.rank)
     while True:
         folder = pending.folder
+        if pending.unreadable:
+            return {"dropped": pending.unreadable}
         if folder is None or (pending.checkpoint.replicated and world.rank > 0):
             return {"files": []}
         try:
@@ -49,12 +52,14 @@ def upload_files(
             pending.write()
             written(pending)
             with log.cache.copying(folder, path, below) if log.cache else nullcontext():
-                files = upload_folder(log.store, folder, path, below)
+                files = upload_folder(log.store, folder, path, below, without=without)
         except Exception as error:
             if folder != pending.folder:
                 continue  # The program has removed its folder since; its files were copied before.
             if retry.waits_for(error):
                 return {"away": str(error)}
+            if pending.checkpoint.keep_folder and isinstance(error, OSError | InvalidSpec):
+                return {"dropped": f"rank {world.rank}: {error}"}
             if world.size == 1:
                 raise
             _log.error("the upload of step %d failed: %s", step, error)
@@ -70,15 +75,6 @@ def files_of(part: Mapping[str, Any]) -> list[FileEntry]:
     return [FileEntry(**file) for file in part["files"]]
 
 
-def joined(files_by_rank: list[list[FileEntry]], *, shared_folder: bool) -> Collection[FileEntry]:
-    """The files of all ranks, each once. Raises InvalidSpec if ranks wrote different files of the same name to a
-    shared folder, since only one of them could be kept."""
-    if shared_folder:
-        contents = {(file.name, file.size, file.crc) for files in files_by_rank for file in files}
-        several = sorted(name for name, count in Counter(name for name, _, _ in contents).items() if count > 1)
-        if several:
-            raise InvalidSpec(
-                f"several ranks report a checkpoint with a file {several[0]!r} of different content: report it from "
-                "one rank only, or include the rank in its name"
-            )
+def joined(files_by_rank: list[list[FileEntry]]) -> Collection[FileEntry]:
+    """The files of all ranks, each once."""
     return {file.name: file for files in reversed(files_by_rank) for file in files}.values()

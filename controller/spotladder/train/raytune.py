@@ -12,6 +12,7 @@ from typing import Any
 
 from ray.tune import Callback
 
+from spotladder.core.contract import Notice
 from spotladder.train.interruption import Interrupted
 from spotladder.train.membership import Member
 from spotladder.train.pending import Checkpoint
@@ -34,6 +35,7 @@ class _Sweep:
         self.finished = 0
         self.seen: tuple[str, int] = ("", 0)
         self.committed_at = float("-inf")
+        self.request: Notice | None = None
 
 
 _sweep: _Sweep | None = None
@@ -66,11 +68,13 @@ class StateCommits(Callback):  # type: ignore[misc]
         now = time.monotonic()
         interval = _sweep.member.environment.interval.seconds
         due = _ended(trials) > _sweep.finished or (interval and now - _sweep.committed_at >= interval)
+        asked = _sweep.member.listener.request != _sweep.request
         if notice is not None:
             _commit(_sweep, state, trials)
             _sweep.member.commits.wait()
             raise Interrupted(_sweep.finished)
-        if due and now - _sweep.committed_at >= COMMIT_INTERVAL and _has_room(_sweep):
+        if (asked or (due and now - _sweep.committed_at >= COMMIT_INTERVAL)) and _has_room(_sweep):
+            _sweep.request = _sweep.member.listener.request
             _commit(_sweep, state, trials)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:  # noqa: ARG002 – Ray's protocol

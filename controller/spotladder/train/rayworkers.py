@@ -1,35 +1,30 @@
 """Code that runs inside Ray Train's processes: the callback in its controller and its workers, and the failure
 budgets.
 
-The extension points, as Ray documents them: callbacks in `RunConfig.callbacks` that are not `UserCallback` "allow
-custom workarounds built on top of internal callbacks"; `TrainFnUtils` "can be patched if new user APIs behaviors is
-wanted".
+The extension point, as Ray documents it: callbacks in `RunConfig.callbacks` that are not `UserCallback` "allow custom
+workarounds built on top of internal callbacks".
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any
 
 import ray
 from ray.exceptions import RayActorError
-from ray.train import Checkpoint, CheckpointUploadMode, FailureConfig
+from ray.train import FailureConfig
 
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.errors import Fenced, StoreUnavailable
-from spotladder.train import environment, pending, ranks, session
-from spotladder.train.found import Found, find_as_of
-from spotladder.train.interruption import RESIZED, HandedOver, Interrupted, RankLost, interrupted
-from spotladder.train.membership import Member, join, leaving_of
+from spotladder.train import environment, ranks, session
+from spotladder.train.huggingface import save_at_notices
+from spotladder.train.interruption import RESIZED, HandedOver, Interrupted, RankLost
+from spotladder.train.membership import Member, join
 from spotladder.train.rayinternals import (
     FAILURES_LOG,
     WORKER_LOG,
-    DistributedTrainFnUtils,
     WorkerCallback,
     WorkerGroupCallback,
     WorkerHealthCheckFailedError,
@@ -43,6 +38,7 @@ from spotladder.train.rayinternals import (
     write_no_snapshots,
 )
 from spotladder.train.raynodes import SILENT_NODES
+from spotladder.train.rayreports import Flushed, Routed
 
 _log = logging.getLogger("spotladder.train")
 
@@ -159,11 +155,13 @@ class Routing(WorkerGroupCallback, WorkerCallback):  # type: ignore[misc]
         try:
             node = ray.get_runtime_context().get_node_id()
             member = join(environment.read(), ranks.discover(), node=node, holds_later=True)
-            session.adopt(session.Job(member))
+            job, routed = session.Job(member), Routed(member, self._below, self._total)
+            session.adopt(job)
             _Process.member = member
-            set_train_fn_utils(Routed(member, self._below, self._total))
+            set_train_fn_utils(routed)
+            save_at_notices(job, routed)
             context = get_train_context()
-            context.checkpoint_upload_threadpool = _Flushed(context.checkpoint_upload_threadpool, member)
+            context.checkpoint_upload_threadpool = Flushed(context.checkpoint_upload_threadpool, member)
         except Exception as error:  # noqa: BLE001 – raised where the program can be ended by it
             session.adopt(error)
             set_train_fn_utils(Routed(error, self._below, self._total))
@@ -221,178 +219,3 @@ def _no_error(record: logging.LogRecord) -> bool:
     error."""
     message = record.getMessage()
     return not any(f"{kind.__module__}.{kind.__name__}:" in message for kind in (Interrupted, HandedOver))
-
-
-class _Flushed:
-    """Ray's upload threads, which Ray shuts down after the training function returns. The shutdown also waits for the
-    last commit."""
-
-    def __init__(self, pool: Any, member: Member) -> None:
-        self._pool = pool
-        self._member = member
-
-    def submit(self, *call: Any, **options: Any) -> Any:
-        return self._pool.submit(*call, **options)
-
-    def shutdown(self, *call: Any, **options: Any) -> None:
-        self._pool.shutdown(*call, **options)
-        self._member.commits.wait()
-
-
-class Routed(DistributedTrainFnUtils):  # type: ignore[misc]
-    """`ray.train` inside the training function, with `report` and `get_checkpoint` backed by the commit log."""
-
-    def __init__(self, member: Member | Exception, below: str, total: int) -> None:
-        self._joined = member
-        self._below = below
-        self._total = total
-        self._reports = 0
-        self._reported: Any = None
-        self._found: Found | None = None
-        self._found_is_read = False
-        self._committed = 0
-        self._replicated = False
-
-    def get_checkpoint(self) -> Any:
-        """The newest commit; at the start of an attempt, the newest commit of earlier attempts."""
-        if self._reported is not None:
-            return self._reported
-        found = self._find()
-        return Checkpoint.from_directory(str(found.merged())) if found else None
-
-    def report(  # noqa: PLR0917 – Ray's signature
-        self,
-        metrics: dict[str, Any],
-        checkpoint: Any = None,
-        checkpoint_dir_name: str | None = None,
-        checkpoint_upload_mode: Any = CheckpointUploadMode.SYNC,
-        delete_local_checkpoint_after_upload: bool | None = None,
-        checkpoint_upload_fn: Callable[[Any, str], Any] | None = None,
-        validation: Any = False,
-    ) -> None:
-        """Commit the checkpoint, if any rank has one, then report to Ray. Raises to end the run if it must stop.
-
-        If only rank 0 reports checkpoints, they are the whole state: when another rank is lost, rank 0 commits its
-        checkpoint alone, then raises RankLost.
-        """
-        member = self._member()
-        member.begin()
-        decision = self._agree(member, metrics, checkpoint is not None)
-        with member.stacks.pause():
-            committed = self._commit(member, decision, metrics, checkpoint) if decision["commit"] else None
-            if decision["stop"]:
-                member.commits.wait()  # Raises RankLost if rank 0 has committed alone.
-                raise interrupted(decision["step"], tuple(decision["leaving"]))
-            at_once = committed is not None and checkpoint_upload_mode != CheckpointUploadMode.ASYNC
-            if at_once and not member.commits.copy_uncommitted():
-                committed = checkpoint = None  # Report to Ray only checkpoints that exist.
-        member.stacks.step()
-        member.heartbeat.learned(metrics)
-        member.heartbeat.beat(decision["step"], decision["total"], at_once=decision["commit"])
-
-        def uploaded(_: Any, __: str) -> Any:
-            member.commits.copy_uncommitted()
-            return committed
-
-        super().report(
-            metrics,
-            checkpoint,
-            checkpoint_dir_name,
-            CheckpointUploadMode.SYNC
-            if checkpoint_upload_mode == CheckpointUploadMode.NO_UPLOAD
-            else checkpoint_upload_mode,
-            bool(delete_local_checkpoint_after_upload),
-            checkpoint_upload_fn or uploaded,
-            validation,
-        )
-        if committed is not None:
-            self._reported = committed
-            self._release_found()
-
-    def _member(self) -> Member:
-        if isinstance(self._joined, Exception):
-            raise self._joined
-        return self._joined
-
-    def _find(self) -> Found | None:
-        """The commit from which the attempt starts, read once for each process."""
-        if not self._found_is_read:
-            member = self._member()
-            member.begin()
-            folder = Path(tempfile.mkdtemp(prefix="spotladder-resume-"))
-            self._found = find_as_of(member.log, member.started, folder, member.retry)
-            self._found_is_read = True
-            if self._found is not None:
-                member.commits.stepped_over(self._found.skipped)
-            self._committed = self._found.step if self._found else 0
-        return self._found
-
-    def _release_found(self) -> None:
-        """Remove the files of the commit from which the attempt started. Ray kills workers, so an exit handler would
-        not run."""
-        if self._found is not None:
-            shutil.rmtree(self._found.path.parent, ignore_errors=True)
-            self._member().log.release()
-            self._found = None
-
-    def _agree(self, member: Member, metrics: dict[str, Any], mine: bool) -> dict[str, Any]:
-        """The step of this report, whether it is committed, and whether it is the last: the same on every rank."""
-        self._reports += 1
-        notice = member.listener.poll()
-
-        def decide(answers: list[tuple[bool, list[str]]]) -> dict[str, Any]:
-            commit = any(has for has, _ in answers)
-            self._find()
-            counted = self._counted(metrics, commit)
-            done = counted["total"] > 0 and counted["step"] >= counted["total"]
-            going = [name for _, names in answers for name in names]
-            stop = commit and not done and bool(going)
-            again = member.writer.start.restart if member.writer else 0
-            name = f"ckpt-{counted['step']:06d}.{again}"
-            replicated = commit and not any(has for has, _ in answers[1:])
-            how = {"commit": commit, "replicated": replicated, "stop": stop, "leaving": leaving_of(going)}
-            return {**how, "name": name, **counted}
-
-        answer = (mine, member.going(notice))
-        try:
-            decision: dict[str, Any] = member.channel.exchange(f"report {self._reports}", answer, decide)
-        except RankLost:
-            if member.writer is None or not (mine and self._replicated):
-                raise
-            decision = {**decide([answer]), "stop": True}
-        if decision["commit"]:
-            self._committed, self._replicated = decision["step"], decision["replicated"]
-        return decision
-
-    def _counted(self, metrics: dict[str, Any], commit: bool) -> dict[str, int]:
-        """The metric "step" if the program reports one that increases; otherwise the number of commits so far."""
-        given, total = metrics.get("step"), metrics.get("total", self._total)
-        step = given if isinstance(given, int) and given > self._committed else self._committed + commit
-        return {"step": step, "total": total if isinstance(total, int) and total >= step else 0}
-
-    def _commit(self, member: Member, decision: dict[str, Any], metrics: dict[str, Any], checkpoint: Any) -> Any:
-        folder = None if checkpoint is None else Path(_local(checkpoint))
-        path = f"{self._below}/{decision['name']}"
-        member.commits.submit(
-            pending.Checkpoint(
-                decision["step"],
-                folder,
-                decision["total"],
-                metrics,
-                keep_folder=True,
-                path=path,
-                last=decision["stop"],
-                replicated=decision["replicated"],
-            )
-        )
-        storage = get_train_context().get_storage()
-        return Checkpoint(f"{storage.experiment_fs_path}/{decision['name']}", filesystem=storage.storage_filesystem)
-
-
-def _local(checkpoint: Any) -> str:
-    """The checkpoint's folder on this machine; downloads a checkpoint that the program put elsewhere."""
-    from pyarrow.fs import LocalFileSystem
-
-    if isinstance(checkpoint.filesystem, LocalFileSystem):
-        return str(checkpoint.path)
-    return str(checkpoint.to_directory())

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spotladder.core.contract import Notice
+from spotladder.core.contract import Notice, NoticeKind
 from spotladder.errors import InvalidSpec
 from spotladder.train import environment, ranks, rayprocess, writing
 from spotladder.train.ending import exit_code_of, exit_with_what_happened
@@ -45,7 +45,8 @@ class Job:
         self._replicated = False
         self._base = 0
         self._last_commit_at = clock()
-        self._warned: Notice | None = None
+        self._reported: set[Notice] = set()
+        self._served: set[tuple[object, object]] = set()
         self._stop_announced = False
         self._leaving: tuple[str, ...] = ()
         self._stop_at: int | None = None
@@ -256,23 +257,47 @@ class Job:
         steps = self._interval.steps
         return bool(steps) and step // steps > self._base // steps
 
-    def _listen(self, step: int) -> None:
-        """Poll for notices; on rank 0, also decide whether to agree on a commit now."""
+    def saves_now(self, step: int) -> bool:
+        """Whether to save after this step because a rank has a new notice, for a trainer that saves at its own interval
+        and ends at its own report (see `huggingface`). The same on every rank. Call it after every step, on every rank.
+
+        False in a program that calls `should_commit`, which answers for notices, too.
+        """
+        if self._asked[0] >= 0:
+            return False
+        self._listen(step, asks=False)
+        return self._member.agreement.answer(step) is not None
+
+    def meet(self, topic: str) -> None:
+        """Wait until every rank has called this with the same topic. Raises RankLost."""
+        with self._member.stacks.pause():
+            self._member.channel.exchange(topic, None, lambda _: None)
+
+    def _listen(self, step: int, *, asks: bool = True) -> None:
+        """Poll for notices; on rank 0, also decide whether to agree on a commit now. `asks`: the program calls
+        `should_commit`, so a notice can end it after that commit, and an interval in seconds causes one."""
         member = self._member
-        notice = member.listener.poll()
+        member.listener.poll()
+        heard = member.listener.notices
         if self.rank > 0:
-            if notice is not None and notice != self._warned:
-                self._warned = notice
-                words = {"kind": notice.kind, "reason": notice.reason, "deadline": notice.deadline}
-                member.channel.report({**words, "node": member.goes(notice)})
+            for notice in heard:
+                if notice not in self._reported:
+                    self._reported.add(notice)
+                    words = {"kind": notice.kind, "reason": notice.reason, "deadline": notice.deadline}
+                    member.channel.report({**words, "node": member.goes(notice)})
             return
         if self._total and step >= self._total - (self.world_size > 1):
             return  # The last step is always committed.
-        going = [str(words.get("node") or "") for words in member.warned]
-        going += member.going(notice)
-        stop = bool(going) and not self._stop_announced
-        if stop or self._time_is_up():
+        own = [{"kind": each.kind, "deadline": each.deadline, "node": member.goes(each)} for each in heard]
+        known: list[Mapping[str, object]] = [*member.warned, *own]
+        fresh = {(words["kind"], words.get("deadline")) for words in known} - self._served
+        going = [str(words.get("node") or "") for words in known if words["kind"] != NoticeKind.COMMIT]
+        going += member.going(None)
+        stop = asks and bool(going) and not self._stop_announced
+        saves = self._may_commit and any(not asks or kind == NoticeKind.COMMIT for kind, _ in fresh)
+        if stop or saves or (asks and self._time_is_up()):
             self._stop_announced |= stop
+            self._served |= fresh
             leaving = leaving_of(going) if stop else ()
             try:
                 member.channel.agree(step, stop=stop, leaving=leaving)
@@ -282,12 +307,16 @@ class Job:
                 member.agreement.set_step(step, stop, leaving)  # Rank 0 commits this step alone.
 
     def _time_is_up(self) -> bool:
-        """Whether an interval in seconds is over and no commit is in progress: a slow bucket must not stall the
-        training."""
-        commits = self._member.commits
-        if not self._interval.seconds or self._member.agreement.pending or (commits.busy and not commits.away):
+        """Whether an interval in seconds is over and the job may commit."""
+        if not self._interval.seconds or not self._may_commit:
             return False
         return self._clock() - self._last_commit_at >= self._interval.seconds
+
+    @property
+    def _may_commit(self) -> bool:
+        """Whether no commit is due or in progress: a slow bucket must not stall the training."""
+        commits = self._member.commits
+        return not self._member.agreement.pending and (not commits.busy or commits.away)
 
 
 _current: Job | Exception | None = None

@@ -29,6 +29,7 @@ class HeartbeatWriter:
     store: Store
     attempt: int
     interval: float = WRITE_INTERVAL
+    uid: str = ""
     _newest: StoredHeartbeat | None = None
     _written: StoredHeartbeat | None = None
     _beats: int = 0
@@ -58,7 +59,9 @@ class HeartbeatWriter:
             return True
         self._beats += 1
         try:
-            heartbeat.write(self.store, self.attempt, replace(newest, beat=self._beats, every=self.interval))
+            heartbeat.write(
+                self.store, self.attempt, replace(newest, beat=self._beats, every=self.interval, uid=self.uid)
+            )
         except StoreRefused as error:
             _log.info("heartbeats are not written: %s", error)
             self._closed = True

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spotladder.checkpoints.successor import Successor
-from spotladder.checkpoints.upload import upload_folder
+from spotladder.checkpoints.upload import files_below, upload_folder
 from spotladder.checkpoints.writer import Writer
 from spotladder.train.channel import Channel
 from spotladder.train.interruption import RankLost
@@ -87,5 +87,5 @@ class Succession:
 
 def _names(folder: Path) -> str:
     """A checksum of the names of all files: a checkpoint may have thousands."""
-    names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    names = [name for name, _ in files_below(folder)]
     return sha256("\0".join(names).encode()).hexdigest()

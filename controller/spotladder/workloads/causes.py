@@ -28,8 +28,9 @@ from types import MappingProxyType
 from spotladder.core.contract import ExitCode
 from spotladder.core.model import Instant
 from spotladder.core.reasons import Cause
+from spotladder.workloads.containers import ContainerRecord
 from spotladder.workloads.exits import KILLED_CONTAINER
-from spotladder.workloads.records import ContainerRecord, EventRecord, NodeRecord, PodRecord
+from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ EXIT_CODES: Mapping[int, Cause] = MappingProxyType(
         ExitCode.INTERRUPTED: Cause.UNKNOWN,  # committed and stopped: the attempt's end, not a loss
         ExitCode.FENCED: Cause.UNKNOWN,  # fenced: the attempt's end
         ExitCode.ACCESS_DENIED: Cause.UNKNOWN,  # the checkpoint store refuses the credentials: the attempt's end
+        ExitCode.STORE_UNSAFE: Cause.UNKNOWN,  # the checkpoint store cannot fence: the attempt's end
         **dict.fromkeys(KILLED_CONTAINER, Cause.UNKNOWN),  # the other signs give the cause
     }
 )
@@ -192,7 +194,7 @@ def cause_of(pod: PodRecord, sign: Sign | None) -> Cause:
     """Why this pod was or will be lost. `sign` is that of its node."""
     if pod.disruption == "PreemptionByScheduler" or pod.reason == "Preempting":
         return Cause.PREEMPTED
-    if any(container.exit_reason == "OOMKilled" for container in pod.containers):
+    if any(container.exit_reason == "OOMKilled" for container in pod.own_containers):
         return Cause.OOM_KILLED
     if sign is not None and sign.cause is not Cause.NODE_LOST:
         return sign.cause
@@ -202,7 +204,7 @@ def cause_of(pod: PodRecord, sign: Sign | None) -> Cause:
         return cause
     if sign is not None:
         return sign.cause
-    ended = (_ended(container) for container in pod.containers)
+    ended = (_ended(container) for container in pod.own_containers)
     return next((cause for cause in ended if cause is not Cause.UNKNOWN), Cause.UNKNOWN)
 
 

@@ -17,23 +17,25 @@ from typing import Self
 from spotladder.core.model import QueueEviction, QueueSeen
 from spotladder.resources import APIResource
 from spotladder.workloads import pending_pods
+from spotladder.workloads.provisioner_messages import REFUSALS, Meaning, Speaker, read
 from spotladder.workloads.records import EventRecord, Object, WorkloadRecord, conditions_of, message_of, part
 
 WORKLOADS = APIResource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
 LOCAL_QUEUES = APIResource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
 
-INADMISSIBLE = "Inadmissible"
-"""Reason of the condition QuotaReserved when the queue does not exist or is stopped."""
+INADMISSIBLE = frozenset({"Inadmissible", "Misconfigured", "Suspended", "NoMatchingFlavor", "ExceedsMaxQuota"})
+"""Reasons of the condition QuotaReserved when the queue does not exist, is stopped, or can never hold the attempt: one
+for all of them before Kueue 0.20, one for each since then."""
 
 _EVICTIONS: Mapping[str, QueueEviction] = MappingProxyType(
     {
         "Preempted": QueueEviction.PREEMPTED,
         "PodsReadyTimeout": QueueEviction.PODS_READY_TIMEOUT,
         "Deactivated": QueueEviction.DEACTIVATED,
+        "AdmissionCheck": QueueEviction.CHECK_FAILED,
     }
 )
-"""Reasons of the condition Evicted. All others are actions of an administrator (ClusterQueueStopped,
-AdmissionCheck)."""
+"""Reasons of the condition Evicted. All others are actions of an administrator (ClusterQueueStopped)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,8 @@ class AdmissionRecord:
     """A Workload of Kueue. `pending` is the message of QuotaReserved while there is no quota, `inadmissible` whether
     its reason means that Kueue cannot admit it. `evicted`: it is evicted and not admitted again. `evicted_by` is the
     reason of the newest eviction, "" if there was none, and `eviction` its message, which Kueue removes when it admits
-    the object again."""
+    the object again. `check` is what the first admission check that is not ready says; a provisioning check repeats its
+    provisioner."""
 
     name: str
     namespace: str
@@ -56,6 +59,7 @@ class AdmissionRecord:
     evicted: bool = False
     evicted_by: str = ""
     eviction: str = ""
+    check: str = ""
 
     @classmethod
     def of(cls, thing: Object) -> Self:
@@ -75,10 +79,11 @@ class AdmissionRecord:
             owner_uid=owner.get("uid") or "",
             queue=intern(part(thing, "spec").get("queueName") or ""),
             pending=message_of(quota) if waits else "",
-            inadmissible=waits and quota.get("reason") == INADMISSIBLE,
+            inadmissible=waits and quota.get("reason") in INADMISSIBLE,
             evicted=now,
             evicted_by=intern((evicted.get("reason") or "Evicted") if now else _counted(status)),
             eviction=message_of(evicted) if now else "",
+            check=_check(status),
         )
 
 
@@ -98,9 +103,11 @@ def queue_seen(
         return QueueSeen(held=True, message=message, eviction=QueueEviction.SUSPENDED)
     queue = top.queue or workload.queue
     eviction = None if not workload.evicted_by else _eviction(workload.evicted_by)
-    reason = workload.eviction if eviction is not None else workload.pending
+    failed = eviction is QueueEviction.CHECK_FAILED
+    reason = workload.eviction if eviction is not None and not failed else workload.pending
+    reason = "; ".join(filter(None, (reason, workload.check, workload.eviction if failed else "")))
     message = ""
-    if eviction is not None:
+    if eviction is not None and not failed:
         message = f"Kueue evicted the attempt from queue {queue} ({workload.evicted_by})"
     elif top.suspended:
         message = f"Kueue holds the attempt in queue {queue}"
@@ -109,7 +116,9 @@ def queue_seen(
     # Kueue suspends the object after it has written the condition; a deactivation then holds it until it is activated.
     paused = eviction is QueueEviction.DEACTIVATED and workload.evicted
     held = top.suspended or paused
-    return QueueSeen(queue, held=held, message=message, inadmissible=workload.inadmissible, eviction=eviction)
+    row = read(Speaker.CHECK, workload.check)
+    refused = held and (failed or (row is not None and (row.means in REFUSALS or row.means is Meaning.MISFIT)))
+    return QueueSeen(queue, held, message, workload.inadmissible, eviction, refused=refused)
 
 
 def _eviction(reason: str) -> QueueEviction:
@@ -117,6 +126,12 @@ def _eviction(reason: str) -> QueueEviction:
         if reason.startswith(word):
             return eviction
     return QueueEviction.STOPPED
+
+
+def _check(status: Object) -> str:
+    checks = [entry for entry in status.get("admissionChecks") or () if entry.get("state") != "Ready"]
+    found = ((entry.get("name") or "", message_of(entry)) for entry in checks)
+    return next((f"admission check {name}: {message}" for name, message in found if message), "")
 
 
 def _counted(status: Object) -> str:

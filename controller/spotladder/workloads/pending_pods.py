@@ -1,63 +1,27 @@
-"""Why a pod does not run yet: missing capacity, which is a reason to use another tier, or a reason that no tier can
-fix.
-
-| observation | meaning |
-|---|---|
-| the scheduler's PodScheduled=False/Unschedulable | `unschedulable`: provisionTimeout runs |
-| Karpenter, Cluster Autoscaler or AKS report that the cloud has no machine | `refused`: waiting is pointless |
-| Karpenter nominates the pod for a NodeClaim, Cluster Autoscaler scales up for it | `provisioning`: a node will come |
-| image, quota, permissions, admission, missing Secrets, volumes | `blocked`: the user must act; no tier is exhausted |
+"""Why a pod does not run yet: missing capacity of its tier, which is a reason to use another one, a pod that fits no
+node of its tier, or a reason that no tier can fix. The table of all sentences is in `provisioner_messages.py`.
 
 Karpenter deletes a NodeClaim that it cannot launch within a second. Only Events remain: on the pod, the NodeClaim for
 which it was nominated; on the NodeClaim, that there was no capacity; and later on the pod, that no node fits. Events
 refer to pods by uid, so Events of an earlier attempt do not affect the new one.
-
-Sources: Karpenter's pkg/controllers/provisioning/scheduling (nodeclaim.go for the words, events.go) and pkg/operator
-(Events have the source "karpenter"; EKS Auto Mode's have "eks-auto-mode/compute"), the Events of GKE's Cluster
-Autoscaler, Kubernetes' job controller and kubelet.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from spotladder.core.model import Blocker
+from spotladder.workloads.provisioner_messages import BLOCKERS, REFUSALS, Meaning, Row, Speaker, read, says
 from spotladder.workloads.records import EventRecord, PodRecord
 
-WAITING_FOR_IMAGE: frozenset[str] = frozenset(
-    {
-        "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
-        "RegistryUnavailable", "SignatureValidationFailed",
-    }
-)  # fmt: skip
+WAITING_FOR_IMAGE: frozenset[str] = frozenset(says(Speaker.CONTAINER, Meaning.IMAGE))
 """Waiting reasons of a container whose image cannot be pulled."""
 
-WAITING: frozenset[str] = WAITING_FOR_IMAGE | {
-    "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
-}  # fmt: skip
+WAITING: frozenset[str] = frozenset(says(Speaker.CONTAINER, *Meaning))
 """Waiting reasons of a container that more capacity cannot fix."""
-
-NO_CAPACITY: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        # Karpenter names the first of its criteria that no instance type meets. If the pod's own constraints or its
-        # size are the cause, waiting does not help: it is a mistake in the job, not a lack of capacity.
-        "FailedScheduling": (
-            "no instance type had enough resources or had a required offering",
-            "no instance type has the required offering",
-            "and had enough resources, had a required offering",
-        ),
-        "FailedScaleUp": (
-            "out of resources",
-            "stockout",
-            "AllocationFailed",
-            "SkuNotAvailable",
-            "OverconstrainedAllocation",
-        ),
-    }
-)
-"""Events about a pod, with the text in their message that means that the cloud has no machine."""
 
 AUTOSCALERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"FailedScheduling": ("karpenter", "eks-auto-mode/compute"), "FailedScaleUp": (), "NotTriggerScaleUp": ()}
@@ -75,33 +39,26 @@ NOT_CREATED = "FailedCreate"
 """Events about other objects than a pod or its node: a NodeClaim without a machine, an object whose pods cannot be
 created."""
 
+_SPEAKERS: Mapping[str, Speaker] = MappingProxyType(
+    {
+        "FailedScheduling": Speaker.KARPENTER,
+        "FailedScaleUp": Speaker.AUTOSCALER,
+        "NotTriggerScaleUp": Speaker.AUTOSCALER,
+        REFUSED_CLAIM: Speaker.KARPENTER,
+        NOT_CREATED: Speaker.API,
+        "FailedMount": Speaker.VOLUMES,
+        "FailedAttachVolume": Speaker.VOLUMES,
+    }
+)
+"""Reasons of Events, and whose sentence their message is."""
+
 _NOMINATED = "Nominated"
+EXPLAINING = frozenset({*AUTOSCALERS, _NOMINATED, REFUSED_CLAIM})
+"""Reasons of the Events that `words` reads."""
+
 _SCALES_UP = "TriggeredScaleUp"
-_WORDS = frozenset({*NO_CAPACITY, *AUTOSCALERS, _NOMINATED, _SCALES_UP})
+_WORDS = frozenset({*AUTOSCALERS, _NOMINATED, _SCALES_UP})
 _CLAIM = re.compile(r"nodeclaim/([a-z0-9.-]+)")
-
-BLOCKING: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        NOT_CREATED: ("forbidden", "exceeded quota", "denied the request", "is invalid"),
-        "FailedMount": ("not found", "forbidden"),
-        "FailedScaleUp": ("quota",),
-    }
-)
-"""Events, with the text in their message that means that the user must act."""
-
-REFUSES: Mapping[str, Blocker] = MappingProxyType(
-    {
-        **dict.fromkeys(sorted(WAITING_FOR_IMAGE), Blocker.IMAGE),
-        "quota": Blocker.QUOTA,
-        " cannot create resource ": Blocker.FORBIDDEN,
-        " cannot get resource ": Blocker.FORBIDDEN,
-        " cannot patch resource ": Blocker.FORBIDDEN,
-    }
-)
-"""Texts by which `blocked` or a response of the API server shows what refuses the pod. The API server answers
-"forbidden" for a quota, for RBAC and for admission; only RBAC names the verb and the resource."""
-
-_UNBOUND = ("persistentvolumeclaim", "not found")
 
 EVENT_SELECTORS: tuple[str, ...] = (
     "source=karpenter",
@@ -113,14 +70,40 @@ EVENT_SELECTORS: tuple[str, ...] = (
     f"involvedObject.kind=Workload,reason={HELD}",
     "source=job-controller,reason=FailedCreate",
     "source=kubelet,reason=FailedMount",
+    "source=attachdetach-controller,reason=FailedAttachVolume",
 )
 """Field selectors of the Events that the controller watches; the API server sends no others."""
 
 
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Why an attempt cannot start on any tier, for the user ("": it can), and what refuses it."""
+
+    message: str = ""
+    by: Blocker = Blocker.TEMPLATE
+
+
 def refused(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> frozenset[str]:
-    """The uids of the pending pods about which the provisioner's last message is that there is no capacity."""
+    """The uids of the pending pods about which the provisioner's last message is that it makes no node for them: the
+    tier has no capacity, or its nodes do not fit."""
     claims = _refused_claims(events)
     return frozenset(event.about_uid for event in _last_messages(pods, events) if _says_none(event, claims))
+
+
+def misfits(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> dict[str, str]:
+    """Why pending pods fit no node of their tier, for the user, by uid. The provisioner's word on the nodes that it can
+    make counts more than the scheduler's on the nodes that exist."""
+    waiting = [pod for pod in pods if pod.phase == "Pending" and not pod.node and not pod.deleting]
+    last = {event.about_uid: event for event in _last_messages(waiting, events)}
+    found = {}
+    for pod in waiting:
+        if (event := last.get(pod.uid)) is not None:
+            row, sentence = _row(event), event.message
+        else:
+            row, sentence = read(Speaker.SCHEDULER, pod.unschedulable), pod.unschedulable.partition(" preemption:")[0]
+        if row is not None and row.means is Meaning.MISFIT:
+            found[pod.uid] = _misfit(pod, row, sentence)
+    return found
 
 
 def provisioning(pods: Iterable[PodRecord], events: Sequence[EventRecord]) -> bool:
@@ -136,8 +119,8 @@ def blocked(
     events: Sequence[EventRecord],
     about: str,
     wanted: int,
-) -> str:
-    """Why the attempt cannot start, for the user; "" if it can.
+) -> Blocked:
+    """Why the attempt cannot start.
 
     `failures` are the reasons why the workload's operator could not create pods. `about` is the attempt's name, the
     prefix of the names of all of its objects. `wanted` is the attempt's full number of pods: an Event about a pod that
@@ -146,24 +129,55 @@ def blocked(
     waiting = [pod for pod in pods if pod.phase == "Pending" and not pod.deleting]
     for pod in waiting:
         for container in pod.containers:
-            if container.waiting in WAITING:
-                return f"{pod.name}: {container.waiting}: {container.waiting_message}".rstrip(": ")
-        if all(word in pod.unschedulable for word in _UNBOUND):
-            return f"{pod.name}: {pod.unschedulable}"
+            if container.waiting and (row := read(Speaker.CONTAINER, container.waiting)):
+                message = f"{pod.name}: {container.waiting}: {container.waiting_message}".rstrip(": ")
+                return Blocked(message, BLOCKERS[row.means])
+        if (row := read(Speaker.SCHEDULER, pod.unschedulable)) is not None and row.means in BLOCKERS:
+            return _of_volume(pod, row, pod.unschedulable)
     if failure := next(filter(None, failures), ""):
-        return failure
-    uids = {pod.uid for pod in waiting}
-    for event in events if uids or len(pods) < wanted else ():
-        of_a_pod = event.about_uid in uids
+        return refusal(failure)
+    return next(_reported(pods, waiting, events, about, wanted), Blocked())
+
+
+def refusal(sentence: str) -> Blocked:
+    """What an operator's report on a pod that it cannot create, or a response of the API server, means."""
+    row = read(Speaker.API, sentence)
+    return Blocked(sentence, Blocker.TEMPLATE if row is None else BLOCKERS[row.means])
+
+
+def _reported(
+    pods: Sequence[PodRecord], waiting: Sequence[PodRecord], events: Sequence[EventRecord], about: str, wanted: int
+) -> Iterator[Blocked]:
+    """The Events that block the attempt. Once the volumes of a pod are mounted, its Events on them are outdated."""
+    by_uid = {pod.uid: pod for pod in waiting}
+    for event in events if waiting or len(pods) < wanted else ():
+        pod, speaker = by_uid.get(event.about_uid), _SPEAKERS.get(event.reason)
         of_the_rest = len(pods) < wanted and event.reason == NOT_CREATED and event.about_name.startswith(about)
-        if (of_a_pod or of_the_rest) and any(word in event.message for word in BLOCKING.get(event.reason, ())):
-            return f"{event.about_name}: {event.message}"
-    return ""
+        if speaker not in (Speaker.API, Speaker.VOLUMES) or (pod is None and not of_the_rest):
+            continue
+        row = read(speaker, event.message)
+        if row is None or row.means not in BLOCKERS or (pod is not None and pod.mounted):
+            continue
+        if row.means is not Meaning.VOLUME:
+            yield Blocked(f"{event.about_name}: {event.message}", BLOCKERS[row.means])
+        elif pod is not None and pod.claims:
+            yield _of_volume(pod, row, event.message)
 
 
-def blocker(words: str) -> Blocker:
-    """What refuses the attempt, according to `blocked` or a response of the API server."""
-    return next((who for word, who in REFUSES.items() if word in words), Blocker.TEMPLATE)
+def _of_volume(pod: PodRecord, row: Row, sentence: str) -> Blocked:
+    said = _shortened(sentence.partition(" preemption:")[0])
+    return Blocked(f"{pod.name}: {_claims(pod)}{said}: {row.remedy}", BLOCKERS[row.means])
+
+
+def _misfit(pod: PodRecord, row: Row, sentence: str) -> str:
+    asks = f"it requests {pod.requests}; " if pod.requests else ""
+    return f"{asks}{_claims(pod) if row.names_volume else ''}{row.speaker}: {_shortened(sentence)}: {row.remedy}"
+
+
+def _claims(pod: PodRecord) -> str:
+    if not pod.claims:
+        return ""
+    return f"claim {', '.join(pod.claims)}: " if len(pod.claims) == 1 else f"claims {', '.join(pod.claims)}: "
 
 
 def words(pod: PodRecord, events: Iterable[EventRecord]) -> str:
@@ -173,6 +187,9 @@ def words(pod: PodRecord, events: Iterable[EventRecord]) -> str:
     about = [event for event in events if event.about_uid == pod.uid and event.reason in AUTOSCALERS]
     relevant = [event for event in about if not AUTOSCALERS[event.reason] or event.source in AUTOSCALERS[event.reason]]
     newest = max(relevant, key=_order, default=None)
+    claims = {claim for event in events if event.about_uid == pod.uid for claim in nominated_for(event)}
+    refusals = (event for event in events if event.reason == REFUSED_CLAIM and event.about_name in claims)
+    newest = max(filter(None, (newest, *refusals)), key=_order, default=None)
     # The part on preemption repeats the message for all nodes.
     scheduler = pod.unschedulable.partition(" preemption:")[0].strip()
     autoscaler = f"{newest.source}: {newest.message}" if newest is not None else ""
@@ -223,4 +240,14 @@ def _order(event: EventRecord) -> tuple[float, int]:
 def _says_none(event: EventRecord, refused_claims: set[str]) -> bool:
     if event.reason == _NOMINATED:
         return not refused_claims.isdisjoint(nominated_for(event))
-    return any(word in event.message for word in NO_CAPACITY.get(event.reason, ()))
+    row = _row(event)
+    return row is not None and (row.means in REFUSALS or row.means is Meaning.MISFIT)
+
+
+def _row(event: EventRecord) -> Row | None:
+    """What an autoscaler's Event means; None if it means nothing for capacity. The scheduler's own Events repeat the
+    condition of the pod."""
+    sources = AUTOSCALERS.get(event.reason)
+    if sources is None or (sources and event.source not in sources):
+        return None
+    return read(_SPEAKERS[event.reason], event.message)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spotladder.core.copying import replace
 from spotladder.core.model import Instant, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
-from spotladder.workloads.pending_pods import AUTOSCALERS, WAITING_FOR_IMAGE, refused, words
+from spotladder.workloads.containers import ContainerRecord
+from spotladder.workloads.pending_pods import EXPLAINING, WAITING, WAITING_FOR_IMAGE, misfits, refused, words
 from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 
 _NOT_PULLED = WAITING_FOR_IMAGE | {"ContainerCreating"}
+_FAILING = WAITING | {"CrashLoopBackOff"}
 
 
 def pods_seen(
     pods: Sequence[PodRecord], nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]
 ) -> list[PodSeen]:
     """The current pods. `events` may be all events of a cluster; irrelevant ones are filtered once."""
-    telling = [event for event in events if event.reason in EVENTS or event.reason in AUTOSCALERS]
-    found, none = [pod_seen(pod, nodes, telling) for pod in pods], refused(pods, events)
-    return [replace(seen, refused=True) if seen.uid in none else seen for seen in found] if none else found
+    telling = [event for event in events if event.reason in EVENTS or event.reason in EXPLAINING]
+    found = [pod_seen(pod, nodes, telling) for pod in pods]
+    none, misfit = refused(pods, events), misfits(pods, events)
+    if not (none or misfit):
+        return found
+    return [replace(seen, refused=seen.uid in none, misfit=misfit.get(seen.uid, "")) for seen in found]
 
 
 def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[EventRecord]) -> PodSeen:
@@ -28,7 +33,8 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
 
     A pod is lost if its node is silent or gone, whatever its own status is, if its program has ended, or if it is
     being deleted. A pod that is being evicted and still runs is not lost yet: its node's end is announced, and it can
-    commit during its grace period.
+    commit during its grace period. The containers beside the program container do not matter: their end neither ends
+    the pod's program, nor keeps it alive.
     """
     node = nodes.get(pod.node)
     about = _about(pod, node, events)
@@ -38,13 +44,17 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
     if phase is PodPhase.LOST and pod.deleting and cause is Cause.UNKNOWN:
         cause = Cause.DELETED
     waiting = next((entry for entry in pod.containers if entry.waiting), None) if phase is PodPhase.PENDING else None
-    ended = next((entry for entry in pod.containers if entry.exit_code), None)
+    ended = next((entry for entry in pod.own_containers if entry.exit_code), None)
+    program = pod.program_container
+    ready = phase is PodPhase.RUNNING and pod.program_ready
+    unready = program if phase is PodPhase.RUNNING and program is not None and not program.ready else None
+    named = ended if phase is PodPhase.LOST else unready
     going = phase is PodPhase.RUNNING and (pod.deleting or (sign is not None and sign.announces))
     return PodSeen(
         uid=pod.uid,
         role=pod.role,
         phase=phase,
-        ready=phase is PodPhase.RUNNING and pod.ready,
+        ready=ready,
         noticed=going,
         noticed_at=_noticed_at(node, about) if going else None,
         notice_ends_at=_ends_at(pod, node) if going else None,
@@ -61,7 +71,27 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         gated=pod.gated,
         exit_code=ended.exit_code if ended else None,
         exit_message=ended.error if ended else "",
+        container=pod.named(named) if named else "",
+        unit=pod.unit,
     )
+
+
+def sidecar_failures(pods: Iterable[PodRecord]) -> list[str]:
+    """The other containers that have failed beside a program that runs, for the user."""
+    return [
+        f"{pod.name}: container {entry.name} {_failure(entry)}; the program runs on"
+        for pod in pods
+        if pod.program_runs and not pod.deleting
+        for entry in pod.other_containers
+        if entry.exit_code or entry.waiting in _FAILING
+    ]
+
+
+def _failure(container: ContainerRecord) -> str:
+    if container.waiting:
+        return f"does not run ({container.waiting})"
+    error = f": {container.error}" if container.error else ""
+    return f"ended with exit code {container.exit_code}{error}"
 
 
 def _image_pulled(pod: PodRecord) -> bool:
@@ -75,14 +105,14 @@ def _image_pulled(pod: PodRecord) -> bool:
 def _phase(pod: PodRecord, nodes: Mapping[str, NodeRecord], sign: Sign | None) -> PodPhase:
     if pod.phase in ("Failed", "Succeeded", "Unknown"):
         return PodPhase.LOST
-    if pod.phase == "Pending":
+    if pod.phase == "Pending" and not pod.program_runs:
         gone = silent(nodes.get(pod.node)) or (pod.deleting and cause_of(pod, sign) is not Cause.UNKNOWN)
         return PodPhase.LOST if pod.node and gone else PodPhase.PENDING  # Without its node the pod must start again.
     if silent(nodes.get(pod.node)):
         return PodPhase.LOST
-    if pod.deleting and (cause_of(pod, sign) is Cause.UNKNOWN or not any(entry.running for entry in pod.containers)):
+    if pod.deleting and (cause_of(pod, sign) is Cause.UNKNOWN or not pod.program_runs):
         return PodPhase.LOST  # The pod was deleted by a user, or its grace period is over.
-    return PodPhase.RUNNING
+    return PodPhase.LOST if pod.outlived else PodPhase.RUNNING
 
 
 def _noticed_at(node: NodeRecord | None, about: Sequence[EventRecord]) -> Instant | None:

@@ -23,6 +23,7 @@ from spotladder.errors import InvalidSpec
 from spotladder.workloads import names
 from spotladder.workloads.grace import grace_of
 from spotladder.workloads.placement import Placement, place
+from spotladder.workloads.program_container import DEFAULT_CONTAINER
 from spotladder.workloads.security import harden
 from spotladder.workloads.tiers import ResolvedTier
 
@@ -90,39 +91,35 @@ def with_overlay(
     placement: Placement,
     at: Path,
     *,
-    only_first: bool,
+    program: dict[str, Any],
 ) -> dict[str, Any]:
     """The user's pod template for this attempt. Changes the contents of `template` in place: pass a copy.
 
-    `at` is the path of the template in the user's file. `only_first`: the program runs in the first container (Ray),
-    and the others are not changed; otherwise it runs in all containers.
+    `at` is the path of the template in the user's file. `program` is its program container: the other containers are
+    not changed.
 
     Raises:
-        InvalidSpec: no containers, a restart policy of the user's, or selectors that contradict the tier.
+        InvalidSpec: a restart policy of the user's, or selectors that contradict the tier.
     """
     metadata, spec = dict(template.get("metadata") or {}), dict(template.get("spec") or {})
-    if not isinstance(containers := spec.get("containers"), list) or not containers:
-        message = "is required on a cluster: a list of containers, the first runs the program"
-        raise InvalidSpec(message, path=dotted((*at, "spec", "containers")))
     if spec.get("restartPolicy", "Never") != "Never":
         message = f"is Never, not {spec['restartPolicy']}: a lost container must count as a lost pod; remove it"
         raise InvalidSpec(message, path=dotted((*at, "spec", "restartPolicy")))
     metadata["labels"] = {**(metadata.get("labels") or {}), **overlay.labels, names.ROLE: role.value}
-    metadata["annotations"] = {**_STAY, **(metadata.get("annotations") or {})}
+    named = {DEFAULT_CONTAINER: program["name"]} if program.get("name") else {}
+    metadata["annotations"] = {**_STAY, **named, **(metadata.get("annotations") or {})}
     place(spec, placement, overlay.tier.name, (*at, "spec"))
     if overlay.tier.gated and role is PodRole.WORKER:  # The first, so that its index does not change.
         spec["schedulingGates"] = [{"name": names.PROBE_GATE}, *(spec.get("schedulingGates") or ())]
     spec["restartPolicy"] = "Never"
     spec.setdefault("terminationGracePeriodSeconds", grace_of(overlay.tier.notice))
-    programs = containers[:1] if only_first else containers
-    for container in programs:
-        _connect(container, overlay)
-        # The kubelet stores the end of a failed program's log in the pod's status, which can be read without further
-        # permissions.
-        container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
+    _connect(program, overlay)
+    # The kubelet stores the end of a failed program's log in the pod's status, which can be read without further
+    # permissions.
+    program.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     spec["volumes"] = _by_name(spec.get("volumes"), [_notice_volume(), *_cache_volume(overlay.job)])
-    override(programs[0], overlay, role)
-    harden(spec, programs)
+    override(program, overlay, role)
+    harden(spec, [program])
     return {**template, "metadata": metadata, "spec": spec}
 
 

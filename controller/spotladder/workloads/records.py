@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from sys import intern
 from typing import Any, ClassVar, Self
 
 from spotladder.core.model import Instant, PodRole
-from spotladder.output.last_error import last_error
 from spotladder.resources import PODS, APIResource
 from spotladder.timestamps import seconds_of
 from spotladder.workloads import names
+from spotladder.workloads.containers import LONGEST_MESSAGE, ContainerRecord, ContainerRole, containers_of
+from spotladder.workloads.program_container import program_name
 
 Object = Mapping[str, Any]
 """A Kubernetes object as parsed JSON."""
 
-LONGEST_MESSAGE = 1024
-"""Maximum number of characters kept of a message: the cause is at the beginning, and Ray appends its logs."""
+LONGEST_REQUESTS = 200
+"""Maximum number of characters kept of what a pod requests."""
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label by which Kueue admits an object, and suspends it until then."""
@@ -32,6 +34,10 @@ TOKEN_VARIABLE = "RAY_AUTH_TOKEN"  # noqa: S105 – the name of a variable
 RAY_GROUP = "ray.io/group"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+REPLICA_LABELS = ("ray.io/worker-group-replica-name", "replicaIndex")
+"""Labels with the replica of a multi-host worker group: of KubeRay, and of GKE's TPU webhook for older versions."""
+
+TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -58,34 +64,20 @@ class Made:
         return self.deleted_at is not None
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerRecord:
-    """One container of a pod. `exit_code` is None until the container has ended; `waiting` is the reason why it does
-    not run.
-
-    `error` is the program's error: the last traceback's exception or the last line, from the end of its log in the
-    container's status.
-    """
-
-    name: str
-    running: bool = False
-    waiting: str = ""
-    waiting_message: str = ""
-    exit_code: int | None = None
-    exit_reason: str = ""
-    error: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRecord(Made):
     """A pod of an attempt.
 
     `group` is the worker group of its RayCluster. `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for
-    Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its first container.
+    Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its program container. `ready`
+    and `containers_ready` are its conditions Ready and ContainersReady.
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
     `grace` is the grace period in seconds with which it was deleted. `gated`: it still has the scheduling gate of a
-    probe. `token` is where the head's token is: the name of a Secret, and the key.
+    probe. `claims` are the PersistentVolumeClaims that it mounts, `mounted`: all of its volumes are mounted. `requests`
+    is what its containers request, for users. `unit` names the pods that go and come only together: KubeRay and GKE
+    replace the hosts of a multi-host replica or of a TPU slice together. `token` is where the head's token is: the name
+    of a Secret, and the key.
     """
 
     kind: ClassVar[APIResource] = PODS
@@ -98,6 +90,7 @@ class PodRecord(Made):
     program: str = ""
     phase: str = "Pending"
     ready: bool = False
+    containers_ready: bool = False
     reason: str = ""
     message: str = ""
     disruption: str = ""
@@ -106,6 +99,10 @@ class PodRecord(Made):
     notice: str = ""
     grace: int = 0
     gated: bool = False
+    claims: tuple[str, ...] = ()
+    mounted: bool = False
+    requests: str = ""
+    unit: str = ""
     token: tuple[str, str] | None = None
     containers: tuple[ContainerRecord, ...] = ()
 
@@ -114,6 +111,45 @@ class PodRecord(Made):
         """The `PodSeen.uid` of the pod: its place in a JobSet, which stays while pods are replaced, or its uid."""
         return self.slot or self.uid
 
+    @property
+    def program_container(self) -> ContainerRecord | None:
+        """The container that runs the program; None before the kubelet has reported it."""
+        return next((entry for entry in self.containers if entry.role is ContainerRole.PROGRAM), None)
+
+    @property
+    def own_containers(self) -> list[ContainerRecord]:
+        """The containers whose end is the end of the pod's program: the program container and those that run before it,
+        the program container first."""
+        own = (entry for entry in self.containers if entry.role is not ContainerRole.OTHER)
+        return sorted(own, key=lambda entry: entry.role is not ContainerRole.PROGRAM)
+
+    @property
+    def other_containers(self) -> list[ContainerRecord]:
+        """The containers that run beside the program container."""
+        return [entry for entry in self.containers if entry.role is ContainerRole.OTHER]
+
+    @property
+    def program_runs(self) -> bool:
+        """Whether its program container runs."""
+        return (program := self.program_container) is not None and program.running
+
+    @property
+    def program_ready(self) -> bool:
+        """Whether its program container is ready. The pod is not Ready while another container is not."""
+        program = self.program_container
+        return self.ready or (not self.containers_ready and program is not None and program.ready)
+
+    @property
+    def outlived(self) -> bool:
+        """Whether its program has ended while other containers run on, which keep the pod's phase at Running."""
+        program = self.program_container
+        ended = program is not None and program.exit_code is not None
+        return ended and any(entry.running for entry in self.other_containers)
+
+    def named(self, container: ContainerRecord) -> str:
+        """The container's name for a message, "" where the pod has only this one."""
+        return container.name if len(self.containers) > 1 else ""
+
     @classmethod
     def of(cls, pod: Object) -> Self:
         spec, status, labels = part(pod, "spec"), part(pod, "status"), labels_of(pod)
@@ -121,6 +157,7 @@ class PodRecord(Made):
         scheduled = conditions.get("PodScheduled", {})
         disrupted = conditions.get("DisruptionTarget", {})
         refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+        program = program_name(pod)
         return cls(
             **made_fields(pod),
             node=intern(spec.get("nodeName") or ""),
@@ -128,9 +165,10 @@ class PodRecord(Made):
             group=intern(labels.get(RAY_GROUP, "")),
             slot=_slot(labels),
             restart=whole_number(labels.get(RESTART_ATTEMPT)),
-            program=intern(next((entry.get("name") or "" for entry in spec.get("containers") or ()), "")),
+            program=intern(program),
             phase=intern(status.get("phase") or "Pending"),
             ready=conditions.get("Ready", {}).get("status") == "True",
+            containers_ready=conditions.get("ContainersReady", {}).get("status") == "True",
             reason=intern(status.get("reason") or ""),
             message=message_of(status),
             disruption=intern(disrupted.get("reason") or "") if disrupted.get("status") == "True" else "",
@@ -139,12 +177,13 @@ class PodRecord(Made):
             notice=(pod["metadata"].get("annotations") or {}).get(names.NOTICE, ""),
             grace=whole_number(pod["metadata"].get("deletionGracePeriodSeconds")),
             gated=any(gate.get("name") == names.PROBE_GATE for gate in spec.get("schedulingGates") or ()),
+            claims=_claims(spec),
+            # The kubelet creates the sandbox of a pod once its volumes are mounted.
+            mounted=conditions.get("PodReadyToStartContainers", {}).get("status") == "True",
+            requests=_requests(spec),
+            unit=intern(_unit(labels, spec)),
             token=token_source(pod),
-            containers=tuple(
-                _container(entry)
-                for key in ("initContainerStatuses", "containerStatuses")
-                for entry in status.get(key) or ()
-            ),
+            containers=containers_of(pod, program),
         )
 
 
@@ -289,6 +328,34 @@ def token_source(pod: Object) -> tuple[str, str] | None:
     return None
 
 
+def _claims(spec: Object) -> tuple[str, ...]:
+    claims = (part(volume, "persistentVolumeClaim").get("claimName") for volume in spec.get("volumes") or ())
+    return tuple(intern(claim) for claim in claims if isinstance(claim, str) and claim)
+
+
+def _requests(spec: Object) -> str:
+    """What the containers request: `cpu 64, memory 8Gi and cpu 1`."""
+    asked = []
+    for container in spec.get("containers") or ():
+        resources = part(container, "resources")
+        wanted = {**part(resources, "limits"), **part(resources, "requests")}
+        asked.append(", ".join(f"{name} {amount}" for name, amount in wanted.items()))
+    return intern(" and ".join(filter(None, asked))[:LONGEST_REQUESTS])
+
+
+def _unit(labels: Mapping[str, str], spec: Object) -> str:
+    if REPLICATED_JOB not in labels:
+        return next((labels[label] for label in REPLICA_LABELS if labels.get(label)), "")
+    sides = part(spec, "nodeSelector").get(TPU_TOPOLOGY, "").split("x")
+    chips = prod(whole_number(side) for side in sides)
+    mine = sum(_tpus(container) for container in spec.get("containers") or ())
+    return f"{labels[REPLICATED_JOB]}-{labels.get(JOB_INDEX, '0')}" if 0 < mine < chips else ""
+
+
+def _tpus(container: Object) -> int:
+    return whole_number(part(part(container, "resources"), "limits").get("google.com/tpu"))
+
+
 def launched_fields(attempt: Object) -> dict[str, Any]:
     """The fields of an attempt's main object that the controller sets when it launches the attempt."""
     annotations = attempt["metadata"].get("annotations") or {}
@@ -319,20 +386,6 @@ def made_fields(thing: Object) -> dict[str, Any]:
         "created_at": instant(metadata.get("creationTimestamp")),
         "deleted_at": instant(metadata.get("deletionTimestamp")),
     }
-
-
-def _container(status: Object) -> ContainerRecord:
-    state = part(status, "state")
-    waiting, ended = part(state, "waiting"), part(state, "terminated")
-    return ContainerRecord(
-        name=intern(status.get("name", "")),
-        running="running" in state,
-        waiting=intern(waiting.get("reason") or ""),
-        waiting_message=message_of(waiting),
-        exit_code=ended.get("exitCode"),
-        exit_reason=intern(ended.get("reason") or ""),
-        error=last_error(ended["message"]) if ended.get("message") else "",
-    )
 
 
 def _slot(labels: Mapping[str, str]) -> str:

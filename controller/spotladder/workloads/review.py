@@ -19,6 +19,7 @@ from spotladder.workloads import providers
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.names import Origin
 from spotladder.workloads.rayjob.authentication import is_open
+from spotladder.workloads.shared_claims import claim_warnings
 from spotladder.workloads.tiers import ResolvedTier, price_of, resolve_tier
 
 _ANY = CapacityTier.model_validate(
@@ -98,7 +99,9 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
 
 
 def warnings(files: Review) -> list[Problem]:
-    """The conditions of the files that only the cluster's administrator can check, and Ray clusters without a token."""
+    """The conditions of the files that only the cluster's administrator can check, Ray clusters without a token, and
+    volume claims that several pods or tiers share."""
+    capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     found = []
     for entry in files.objects:
         if not isinstance(entry.model, TieredJob):
@@ -118,7 +121,18 @@ def warnings(files: Review) -> list[Problem]:
                 "dashboard can run programs there: set rayVersion to the version in the image"
             )
             found.append(Problem(entry.document.where_named(path), path, message))
+        where = entry.document.where_named("spec.workload")
+        found += [Problem(where, "spec.workload", message) for message in _of_claims(entry.model, capacity)]
     return found
+
+
+def _of_claims(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> list[str]:
+    tiers = list(_as_known(job, capacity))
+    try:
+        rendered = workload_of(job).render(job, Origin(""), tiers[0], 1, {}) if tiers else []
+    except InvalidSpec:
+        return []  # An error of the template is reported as a problem.
+    return claim_warnings(rendered, tiers, overlap=job.spec.overlap is not None)
 
 
 def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[ResolvedTier]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spotladder.errors import EnvironmentFailure
 from spotladder_infra.amazon import connect
-from spotladder_infra.doctor import kube, machine
+from spotladder_infra.doctor import buckets, kube, machine
 from spotladder_infra.doctor.aws import Account
 from spotladder_infra.doctor.gcp import Project
 from spotladder_infra.doctor.result import CheckResult, Status
@@ -33,6 +33,7 @@ def examine(
             yield CheckResult(name, "all checks", Status.SKIPPED, "--offline")
         return
     yield from _state_bucket(fleet)
+    yield from buckets.examine(fleet)
     places = [(index, entry) for index, entry in enumerate(fleet.spec.clusters) if entry in clusters]
     of_aws = [(index, entry) for index, entry in places if entry.cloud is Cloud.AWS]
     of_gcp = [(index, entry) for index, entry in places if entry.cloud is Cloud.GCP]

@@ -214,7 +214,7 @@ def test_a_report_into_a_closed_pipe_exits_like_other_commands() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "spotladder.cli.main", "report", "digits"]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr.count("\n")) == (PIPE_CLOSED, 1)  # the line with the run's folder
 

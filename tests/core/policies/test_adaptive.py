@@ -41,8 +41,8 @@ from spotladder.core.policies.adaptive_tables import (
 from spotladder.core.policies.adaptive_zones import Evidence, _memoryless, evidence
 from spotladder.core.policies.uniform_progress import UniformProgress
 from spotladder.policies.adaptive_model import shipped
-from spotladder.sim.ticks import drive, fast
-from spotladder.sim.ticks.job import NEVER, TickJob, TickTier
+from tests.bench.ticks import drive, fast
+from tests.bench.ticks.job import NEVER, TickJob, TickTier
 from tests.core.policies.ticks import ON_DEMAND, SPOT, JobTimes, run
 
 HOUR = 3600.0

@@ -12,6 +12,7 @@ from spotladder.core.model import TierChoice, TierView
 from spotladder.policies import registry
 from tests.core.builders import START
 from tests.core.policies.ticks import ON_DEMAND, SPOT, TICK, JobTimes, run
+from tests.searching import examples
 
 POLICIES = ["greedy", "uniform-progress", "on-demand", "adaptive"]
 HOUR = 3600.0
@@ -29,7 +30,7 @@ def traces(draw: st.DrawFn, ticks: int) -> list[bool]:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_no_policy_misses_a_deadline_that_on_demand_could_meet(name: str, data: st.DataObject) -> None:
     """With provisioning delays up to the known maximum, and overheads shorter and longer than a tick."""
@@ -46,7 +47,7 @@ def test_no_policy_misses_a_deadline_that_on_demand_could_meet(name: str, data: 
     assert run(registry.by_name(name), trace, job, delays).finished is not None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_the_job_leaves_spot_only_if_one_more_tick_could_miss_the_deadline(data: st.DataObject) -> None:
     """The other half of the property: where capacity lasts for a tick, the safety net has no reserve."""

@@ -11,10 +11,9 @@ from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
-from spotladder.core.model import (
-    Launch,
-    Ungate,
-)
+from spotladder.core.contract import Notice
+from spotladder.core.model import AskToCommit, Launch, Ungate
+from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
@@ -188,6 +187,37 @@ async def test_the_gates_of_the_named_pods_are_removed(client: AcceptingClient) 
     await applier.ungate(loaded, Ungate(2, ("p1",)))
     operations = ["test", "test", "remove"]
     assert client.patched == [("w-0", operations), ("w-2", operations), ("w-4", operations)]
+
+
+@dataclass
+class AnnotatingClient(AcceptingClient):
+    """A fake client that records the annotations that pods get."""
+
+    annotated: list[Any] = field(default_factory=list)
+
+    async def merge(self, _kind: object, name: str, _namespace: str, *, body: Any) -> Any:
+        self.annotated.append((name, body["metadata"]["annotations"][names.NOTICE]))
+        raise NotFound(404, "NotFound", "the inventory is not part of this test")
+
+
+async def test_the_named_pods_get_the_request_to_commit_once() -> None:
+    """Pods of a JobSet are named by their place."""
+    client = AnnotatingClient()
+    loaded, applier, home = launching(job(ray_template()), client)
+    text = Notice.of_commit(Reason.EVICTION_NOTICE, 12.5).encode()
+    running: dict[str, Any] = {"namespace": "team-a", "phase": "Running"}
+    pods = (
+        PodRecord(name="head", uid="p0", **running),
+        PodRecord(name="w-1", uid="p1", notice=text, **running),
+        PodRecord(name="w-2", uid="p2", slot="workers-0-2", notice=Notice.of_takeover().encode(), **running),
+        PodRecord(name="w-3", uid="p3", **running),
+        PodRecord(name="w-4", uid="p4", namespace="team-a", phase="Failed"),
+    )
+    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=pods))}, ())
+    asked = ("p0", "p1", "workers-0-2", "p4")
+    for attempt in (1, 2):
+        await applier.ask_to_commit(loaded, AskToCommit(attempt, asked, Reason.EVICTION_NOTICE, 12.5))
+    assert client.annotated == [("head", text), ("w-2", text)]
 
 
 async def test_the_workers_of_a_gated_attempt_are_created_gated() -> None:

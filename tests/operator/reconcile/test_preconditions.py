@@ -43,6 +43,13 @@ def to_begin(state: JobState, reading: Reading, *, deleting: bool = False) -> Di
     return preconditions.to_begin(record, JOB, state, tiers=tiers, reading=reading.after(state.progress), known={})
 
 
+def test_no_attempt_is_started_with_a_store_that_cannot_fence_it() -> None:
+    problem = to_begin(NEW, Reading(True, unsafe="s3://bucket/x: the store is not safe for checkpoints"))
+    assert problem == Diagnosis(Reason.STORE_UNSAFE, "s3://bucket/x: the store is not safe for checkpoints")
+    assert problem.reason not in UNBLAMED, "the spec must name another store"
+    assert to_begin(NEW, EMPTY) is None
+
+
 def test_the_first_attempt_waits_until_the_owner_of_the_commit_log_is_known() -> None:
     problem = to_begin(NEW, AWAY)
     assert problem is not None

@@ -12,14 +12,18 @@ from spotladder.checkpoints import heartbeat, outputs, standby
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.outputs import Output
+from spotladder.checkpoints.store import RightsRefused, Store
+from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.commit_logs import BucketLog, LogAddress
 from spotladder.operator.storage.egress_proxy import Egress
 from spotladder.operator.storage.egress_proxy import _cause as cause
+from tests.checkpoints.unsafe_stores import Ignores
 
 
 class ProgramLog:
@@ -71,10 +75,54 @@ def test_the_output_of_a_program_is_kept_beside_its_log_only(log: ProgramLog) ->
     log.program.start(1, "spot-a")
     output = Output(1, 0, "driver")
     log.controller.keep({output: "boom\n"})
-    assert outputs.read(log.store, [output]) == ["boom\n"]
+    assert outputs.read(outputs.of_job(log.store, "u"), [output]) == ["boom\n"]
     with pytest.raises(ForeignLog):
         log.read_as("team-b").keep({output: "other\n"})
-    assert outputs.read(log.store, [output]) == ["boom\n"]
+    assert outputs.read(outputs.of_job(log.store, "u"), [output]) == ["boom\n"]
+
+
+class Bucket(MemoryStore):
+    """A store that is the same from every machine."""
+
+    endpoint = "s3: the endpoint"
+
+
+class UnsafeBucket(Bucket, Ignores): ...
+
+
+class ReadOnlyBucket(Bucket):
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        raise RightsRefused("access denied")
+
+
+def bucket_log(monkeypatch: pytest.MonkeyPatch, store: Store) -> BucketLog:
+    monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda *_, **__: store)
+    return BucketLog(LogAddress("digits", "team-a", "u", "s3://bucket/team-a"), Egress())
+
+
+def test_the_bucket_of_a_new_job_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Bucket()
+    for _ in range(2):
+        assert bucket_log(monkeypatch, store).progress() == Progress()
+    assert len(store.objects) == 1, "the marker of the check, which the program finds"
+    with pytest.raises(StoreUnsafe, match="could overwrite its successor's checkpoints"):
+        bucket_log(monkeypatch, UnsafeBucket()).progress()
+
+
+def test_a_bucket_that_the_controller_may_only_read_is_left_to_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bucket_log(monkeypatch, ReadOnlyBucket()).progress() == Progress()
+
+
+def test_a_job_that_has_started_and_a_folder_are_not_checked(
+    monkeypatch: pytest.MonkeyPatch, log: ProgramLog, tmp_path: Path
+) -> None:
+    store = UnsafeBucket()
+    CommitLog(store, "digits", namespace="team-a", uid="u").start(1)
+    assert bucket_log(monkeypatch, store).progress().attempt == 1
+    monkeypatch.undo()
+    tmp_path.chmod(0o500)
+    assert log.controller.progress() == Progress()
+    assert list(tmp_path.iterdir()) == []
 
 
 FOREIGN = ForeignLog("s3://x", cast("Any", "a"), cast("Any", "b"))

@@ -13,6 +13,7 @@ from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.store import StoreRefused
+from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress
@@ -147,6 +148,7 @@ async def test_an_unreadable_log_reports_the_cause_and_keeps_the_known_progress(
         errors: list[tuple[BaseException, str, str]] = [
             (StoreUnavailable("x"), "unreadable", "x"),
             (LogCorrupt("y"), "corrupt", "y"),
+            (StoreUnsafe("u"), "unsafe", "u"),
             (ForeignLog("z", Owner("b", "ns"), Owner("a", "ns")), "foreign", BELONGS.format("ns/b")),
             (ForeignLog("z", Owner("b", "other"), Owner("a", "ns")), "foreign", BELONGS.format(ELSEWHERE)),
             (Panic("no header"), "unreadable", "s3://one/prefix: RuntimeError: Panic: no header"),

@@ -31,13 +31,13 @@ def permit(endpoint: str) -> Iterator[Permit]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     egress = Egress()
-    asyncio.run_coroutine_threadsafe(egress.__aenter__(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(egress.__aenter__(), loop).result(600)
     try:
         yield egress.permit(Endpoint.parse(endpoint), loopback=True)
     finally:
-        asyncio.run_coroutine_threadsafe(egress.__aexit__(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(egress.__aexit__(), loop).result(600)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(600)
         loop.close()
 
 

@@ -21,7 +21,7 @@ from spotladder.resources import SECRETS
 from spotladder.workloads.rayjob.records import RayJobRecord
 from spotladder.workloads.records import NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
-from tests.workloads.builders import NODES, jobset, member, metadata, node, pod_object
+from tests.workloads.builders import NODES, jobset, member, metadata, node, pod_object, status
 
 MESSAGE = (
     "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\nstep 1\nboom\n"
@@ -198,12 +198,23 @@ async def test_no_request_is_sent_when_no_output_can_exist_or_be_reached() -> No
     assert client.asked == []
 
 
+def submitter(name: str, container: str = "ray-job-submitter") -> Any:
+    """A submitter's pod, into which a proxy was injected."""
+    return pod_object(name, container=status(container), others=[status("istio-proxy")])
+
+
+async def test_a_submitter_of_the_templates_own_name_is_read() -> None:
+    client = FakePodLogs()
+    client.lists, client.logs = [submitter("sub", "mine")], {("sub", "mine"): "trained\n"}
+    assert await read(client, AttemptObjects(top=rayjob("K8sJobMode"), pods=(pod(),))) == {DRIVER: "trained\n"}
+
+
 @pytest.mark.parametrize(
     ("mode", "where"), [("SidecarMode", ("head", "ray-job-submitter")), ("K8sJobMode", ("sub", "ray-job-submitter"))]
 )
 async def test_with_a_submitter_the_output_is_read_from_its_container_log(mode: str, where: tuple[str, str]) -> None:
     client = FakePodLogs()
-    client.lists, client.logs = [pod_object("sub")], {where: "trained\n"}
+    client.lists, client.logs = [submitter("sub")], {where: "trained\n"}
     assert await read(client, AttemptObjects(top=rayjob(mode), pods=(pod(),))) == {DRIVER: "trained\n"}
 
 
@@ -285,14 +296,14 @@ async def test_a_job_without_a_submitter_pod_has_the_output_of_its_status() -> N
         assert await read(client, AttemptObjects(top=top, pods=(pod(),))) == {}
     assert logs == [], "a missing submitter is no error"
     assert client.asked[0].startswith("list ")
-    client.lists = [pod_object("old"), pod_object("sub")]
+    client.lists = [submitter("old"), submitter("sub")]
     client.logs = {("old", "ray-job-submitter"): "first\n", ("sub", "ray-job-submitter"): "second\n"}
     assert await read(client, AttemptObjects(top=top, pods=(pod(),))) == {DRIVER: "second\n"}, "the newest submitter"
 
 
 async def test_what_cannot_be_read_is_logged_with_its_place_and_cause() -> None:
     client = FakePodLogs()
-    client.lists, client.logs = [pod_object("sub")], {("sub", "ray-job-submitter"): Forbidden(403, "Forbidden", "no")}
+    client.lists, client.logs = [submitter("sub")], {("sub", "ray-job-submitter"): Forbidden(403, "Forbidden", "no")}
     with capture_logs() as logs:
         await read(client, AttemptObjects(top=rayjob("K8sJobMode"), pods=(pod(),)))
     assert (logs[0]["event"], logs[0]["what"]) == ("output of an attempt cannot be read", "the log of sub")

@@ -14,6 +14,7 @@ from spotladder.workloads import names
 from spotladder.workloads.names import Origin
 from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.pods import PodOverlay, copied, with_overlay
+from spotladder.workloads.program_container import program_of
 from spotladder.workloads.records import (
     EventRecord,
     Made,
@@ -65,7 +66,9 @@ class BatchJobKind:
         overlay = PodOverlay.of(job, origin, tier, attempt, env)
         spec: dict[str, Any] = copied(template.spec)
         at = ("spec", "workload", _FIELD, "template", "spec", "template")
-        spec["template"] = with_overlay(spec["template"], overlay, PodRole.WORKER, tier.workers, at, only_first=False)
+        given = spec["template"]
+        program = program_of(given, at)
+        spec["template"] = with_overlay(given, overlay, PodRole.WORKER, tier.workers, at, program=program)
         name = names.attempt_name(job.metadata.name, attempt)
         return [made_of(template, JOBS, name=name, job=job, overlay=overlay, spec=spec)]
 

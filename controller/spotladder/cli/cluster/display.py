@@ -47,18 +47,33 @@ def money(amount: str | None) -> str:
 
 
 def rows(jobs: Sequence[Mapping[str, Any]], *, namespaces: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and rows, with the namespace first if `namespaces`, and with a message last if any job waits or is
-    degraded."""
+    """Columns and rows, with the namespace first if `namespaces`, and with a message last if any job waits, is degraded
+    or has no controller."""
     now = time.time()
     columns: tuple[str, ...] = COLUMNS
     found = [row(job, now) for job in jobs]
-    messages = [message(job.get("status") or {}, now) for job in jobs]
+    messages = [_unattended(job, now) or message(job.get("status") or {}, now) for job in jobs]
     if any(messages):
         columns, found = (*columns, "Message"), [(*cells, why) for cells, why in zip(found, messages, strict=True)]
     if namespaces:
         spaces = [job["metadata"]["namespace"] for job in jobs]
         columns, found = ("Namespace", *columns), [(space, *cells) for space, cells in zip(spaces, found, strict=True)]
     return columns, found
+
+
+def _unattended(job: Mapping[str, Any], now: float) -> str:
+    from spotladder.cli.cluster.unattended import unattended
+    from spotladder.core import codec
+    from spotladder.core.model import JobState
+    from spotladder.errors import InvalidSpec
+
+    status, created = job.get("status"), _instant(job["metadata"].get("creationTimestamp"))
+    try:
+        stored = (status or {}).get("state")
+        state = codec.load_state(stored) if stored else JobState()
+    except InvalidSpec:  # Of a newer controller.
+        state = JobState()
+    return unattended(state if status else None, now if created is None else created, now)
 
 
 def message(status: Mapping[str, Any], now: float) -> str:

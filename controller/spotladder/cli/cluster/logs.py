@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -192,7 +192,7 @@ class _Printing:
 
         uri = job["spec"]["checkpoints"]["uri"]
         try:
-            store = folder_of(open_store(uri), self._name)
+            store = outputs.of_job(folder_of(open_store(uri), self._name), job["metadata"]["uid"])
             found = await asyncio.to_thread(outputs.kept, store, number)
             newest = max((output.restart for output in found), default=0)
             selected = found if self._every_pod else [output for output in found if output.restart == newest][:1]
@@ -200,7 +200,7 @@ class _Printing:
         except SpotladderError as error:
             return False, [f"the stored output cannot be read from this machine: {error}"]
         if not found:
-            return False, [f"no stored output found in {store.uri}/{outputs.FOLDER}"]
+            return False, [f"no stored output found in {store.uri}"]
         for output, text in zip(selected, texts, strict=True):
             lines = text.splitlines()
             prefix = f"[{output.title}] " if self._every_pod else ""
@@ -208,27 +208,30 @@ class _Printing:
                 typer.echo(f"{prefix}{line}")
         others = [output.title for output in found if output not in selected]
         more = [f"also stored: {', '.join(others)} (--all-pods prints all)"] if others else []
-        return True, [f"stored output from {store.uri}/{outputs.FOLDER}", *more]
+        return True, [f"stored output from {store.uri}", *more]
 
     async def _sources(self, cluster: ConnectedCluster, job: Object, number: int) -> list[_Source]:
-        """The containers with the program's output, or with --all-pods the first container of every pod."""
+        """The containers with the program's output, or with --all-pods the program container of every pod."""
         from spotladder.workloads.names import ATTEMPT, JOB_UID, attempt_name
+        from spotladder.workloads.program_container import program_name
         from spotladder.workloads.rayjob.records import SUBMITTER
 
         pods = await _pods(cluster, f"{JOB_UID}={job['metadata']['uid']},{ATTEMPT}={number}")
         if self._every_pod:
-            return [_source(pod, _first(pod)) for pod in pods]
+            return [_source(pod, program_name(pod)) for pod in pods]
         submitters = [pod for pod in pods if _has(pod, SUBMITTER)]
         if submitters:
             return [_source(pod, SUBMITTER) for pod in submitters]
         # K8sJobMode: KubeRay creates a submitter Job with the attempt's name.
-        own = await _pods(cluster, f"job-name={attempt_name(self._name, number)}")
+        since = job["metadata"]["creationTimestamp"]
+        named = await _pods(cluster, f"job-name={attempt_name(self._name, number)}")
+        own = [pod for pod in named if pod["metadata"]["creationTimestamp"] >= since]  # not of a deleted job
         if own:
-            return [_source(pod, _first(pod)) for pod in own[-1:]]
-        head = [_source(pod, _first(pod)) for pod in pods if _role(pod) == "head"][-1:]
+            return [_source(pod, SUBMITTER if _has(pod, SUBMITTER) else program_name(pod)) for pod in own[-1:]]
+        head = [_source(pod, program_name(pod)) for pod in pods if _role(pod) == "head"][-1:]
         if head:
             return [_Source(source.pod, "", source.started) for source in head]
-        return [_source(pod, _first(pod)) for pod in pods if _is_first(pod)]
+        return [_source(pod, program_name(pod)) for pod in pods if _is_first(pod)]
 
 
 class _Lines:
@@ -298,17 +301,8 @@ def _source(pod: Found, container: str) -> _Source:
     return _Source(pod["metadata"]["name"], container, any("waiting" not in state and state for state in states))
 
 
-def _containers(pod: Found) -> Iterator[str]:
-    for entry in pod["spec"]["containers"]:
-        yield entry["name"]
-
-
-def _first(pod: Found) -> str:
-    return next(_containers(pod))
-
-
 def _has(pod: Found, container: str) -> bool:
-    return container in _containers(pod)
+    return any(entry["name"] == container for entry in pod["spec"]["containers"])
 
 
 def _role(pod: Found) -> str:

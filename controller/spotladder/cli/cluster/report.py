@@ -17,13 +17,11 @@ from spotladder.cli.folders import folder
 from spotladder.cli.local.report import print_report_of
 from spotladder.cli.local.selection import StateDirOption, run_of
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
-from spotladder.cli.plan_outcome import print_plan, read_plan
 from spotladder.cli.target import ClusterTarget
 
 if TYPE_CHECKING:
     from spotladder.core.model import Instant, JobState
     from spotladder.display.records import Recorded
-    from spotladder.display.report.plan_comparison import PlanComparison
 
 ATTEMPTS = ("#", "Tier", "Cluster", "Waited", "Ran", "Steps", "Failures", "Ended by")
 TIERS = ("Tier", "Attempts", "Failures", "Node hours", "Cost", "Left for")
@@ -38,13 +36,7 @@ def report(
             "--to",
             metavar="DIR",
             parser=folder,
-            help="Also write report.html, report.json and timeline.png to this folder.",
-        ),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Compare the run with this plan, which `spotladder plan -o json` has written."
+            help="Also write report.html and report.json to this folder.",
         ),
     ] = None,
     output: OutputOption = Format.TABLE,
@@ -66,31 +58,24 @@ def report(
       spotladder report digits
       spotladder report digits --to digits-report
       spotladder report digits --output json
-      spotladder report digits --plan plan.json
     """
 
     target = ClusterTarget(namespace, context, kubeconfig)
     if local_run := run_of(name, target, state_dir):
-        return print_report_of(local_run, to, output, plan)
-    read = None if plan is None else read_plan(plan)
+        return print_report_of(local_run, to, output)
 
     async def find(cluster: ConnectedCluster) -> tuple[Object, JobSnapshot | None]:
         job = await cluster.job(name)
         return job, await snapshot_of(cluster, job) if to else None
 
     job, known = on_cluster(target, find)
-    now = time.time()
-    recorded = None if known is None else _timeline(known, now)
-    compared = None if read is None else _compared(read, job, now, recorded)
+    recorded = None if known is None else _timeline(known, time.time())
     if output is not Format.TABLE:
-        print_data(_plain(job) | ({} if compared is None else {"plan": compared.data()}), output)
+        print_data(_plain(job), output)
     else:
         _print(job)
-        if compared is not None:
-            typer.echo()
-            print_plan(compared)
     if to and known and recorded:
-        _write(to, recorded, known.state, compared, err=output is not Format.TABLE)
+        _write(to, recorded, known.state, err=output is not Format.TABLE)
     return None
 
 
@@ -107,17 +92,6 @@ def _print(job: Mapping[str, Any]) -> None:
         typer.echo(f"{label:<9}{text}")
 
 
-def _compared(plan: Mapping[str, Any], job: Object, now: Instant, recorded: Recorded | None) -> PlanComparison:
-    """The plan beside the job; without its timeline the lost work is unknown."""
-    from spotladder.custom_resources import JobRecord
-    from spotladder.custom_resources.stored_state import state_of, status_of
-    from spotladder.display.report import gather
-    from spotladder.display.report.plan_comparison import compare
-
-    state = state_of(status_of(JobRecord.of(job)))
-    return compare(plan, state, now, None if recorded is None else gather(recorded, state))
-
-
 def _timeline(known: JobSnapshot, now: Instant) -> Recorded:
     """The timeline of the job; a warning for each part that is missing."""
     recorded, missing = known.timeline(now)
@@ -126,12 +100,10 @@ def _timeline(known: JobSnapshot, now: Instant) -> Recorded:
     return recorded
 
 
-def _write(folder: Path, recorded: Recorded, state: JobState, plan: PlanComparison | None, *, err: bool) -> None:
-    from spotladder.display.report import PICTURE, can_draw, write_report
+def _write(folder: Path, recorded: Recorded, state: JobState, *, err: bool) -> None:
+    from spotladder.display.report import write_report
 
-    write_report(folder, recorded, state, plan)
-    if not can_draw():
-        typer.echo(f"warning: {PICTURE} is not drawn: pip install matplotlib", err=True)
+    write_report(folder, recorded, state)
     typer.echo(f"report: {folder / 'report.html'}", err=err)
 
 

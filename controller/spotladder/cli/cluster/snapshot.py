@@ -62,7 +62,7 @@ class JobSnapshot:
         from spotladder.output.last_error import last_lines
 
         try:
-            store = folder_of(open_store(self.uri), self.job.name)
+            store = outputs.of_job(folder_of(open_store(self.uri), self.job.name), self.job.uid)
             found = outputs.kept(store)
             texts = outputs.read(store, found)
         except SpotladderError:

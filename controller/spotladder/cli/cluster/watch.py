@@ -12,6 +12,7 @@ import typer
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
 from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
+from spotladder.cli.cluster.unattended import AGE, unattended
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.target import ClusterTarget, Refused
 
@@ -100,7 +101,7 @@ class _JobObserver:
         self._uid = ""
         self._generation = 0
         self._spec: JobSpec | None = None
-        self._warning_text = ""
+        self._noted = ""
 
     async def run(self) -> None:
         """Return when the job has ended. Raises Refused if it is deleted."""
@@ -156,10 +157,12 @@ class _JobObserver:
         warning_text = (
             f"the cluster does not answer: {self._jobs.problem or 'retrying'}" if silent > SILENCE_TIMEOUT else ""
         )
+        warning_text = warning_text or unattended(state if held.phase else None, job.created_at, now)
         warning_text = warning_text or ("" if self._spec else held.message)
-        if warning_text and warning_text != self._warning_text:
-            self._view.add(Noted(now, warning_text))
-        self._warning_text = warning_text
+        noted = warning_text.partition(AGE)[0]
+        if noted and noted != self._noted:
+            self._view.add(Noted(now, noted))
+        self._noted = noted
         if self._spec is not None:
             hint = warning_text or "Ctrl-C ends the view, not the job"
             status = held.model_dump(mode="json", by_alias=True, include={"phase", "waiting", "conditions"})

@@ -3,6 +3,7 @@
 from spotladder.core.model.decision import (
     NO_MOVE_COSTS,
     Action,
+    AskToCommit,
     Decision,
     Delete,
     Drain,
@@ -80,6 +81,7 @@ __all__ = [
     "WIRE_NAME",
     "Action",
     "AgeCounts",
+    "AskToCommit",
     "Attempt",
     "AttemptRecord",
     "AttemptSeen",

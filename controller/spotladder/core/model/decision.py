@@ -93,6 +93,21 @@ class TakeOver:
 
 
 @dataclass(frozen=True, slots=True)
+class AskToCommit:
+    """Ask the program of this attempt to commit at once and to continue: nodes may be reclaimed before their notice
+    ends. Repeated until a commit is observed; must be idempotent.
+
+    `pods` are the identities of those that may run a process of the program which can pass the request on. Another
+    `asked_at` is another request.
+    """
+
+    attempt: int
+    pods: tuple[str, ...]
+    reason: Reason
+    asked_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The job ended: write the outcome to the commit log and release all resources. Must be idempotent."""
 
@@ -100,7 +115,7 @@ class Finish:
     reason: Reason
 
 
-Action = Launch | Ungate | Drain | Delete | Replace | Resize | TakeOver | Finish
+Action = Launch | Ungate | Drain | Delete | Replace | Resize | TakeOver | AskToCommit | Finish
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ from spotladder.core.reasons import Cause
 class Blocker(StrEnum):
     """What refuses a pod or a container, apart from missing capacity."""
 
-    QUOTA = "Quota"  # a ResourceQuota, or a quota of the cloud
+    QUOTA = "Quota"  # a ResourceQuota of the namespace; a quota of the cloud is missing capacity of one tier
     FORBIDDEN = "Rights"  # RBAC
     IMAGE = "Image"  # the registry, or the image's name
-    TEMPLATE = "Template"  # a missing Secret, ConfigMap or volume, an admission webhook, an invalid field
+    VOLUME = "Volume"  # a volume that does not exist, or cannot be attached or mounted
+    TEMPLATE = "Template"  # a missing Secret or ConfigMap, an admission webhook, an invalid field
 
 
 class QueueEviction(StrEnum):
@@ -27,7 +28,8 @@ class QueueEviction(StrEnum):
 
     PREEMPTED = "Preempted"  # a workload with a higher priority, or the owner of borrowed quota, needs it
     PODS_READY_TIMEOUT = "PodsReadyTimeout"  # the pods were not ready within the queue's own timeout
-    STOPPED = "Stopped"  # an administrator stopped the queue, or an admission check failed
+    STOPPED = "Stopped"  # an administrator stopped the queue
+    CHECK_FAILED = "CheckFailed"  # an admission check failed, such as that of a provisioner without capacity
     DEACTIVATED = "Deactivated"  # the workload is deactivated: it waits until it is activated again
     SUSPENDED = "Suspended"  # the object is suspended, and not by a queue
 
@@ -46,6 +48,7 @@ class QueueSeen:
     message: str = ""
     inadmissible: bool = False
     eviction: QueueEviction | None = None
+    refused: bool = False
 
 
 class PodRole(StrEnum):
@@ -71,11 +74,15 @@ class PodSeen:
     if known. `unschedulable` means Pending for lack of capacity. `cause` is only used if `phase` is LOST or `noticed`
     is set.
 
-    For a pending pod: `refused` means that the provisioner reported that it has no capacity for it, `scheduled` that it
-    has a node, `image_pulled` that the images of its first containers are on that node; `waiting_reason` and
-    `waiting_message` come from the kubelet, the scheduler or the autoscaler. For a lost pod: `silent` means that the
-    silence of its node is the only evidence, `exit_code` is that of the container that ended it and `exit_message` the
-    last line of its output, if known.
+    For a pending pod: `refused` means that the provisioner reported that it makes no node for it, `misfit` is why no
+    node of the tier can ever hold it ("" if one can, or if that is unknown), `scheduled` means that it has a node,
+    `image_pulled` that the images of its first containers are on that node; `waiting_reason` and `waiting_message` come
+    from the kubelet, the scheduler or the autoscaler. For a lost pod: `silent` means that the silence of its node is
+    the only evidence, `exit_code` is that of the container that ended it and `exit_message` the last line of its
+    output, if known. `container` names that container, or the one because of which a pod that runs is not ready; ""
+    where the pod has only one.
+
+    `unit` names the pods that go and come only together, such as the hosts of a TPU slice; "": the pod alone.
 
     `gated` means that the pod is kept from asking for a node (`Ungate`).
 
@@ -92,6 +99,7 @@ class PodSeen:
     notice_ends_at: Instant | None = None
     unschedulable: bool = False
     refused: bool = False
+    misfit: str = ""
     cause: Cause = Cause.UNKNOWN
     node: str = ""
     name: str = ""
@@ -104,6 +112,8 @@ class PodSeen:
     suspect: bool = False
     exit_code: int | None = None
     exit_message: str = ""
+    container: str = ""
+    unit: str = ""
 
     @property
     def called(self) -> str:
@@ -123,6 +133,7 @@ class Exit(StrEnum):
     INTERRUPTED = "Interrupted"  # exit code 75: committed and stopped, can be resumed
     FENCED = "Fenced"  # exit code 76: a newer writer owns the log
     REFUSED = "Refused"  # exit code 77: the checkpoint store refuses the credentials
+    UNSAFE = "Unsafe"  # exit code 78: the checkpoint store cannot fence an attempt that was cut off
     FAILED = "Failed"  # any other exit code
     LOST = "Lost"  # the workload's operator ended it (head gone, status unknown, stopped by a user), not the program
 
@@ -138,6 +149,7 @@ _EXITS: Mapping[int, Exit] = MappingProxyType(
         ExitCode.INTERRUPTED: Exit.INTERRUPTED,
         ExitCode.FENCED: Exit.FENCED,
         ExitCode.ACCESS_DENIED: Exit.REFUSED,
+        ExitCode.STORE_UNSAFE: Exit.UNSAFE,
     }
 )
 

@@ -153,6 +153,9 @@ class JobSpec:
     the longest time between two decisions, which a policy keeps in reserve. `capacity_lasts`: capacity that an
     observation shows lasts for `decision_interval`, so that work done in it is never lost; true only in a world of
     ticks. `bucket` is the price of the checkpoint bucket, and `keep` the number of newest commits that it keeps.
+
+    `step_time` is training time that costs count for each step in addition to the time that passes; only in a world of
+    the local mode, whose small program stands for one with longer steps.
     """
 
     tiers: tuple[Tier, ...]
@@ -183,6 +186,7 @@ class JobSpec:
     min_workers: int | None = None
     bucket: BucketPrice = BucketPrice()
     keep: int = 1
+    step_time: Seconds = 0.0
 
     def tier(self, name: str) -> Tier | None:
         """The tier with this name, if the spec still has it."""

@@ -20,11 +20,13 @@ class Impediment(StrEnum):
     """Why a job is not training. `impediment.RULES` defines the evidence and the effect of each impediment."""
 
     CAPACITY = "Capacity"  # pods have no node
-    QUOTA = "Quota"  # a quota of the cluster or a limit of the CapacityTier
+    MISFIT = "Misfit"  # no node of the tier can ever hold a pod
+    QUOTA = "Quota"  # a ResourceQuota, an admission queue, or a limit of the CapacityTier
     CONTACT = "Contact"  # nodes or a cluster do not answer
-    STORE = "Store"  # the checkpoint store does not answer
+    STORE = "Store"  # the checkpoint store does not answer, or is not safe
     ACCESS_DENIED = "Rights"  # credentials are refused
     OPERATOR = "Operator"  # KubeRay, JobSet or the scheduler does not act
+    VOLUME = "Volume"  # a volume does not exist, or cannot be attached or mounted
     IMAGE = "Image"  # an image cannot be pulled, or a container cannot be made from its template
     START = "Start"  # every pod has its node and image and is not ready yet
     PROGRAM = "Program"  # the program, or a container of the attempt, ended by its own fault
@@ -52,7 +54,8 @@ class Attempt:
     asked to commit and stop, `drain_by` is when it is killed. `leaving` are the identities of noticed pods that are
     being replaced inside the attempt, until they are gone and no surplus worker is left; `replace_by` is when their
     replacements must be ready, and `handing_over_since` is when the program was asked to continue without them.
-    After a notice during which the next attempt boots beside it, it is drained by `leave_by`.
+    After a notice during which the next attempt boots beside it, it is drained by `leave_by`. At a notice that it
+    outlives, its program is asked to commit and to continue, at `commit_asked_at`.
     `exited_at` is when the failure of its program was first observed. `workers` and `template` are those of the spec
     with which it was launched, and apply whatever the spec is later; None and "" in states of versions that did not
     store them. `min_workers` is the number of workers with which it can train; None: all of them.
@@ -60,7 +63,9 @@ class Attempt:
     `standby`: it was launched as a standby attempt, so its program waits for `TakeOver`. `steps` has one entry for each
     group of ranks whose heartbeats were observed, the newest last. `enough_since` is since when enough workers of an
     elastic attempt are ready to begin, while its program waits for the rest. `avoids` are the names of the nodes that
-    its pods may not use. `stepped_at` is when its program began its first step.
+    its pods may not use. `lost_units` are the nodes and the units of pods of which a loss was counted since all workers
+    were last ready. `stepped_at` is when its program began its first step. `lost_start` is the start entry of its
+    program in the log when a pod was last counted as lost; None before that, or if the log had none.
     """
 
     number: int
@@ -91,6 +96,9 @@ class Attempt:
     enough_since: Instant | None = None
     avoids: tuple[str, ...] = ()
     stepped_at: Instant | None = None
+    lost_units: tuple[str, ...] = ()
+    lost_start: int | None = None
+    commit_asked_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +229,8 @@ class JobState:
     gang, since `waiting_since` and on a tier with an `idle_budget`. `extra` is what the job has cost beside its
     workers' nodes, and `heads_per_hour` the price in USD of the heads' nodes that it holds since `clock`. `left` are
     the earlier attempts whose objects still exist, oldest first. `shadow` is what the shadow policy would have done.
-    `losses` are the newest losses, oldest first.
+    `losses` are the newest losses, oldest first. `misfit` is why the job left the last of the tiers whose nodes do not
+    fit its pods.
     """
 
     stage: Stage = Stage.IDLE
@@ -272,6 +281,7 @@ class JobState:
     left: tuple[LeftAttempt, ...] = ()
     shadow: Shadow | None = None
     losses: tuple[LossRecord, ...] = ()
+    misfit: str = ""
 
     @property
     def phase(self) -> Phase:

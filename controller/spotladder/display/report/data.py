@@ -9,7 +9,6 @@ from typing import Any
 from spotladder.display.figures import saved
 from spotladder.display.report.attempts import AttemptFacts, Span
 from spotladder.display.report.facts import Facts, Mark
-from spotladder.display.report.plan_comparison import PlanComparison
 from spotladder.display.report.prediction import ON_DEMAND, compared_costs, measured
 from spotladder.display.shadow_figures import shadow_data
 
@@ -17,13 +16,13 @@ FORMAT = "spotladder.report/v1"
 """Version of the document. Fields are only added within one version."""
 
 
-def as_json(facts: Facts, plan: PlanComparison | None = None) -> str:
+def as_json(facts: Facts) -> str:
     """The document, as strict JSON."""
-    return json.dumps(as_data(facts, plan), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(as_data(facts), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def as_data(facts: Facts, plan: PlanComparison | None = None) -> dict[str, Any]:
-    """The document as plain data, with the plan if there is one. Times are in seconds of the run, money in USD."""
+def as_data(facts: Facts) -> dict[str, Any]:
+    """The document as plain data. Times are in seconds of the run, money in USD."""
     run = measured(facts)
     costs = compared_costs(facts)
     uninterrupted = costs.cost(ON_DEMAND)
@@ -113,7 +112,6 @@ def as_data(facts: Facts, plan: PlanComparison | None = None) -> dict[str, Any]:
         "damagedLines": facts.damaged,
         "gaps": list(facts.gaps),
         **({} if facts.state.shadow is None else {"shadow": shadow_data(facts.state.shadow)}),
-        **({} if plan is None else {"plan": plan.data()}),
     }
 
 

@@ -141,20 +141,18 @@ class Facts:
 def gather(recorded: Recorded, state: JobState) -> Facts:
     """The facts of a run. Raises `EnvironmentFailure` if the timeline does not name the job."""
     records = recorded.records
-    began = [record for record in records if isinstance(record, Began)]
-    if not began:
-        raise EnvironmentFailure("the timeline has no beginning, so it cannot be reported; run the job first")
-    clock = _RunClock(records)
-    narrator = Narrator()
-    events = tuple(
-        (clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, began[-1].spec))
-    )
-    records = tuple(replace(each, at=clock.of(each.at)) for each in records)
     start_steps = {attempt.number: attempt.start_step for attempt in state.history}
     if state.attempt:
         start_steps[state.attempt.number] = state.attempt.start_step
-    work = stretches(records, start_steps)
+    began = [record for record in records if isinstance(record, Began)]
+    if not began:
+        raise EnvironmentFailure("the timeline has no beginning, so it cannot be reported; run the job first")
     spec = began[-1].spec
+    clock = _RunClock(records, stretches(records, start_steps) if spec.step_time else [], spec.step_time)
+    narrator = Narrator()
+    events = tuple((clock.of(each.at), sentence) for each in records if (sentence := narrator.describe(each, spec)))
+    records = tuple(replace(each, at=clock.of(each.at)) for each in records)
+    work = stretches(records, start_steps)
     last = next(record for record in reversed(records) if isinstance(record, Began | Ended | Looked))
     ended = last if isinstance(last, Ended) else None
     beats = [record for record in records if isinstance(record, Beat)]
@@ -212,10 +210,12 @@ def _counted(attempts: tuple[AttemptFacts, ...], state: JobState) -> tuple[Attem
 
 
 class _RunClock:
-    """Converts times to seconds of the run, without the time in which no runner was active."""
+    """Converts times to seconds of the run, without the time in which no runner was active, and with `step_time`
+    seconds more for each step of `work`."""
 
-    def __init__(self, records: tuple[Record, ...]) -> None:
+    def __init__(self, records: tuple[Record, ...], work: list[Stretch], step_time: Seconds) -> None:
         self._start = records[0].at
+        self._work, self._step_time = work, step_time
         self._gaps = [
             (before.at, after.at)
             for before, after in pairwise(records)
@@ -226,7 +226,7 @@ class _RunClock:
 
     def of(self, at: Instant) -> Seconds:
         away = sum(min(max(at, start), end) - start for start, end in self._gaps)
-        return max(0.0, at - self._start - away)
+        return max(0.0, at - self._start - away) + self._step_time * sum(each.steps_until(at) for each in self._work)
 
 
 _SPENT_ON: Mapping[Stage, str] = {

@@ -13,8 +13,6 @@ from spotladder.display.narrate import tolerated
 from spotladder.display.report import charts
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.markup import Markup, element, join, trusted
-from spotladder.display.report.plan_comparison import COLUMNS as PLAN_COLUMNS
-from spotladder.display.report.plan_comparison import PlanComparison
 from spotladder.display.report.prediction import ON_DEMAND, ComparedCost, compared_costs
 
 WIDE, NARROW = 940, 360
@@ -34,8 +32,8 @@ TIER_COLUMNS = (
 )
 
 
-def page(facts: Facts, plan: PlanComparison | None = None) -> str:
-    """The whole page. With `plan`, it compares this plan with the run."""
+def page(facts: Facts) -> str:
+    """The whole page."""
     title = f"{facts.namespace}/{facts.job}"
     body = element(
         "main",
@@ -45,7 +43,6 @@ def page(facts: Facts, plan: PlanComparison | None = None) -> str:
         _loss(facts),
         _cost(facts),
         _shadow(facts),
-        None if plan is None else _plan(plan),
         _attempts(facts),
         _tiers(facts),
         _output(facts),
@@ -248,15 +245,6 @@ def _tiers(facts: Facts) -> Markup:
         for tier, record in facts.tiers
     ]
     return element("section", element("h2", "Tiers"), _table(TIER_COLUMNS, rows, left=(0, 1, 8)))
-
-
-def _plan(plan: PlanComparison) -> Markup:
-    note = (
-        "The percentiles and the mean are those of the plan's simulated runs; the formulas are the closed ones. Lost "
-        "work is the time in which steps were repeated, on the tier that had lost them."
-    )
-    table = _table([name.lower() for name in PLAN_COLUMNS], list(plan.rows()), left=(0,))
-    return element("section", element("h2", plan.title), table, element("p", note, class_="note"))
 
 
 def _shadow(facts: Facts) -> Markup | None:

@@ -40,7 +40,7 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
     """The summary: label and text."""
     rows = [
         ("steps", f"{count_of(facts.steps, facts.total)}, {count(facts.recomputed)} recomputed"),
-        ("time", f"{span(facts.time.total)}, goodput {percent(facts.time.goodput)}"),
+        ("time", f"{span(facts.time.total)}, goodput {percent(facts.time.goodput)}{_scaled(facts)}"),
     ]
     restarts = [attempt.overhead for attempt in facts.attempts[1:] if attempt.overhead is not None]
     if restarts:
@@ -57,6 +57,11 @@ def sentences(facts: Facts) -> list[tuple[str, str]]:
     if facts.state.shadow is not None and (would := summary(facts.state.shadow)):
         rows.append(("shadow", would))
     return rows
+
+
+def _scaled(facts: Facts) -> str:
+    step_time = facts.spec.step_time
+    return f"; each step counts as {span(step_time)} of training" if step_time else ""
 
 
 def print_report(facts: Facts, console: Console) -> None:

@@ -6,6 +6,7 @@ beyond it are new. For a program without heartbeats, its commits are used.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -33,6 +34,11 @@ class Stretch:
     @property
     def steps(self) -> int:
         return self.last - self.first
+
+    def steps_until(self, at: Instant) -> float:
+        """How many of its steps are done at that moment."""
+        done = (at - self.start) / self.seconds if self.seconds > 0 else math.inf if at >= self.start else 0.0
+        return self.steps * min(1.0, max(0.0, done))
 
 
 @dataclass(slots=True)

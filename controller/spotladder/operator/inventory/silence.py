@@ -319,5 +319,5 @@ async def _answers(cluster: WorkloadCluster, node: str) -> bool:
 def _running_on(inventory: Inventory, node: str) -> Iterator[PodRecord]:
     """The pods on this node whose program has started."""
     for pod in inventory.pods:
-        if pod.node == node and any(entry.name == pod.program and entry.running for entry in pod.containers):
+        if pod.node == node and pod.program_runs:
             yield pod

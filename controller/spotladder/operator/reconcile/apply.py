@@ -12,7 +12,7 @@ from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, 
 from spotladder.core.backend import launch_variables
 from spotladder.core.contract import Notice, Variable
 from spotladder.core.durations import format_duration
-from spotladder.core.model import Drain, Launch, Replace, Resize, TakeOver, Ungate
+from spotladder.core.model import AskToCommit, Drain, Launch, Replace, Resize, TakeOver, Ungate
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
@@ -246,6 +246,13 @@ class Applier:
         if found is not None and not found.cluster.problem:
             await self._notify(found, found.objects.pods, Notice.of_takeover())
         reach(Point.AFTER_TAKE_OVER)
+
+    async def ask_to_commit(self, loaded: Loaded, action: AskToCommit) -> None:
+        """Annotate these pods with the request to commit at once and to continue."""
+        found = loaded.found.attempts.get(action.attempt)
+        if found is not None and not found.cluster.problem:
+            asked = [pod for pod in found.objects.pods if pod.identity in action.pods]
+            await self._notify(found, asked, Notice.of_commit(action.reason, action.asked_at))
 
     async def replace(self, loaded: Loaded, action: Replace) -> None:
         """Start replacements of noticed pods. For a handover, notify these pods first; they are removed after

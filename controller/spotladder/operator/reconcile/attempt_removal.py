@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from spotladder.api.capacitytier import HOME
 from spotladder.clusters.errors import Conflict, NotFound
-from spotladder.core.model import Delete, Handover, JobState
+from spotladder.core.model import Delete, Exit, Handover, JobState
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.operator.failpoints import Point, reach
@@ -20,6 +20,7 @@ from spotladder.operator.loaded import Loaded
 from spotladder.resources import PODS, APIResource
 from spotladder.workloads import names
 from spotladder.workloads.causes import silent
+from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.kinds import all_made, main_kinds
 from spotladder.workloads.records import Made, PodRecord, WorkloadRecord, job_of
 from spotladder.workloads.workload import WorkloadKind
@@ -147,6 +148,17 @@ class AttemptRemover:
         # Status or its last version.
         if answer and (answer.get("metadata") or {}).get("deletionTimestamp"):
             cluster.inventory.written(kind, answer)
+
+    async def remove_outlived_pods(self, loaded: Loaded) -> None:
+        """Remove the pods whose program was killed while their other containers run on. Until such a pod is gone, its
+        operator does not replace it."""
+        for found in loaded.found.attempts.values():
+            for pod in found.objects.pods:
+                program = pod.program_container
+                killed = program is not None and exit_of_code(program.exit_code or 0) is Exit.LOST
+                if pod.outlived and killed and not pod.deleting and not found.cluster.problem:
+                    with found.cluster.turn():
+                        await self.remove(found.cluster, PODS, pod, grace=SHORT_GRACE)
 
     async def remove_silent_pods(self, loaded: Loaded, state: JobState) -> None:
         """Remove the pods on nodes that are gone or silent.

@@ -15,7 +15,19 @@ from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.election import NotLeading
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, NotFound
-from spotladder.core.model import Action, Decision, Delete, Drain, Finish, Launch, Replace, Resize, TakeOver, Ungate
+from spotladder.core.model import (
+    Action,
+    AskToCommit,
+    Decision,
+    Delete,
+    Drain,
+    Finish,
+    Launch,
+    Replace,
+    Resize,
+    TakeOver,
+    Ungate,
+)
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError, StoreUnavailable
@@ -104,6 +116,7 @@ class Executor:
         chores += [
             (False, partial(self._remover.delete_strays, loaded)),
             (False, partial(self._remover.remove_silent_pods, loaded, decision.state)),
+            (False, partial(self._remover.remove_outlived_pods, loaded)),
             (False, partial(self._keep_guards, loaded, decision, result)),
             (False, partial(self.sweep, loaded.record.key, loaded.record.uid)),
         ]
@@ -153,6 +166,9 @@ class Executor:
                 await self._applier.resize(loaded, action)
             case TakeOver():
                 await self._applier.take_over(loaded, action)
+                self._logs.read_now(loaded.record.key)
+            case AskToCommit():
+                await self._applier.ask_to_commit(loaded, action)
                 self._logs.read_now(loaded.record.key)
             case Finish():
                 if update := await self._finish(loaded, action, address):

@@ -38,6 +38,7 @@ from spotladder.operator.reading import Reading
 from spotladder.output.outage import Outage
 from spotladder.workloads import pending_pods as capacity_words
 from spotladder.workloads.causes import silent
+from spotladder.workloads.pod_observation import sidecar_failures
 from spotladder.workloads.records import NodeRecord
 from spotladder.workloads.tiers import ResolvedTier, resolve_tier
 from spotladder.workloads.workload import AttemptObjects, WorkloadKind
@@ -170,7 +171,7 @@ def observe(
         progress=reading.progress if reading.known else state.progress,
         unavailable=unavailable,
         blocked=refused,
-        blocked_by=capacity_words.blocker(refused),
+        blocked_by=capacity_words.refusal(refused).by,
         launched=launched,
         operator_silent=waits or unanswered,
         limited=frozenset(tiers.full),
@@ -325,6 +326,9 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
         for located in loaded.found.attempts.values()
         if state.stage not in TERMINAL and (top := located.objects.top) is not None and top.token_refused
     ]
+    own = loaded.found.attempts.get(state.attempt.number) if state.attempt and state.stage not in TERMINAL else None
+    failures = sidecar_failures(own.objects.pods) if own is not None else []
+    problems += [Diagnosis(ConditionReason.SIDECAR_FAILED, message) for message in failures]
     return problems
 
 

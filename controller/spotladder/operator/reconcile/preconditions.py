@@ -59,6 +59,8 @@ class Preconditions:
             return Diagnosis(ConditionReason.CHECKPOINTS_IN_USE, reading.foreign)
         if reading.corrupt:
             return Diagnosis(ConditionReason.CHECKPOINTS_CORRUPT, reading.corrupt)
+        if reading.unsafe:
+            return Diagnosis(Reason.STORE_UNSAFE, reading.unsafe)
         if problem := self.to_launch(state, reading):
             return problem
         if load.started(state):

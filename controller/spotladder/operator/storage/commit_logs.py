@@ -25,7 +25,8 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
 from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.standby import is_held
-from spotladder.checkpoints.store import RightsRefused, StoreRefused, renew
+from spotladder.checkpoints.store import RightsRefused, StoreRefused, endpoint_of, renew
+from spotladder.checkpoints.store_check import StoreUnsafe, check_today
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
@@ -92,17 +93,33 @@ class BucketLog:
         store = open_store(address.uri, grant.environment, isolated=grant.isolated, proxy=proxy)
         self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
         self._follower = Follower(self._log)
+        self._checked = not endpoint_of(self._log.store)  # The pods have their own mounts of a folder.
 
     def progress(self) -> Progress:
         with self._permitted():
             try:
-                return self._follower.progress()
+                found = self._follower.progress()
             except RightsRefused:
                 with suppress(
                     SpotladderError
                 ):  # The file may be incomplete while it is replaced: the next read tries again.
                     renew(self._log.store)
                 raise
+            if not found.attempt:
+                self._check()
+            return found
+
+    def _check(self) -> None:
+        """Check that the store can fence the first attempt. Without write access, the program does it."""
+        if self._checked:
+            return
+        try:
+            check_today(self._log.store)
+        except StoreUnsafe:
+            raise
+        except StoreRefused:
+            pass
+        self._checked = True
 
     def heartbeat(self) -> StoredHeartbeat | None:
         """The heartbeat of the newest attempt as of the last `progress`."""
@@ -110,7 +127,7 @@ class BucketLog:
         if start is None:
             return None
         with self._permitted():
-            return heartbeat.read(self._log.store, start.attempt, start.seq)
+            return heartbeat.read(self._log.store, start.attempt, start.seq, self._log.owner.uid)
 
     def is_held(self, attempt: int) -> bool:
         with self._permitted():
@@ -142,9 +159,10 @@ class BucketLog:
 def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
     """Store the output of the job's programs beside its log. Raises ForeignLog: the folder belongs to another job."""
     log.read()
+    store = outputs.of_job(log.store, log.owner.uid)
     for output, text in texts.items():
-        outputs.keep(log.store, output, text)
-    outputs.trim(log.store)
+        outputs.keep(store, output, text)
+    outputs.trim(store)
 
 
 class Logs:
@@ -307,6 +325,8 @@ class Logs:
         except LogCorrupt as error:
             return Reading(True, before.progress, corrupt=str(error))
         except StoreUnavailable as error:
+            if isinstance(error, StoreUnsafe):
+                return Reading(True, before.progress, unsafe=str(error))
             if isinstance(error, StoreRefused):
                 return Reading(True, before.progress, unreadable=str(error))
             since = followed.reading.away_since or self._clock.now()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import TypeVar
 
 import structlog
@@ -122,7 +122,8 @@ async def _submitter(client: Client, top: WorkloadRecord, driver: DriverOutput, 
         return [PodRecord.of(pod) async for page in pages for pod in page.items]
 
     for pod in (await _tried(f"the submitter of {top.name}", pods(), []))[-1:]:
-        return await _log_of(client, pod, driver.container, lines)
+        usual = any(entry.name == driver.container for entry in pod.containers)  # A template may have another name.
+        return await _log_of(client, pod, driver.container if usual else pod.program, lines)
     return ""
 
 
@@ -143,7 +144,8 @@ async def _message(client: Client, top: WorkloadRecord, driver: DriverOutput) ->
 
 async def _crashed_head(attempt: int, client: Client, pods: Sequence[PodRecord]) -> dict[Output, str]:
     for pod in pods:
-        ended = any(container.name == pod.program and container.exit_code for container in pod.containers)
+        program = pod.program_container
+        ended = program is not None and bool(program.exit_code)
         if pod.role is PodRole.HEAD and ended and (text := await _log_of(client, pod, pod.program, LINES)):
             return {Output(attempt, 0, "head"): text}
     return {}
@@ -163,16 +165,9 @@ async def _ranks(attempt: int, client: Client, pods: Sequence[PodRecord], lines:
 
 def _chosen(pods: Sequence[PodRecord]) -> list[PodRecord]:
     """The pods whose program has started: of the newest restart first, then those that failed, then by rank."""
-    begun = [pod for pod in pods if any(_begun(pod))]
-    return sorted(begun, key=lambda pod: (-pod.restart, pod.phase != "Failed", _rank(pod.slot)))
-
-
-def _begun(pod: PodRecord) -> Iterable[bool]:
-    return (
-        container.running or container.exit_code is not None
-        for container in pod.containers
-        if container.name == pod.program
-    )
+    begun = [(pod, program) for pod in pods if (program := pod.program_container) is not None and program.begun]
+    ordered = sorted(begun, key=lambda each: (-each[0].restart, not each[1].exit_code, _rank(each[0].slot)))
+    return [pod for pod, _ in ordered]
 
 
 def _rank(slot: str) -> tuple[tuple[int, str], ...]:

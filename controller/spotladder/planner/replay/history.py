@@ -64,18 +64,6 @@ class RecordedRun:
     assumptions: tuple[str, ...]
     policies: tuple[str, ...]
 
-    def with_tier(self, name: str, **changes: object) -> RecordedRun:
-        """The same history with other fields of one tier of the job."""
-
-        def changed(scenario: Scenario) -> Scenario:
-            tiers = tuple(
-                replace(tier, **changes) if tier.name == name else tier  # type: ignore[arg-type]
-                for tier in scenario.spec.tiers
-            )
-            return replace(scenario, spec=replace(scenario.spec, tiers=tiers))
-
-        return replace(self, low=changed(self.low), high=changed(self.high))
-
 
 def history(
     records: Sequence[Record],

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spotladder.core.model import (
+    AskToCommit,
     Delete,
     Drain,
     Exit,
@@ -142,6 +143,16 @@ class SimBackend:
             attempt.standby = False
             self.changes += 1
             self._place()
+
+    def ask_to_commit(self, action: AskToCommit) -> None:
+        """Let the program take a snapshot now."""
+        attempt = self._attempts.get(action.attempt)
+        if (
+            attempt is not None
+            and attempt.program is not None
+            and attempt.program.ask(action.asked_at, self.market.now)
+        ):
+            self.changes += 1
 
     def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
         """Release all resources of the job."""

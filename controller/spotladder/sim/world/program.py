@@ -71,6 +71,7 @@ class SimulatedProgram:
         self._stopped_at: Seconds | None = None
         self._snapshot_at = min(self.trains_at + plan.commit_interval, self.done_at)
         self._commit: tuple[Seconds, float] | None = None
+        self._asked_at: Seconds | None = None
 
     @property
     def stopping(self) -> bool:
@@ -103,6 +104,16 @@ class SimulatedProgram:
         if self._stopped_at is None:
             self._stopped_at = now
             self._commit = (now + self.plan.commit_time, self.step(now))
+
+    def ask(self, asked_at: Seconds, now: Seconds) -> bool:
+        """Take a snapshot now, or when the commit in progress is complete. Returns whether this request, identified by
+        its time, is new."""
+        if asked_at == self._asked_at or self.stopping:
+            return False
+        self._asked_at = asked_at
+        if now > self.trains_at:
+            self._snapshot_at = min(self._snapshot_at, now)
+        return True
 
     def wakes_at(self) -> Seconds:
         """The time at which the next commit of the program is complete; the last commit if earlier commits do not

@@ -11,6 +11,7 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import (
     TERMINAL,
     Action,
+    AskToCommit,
     Delete,
     Drain,
     ExtraCosts,
@@ -232,6 +233,8 @@ class SimulationRun:
                 self.backend.resize(action)
             case TakeOver():
                 self.backend.take_over(action)
+            case AskToCommit():
+                self.backend.ask_to_commit(action)
             case Finish():
                 self.backend.finish(action)
 

@@ -24,17 +24,21 @@ JOBSETS = APIResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSetRecord(WorkloadRecord):
     """A JobSet. `places` are its replicated jobs, each with its number of jobs and of pods per job: (name, jobs,
-    pods). `acted_on`: JobSet's controller has written its status."""
+    pods). `ends_with` are those whose pods must succeed, with the number of pods that must, or with `ends_with_any` one
+    of their jobs. `acted_on`: JobSet's controller has written its status."""
 
     kind: ClassVar[APIResource] = JOBSETS
     state: str = ""
     message: str = ""
     acted_on: bool = False
     places: tuple[tuple[str, int, int], ...] = ()
+    ends_with: tuple[tuple[str, int, int], ...] = ()
+    ends_with_any: bool = False
 
     @classmethod
     def of(cls, jobset: Object) -> Self:
         spec, status = part(jobset, "spec"), part(jobset, "status")
+        jobs, success = spec.get("replicatedJobs") or (), part(spec, "successPolicy")
         conditions = conditions_of(status)
         ended = next(
             (kind for kind in ("Completed", "Failed") if conditions.get(kind, {}).get("status") == "True"),
@@ -48,11 +52,22 @@ class JobSetRecord(WorkloadRecord):
             restarts=whole_number(status.get("restarts")),
             suspended=bool(spec.get("suspend")),
             acted_on=bool(status),
-            places=tuple(
-                (job["name"], job.get("replicas", 1), part(part(job, "template"), "spec").get("parallelism", 1))
-                for job in spec.get("replicatedJobs") or ()
+            places=tuple((job["name"], job.get("replicas", 1), _pods(job)) for job in jobs),
+            ends_with=tuple(
+                (job["name"], job.get("replicas", 1), max(_pods(job), _job_spec(job).get("completions") or 0))
+                for job in jobs
+                if job["name"] in (success.get("targetReplicatedJobs") or [job["name"]])
             ),
+            ends_with_any=success.get("operator") == "Any",
         )
+
+
+def _pods(job: Object) -> int:
+    return int(_job_spec(job).get("parallelism", 1))
+
+
+def _job_spec(job: Object) -> Object:
+    return part(part(job, "template"), "spec")
 
 
 def jobset_of(objects: AttemptObjects) -> JobSetRecord | None:

@@ -20,6 +20,7 @@ from dataclasses import replace
 from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads import pending_pods
+from spotladder.workloads.containers import ContainerRecord
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.jobset.records import JobSetRecord, jobset_of
 from spotladder.workloads.kueue import queue_seen
@@ -30,7 +31,7 @@ from spotladder.workloads.workload import AttemptObjects
 KEPT_RESTARTS = 64
 """Maximum number of a set's restarts that are reported; the core has already counted the older ones."""
 
-_WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.REFUSED, Exit.FAILED)
+_WEIGHT = (Exit.FENCED, Exit.INTERRUPTED, Exit.UNSAFE, Exit.REFUSED, Exit.FAILED)
 
 
 def read(
@@ -46,10 +47,12 @@ def read(
     ]
     ended, message = _exit(jobset, objects.pods)
     places = _places(jobset, seen)
+    waiting = [pod for pod in objects.pods if not pod.program_runs]
+    wanted = len(places) - len(objects.pods) + len(waiting)
     blocked = (
-        ""
+        pending_pods.Blocked()
         if ended or jobset.suspended
-        else pending_pods.blocked(objects.pods, (), events, jobset.name, wanted=len(places))
+        else pending_pods.blocked(waiting, (), events, jobset.name, wanted=wanted)
     )
     return AttemptSeen(
         number=attempt,
@@ -57,8 +60,8 @@ def read(
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
-        blocked=blocked,
-        blocked_by=pending_pods.blocker(blocked),
+        blocked=blocked.message,
+        blocked_by=blocked.by,
         queue=queue_seen(jobset, objects.admission, events),
     )
 
@@ -70,9 +73,11 @@ def begun(objects: AttemptObjects) -> bool:
 
 
 def _is_done(pod: PodRecord) -> bool:
-    """Whether its programs have ended well. The kubelet reports the phase Succeeded up to seconds later."""
-    codes = {container.exit_code for container in pod.containers}
-    return pod.phase == "Succeeded" or (pod.phase == "Running" and codes == {0} and not pod.deleting)
+    """Whether its program has ended well. The kubelet reports the phase Succeeded up to seconds later, and not at all
+    while another container runs or after one has failed."""
+    program = pod.program_container
+    undisturbed = pod.phase != "Pending" and not (pod.deleting or pod.disruption or pod.reason)
+    return pod.phase == "Succeeded" or (program is not None and program.exit_code == 0 and undisturbed)
 
 
 def _done(what: PodSeen) -> PodSeen:
@@ -81,13 +86,13 @@ def _done(what: PodSeen) -> PodSeen:
 
 
 def _exit(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> tuple[Exit | None, str]:
-    if jobset.state == "Completed":
+    if jobset.state == "Completed" or _finished(jobset, pods):
         return Exit.SUCCEEDED, ""
     found = {
-        ended: f"{pod.name}: exit code {container.exit_code}" + (f": {container.error}" if container.error else "")
+        ended: _ended(pod, container)
         for pod in pods
         if pod.restart == jobset.restarts
-        for container in pod.containers
+        for container in pod.own_containers
         if container.exit_code and (ended := exit_of_code(container.exit_code)) is not Exit.LOST
     }
     for ended in _WEIGHT:
@@ -96,6 +101,23 @@ def _exit(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> tuple[Exit | None,
     if jobset.deleting:
         return Exit.LOST, "its JobSet is being deleted"
     return (Exit.LOST, jobset.message or "its JobSet failed") if jobset.state == "Failed" else (None, "")
+
+
+def _finished(jobset: JobSetRecord, pods: Sequence[PodRecord]) -> bool:
+    """Whether the programs have ended that end the set. JobSet reports this later, and not at all while other
+    containers run."""
+    done = {pod.slot for pod in pods if pod.restart == jobset.restarts and _is_done(pod)}
+    met = [
+        all(f"{name}-{job}-{index}" in done for index in range(pods_of_job))
+        for name, replicas, pods_of_job in jobset.ends_with
+        for job in range(replicas)
+    ]
+    return bool(met) and (any(met) if jobset.ends_with_any else all(met))
+
+
+def _ended(pod: PodRecord, container: ContainerRecord) -> str:
+    where = ", container ".join(filter(None, (pod.name, pod.named(container))))
+    return ": ".join(filter(None, (where, f"exit code {container.exit_code}", container.error)))
 
 
 def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> list[PodSeen]:

@@ -36,6 +36,7 @@ from spotladder.workloads.jobset.records import JOBSETS, JobSetRecord
 from spotladder.workloads.names import Origin
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, copied, with_env, with_overlay
+from spotladder.workloads.program_container import native_sidecars, program_of
 from spotladder.workloads.records import COMPLETION_INDEX, JOB_INDEX, Made, Object
 from spotladder.workloads.template import made_of, template_of
 from spotladder.workloads.template_schema import check
@@ -130,15 +131,17 @@ def _spec(given: Mapping[str, Any], overlay: PodOverlay, name: str) -> dict[str,
     _refuse(given, _OWNED, _AT)
     spec: dict[str, Any] = copied(given)
     jobs = spec["replicatedJobs"]
+    alone = sum(_pods(entry, index) for index, entry in enumerate(jobs)) == 1
     for index, entry in enumerate(jobs):
-        _job(entry, overlay, (*_JOBS, index))
+        _job(entry, overlay, (*_JOBS, index), alone=alone)
     spec["failurePolicy"] = {
         "maxRestarts": NEVER_BY_ITSELF,
         "rules": [{"name": "ProgramEnded", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
     }
     spec["coordinator"] = _coordinator(spec)
     if len(jobs) == 1:
-        _rank(jobs[0], f"{name}-{_coordinator_place(spec)}.{_subdomain(spec) or name}")
+        address = f"{name}-{_coordinator_place(spec)}.{_subdomain(spec) or name}"
+        _rank(jobs[0], address, (*_JOBS, 0, "template", "spec", "template"))
     return spec
 
 
@@ -193,7 +196,7 @@ def _subdomain(spec: Mapping[str, Any]) -> str:
     return (spec.get("network") or {}).get("subdomain") or ""
 
 
-def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path) -> None:
+def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path, *, alone: bool) -> None:
     job = entry["template"]["spec"]
     inside = (*at, "template", "spec")
     _refuse(job, _OWNED_OF_A_JOB, inside)
@@ -201,15 +204,35 @@ def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path) -> None:
     job.setdefault("completions", pods)
     job.setdefault("completionMode", "Indexed")
     job["backoffLimit"] = 0
-    job["podFailurePolicy"] = {
-        "rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": list(KILLED_CONTAINER)}}]
-    }
+    program = program_of(job["template"], (*inside, "template"))
+    job["podFailurePolicy"] = {"rules": _failure_rules(job["template"], program, alone=alone)}
     job["template"] = with_overlay(
-        job["template"], overlay, PodRole.WORKER, overlay.tier.workers, (*inside, "template"), only_first=False
+        job["template"], overlay, PodRole.WORKER, overlay.tier.workers, (*inside, "template"), program=program
     )
 
 
-def _rank(entry: Mapping[str, Any], address: str) -> None:
+def _failure_rules(template: Mapping[str, Any], program: Mapping[str, Any], *, alone: bool) -> list[dict[str, Any]]:
+    """What a failed pod means, by the exit codes of its program container and of the containers that run before it.
+
+    A pod whose program ended well has failed, too, if another container of it failed. JobSet would run the whole set
+    again. With `Ignore` the other programs of the set end undisturbed; a single program (`alone`) does not run again.
+    """
+    killed, native = list(KILLED_CONTAINER), native_sidecars(template)
+    before = [one for one in template["spec"].get("initContainers") or () if one.get("name") not in native]
+    own = [{"containerName": one["name"]} if one.get("name") else {} for one in (program, *before)]
+    rules: list[dict[str, Any]] = [
+        {"action": "FailJob", "onExitCodes": {**named, "operator": "NotIn", "values": killed}} for named in own
+    ]
+    if len(template["spec"]["containers"]) > 1:
+        rules += [
+            {"action": "Count", "onExitCodes": {**own[0], "operator": "In", "values": killed}},
+            {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            {"action": "FailJob" if alone else "Ignore", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+        ]
+    return rules
+
+
+def _rank(entry: Mapping[str, Any], address: str, at: Path) -> None:
     """The rank of a pod, if it is one number: one job of many pods, or many jobs of one pod."""
     job = entry["template"]["spec"]
     jobs, pods = entry.get("replicas", 1), job["parallelism"]
@@ -222,8 +245,7 @@ def _rank(entry: Mapping[str, Any], address: str) -> None:
         {"name": "MASTER_ADDR", "value": address},
         {"name": "MASTER_PORT", "value": _PORT},
     ]
-    for container in job["template"]["spec"]["containers"]:
-        with_env(container, entries, unless_set=True)
+    with_env(program_of(job["template"], at), entries, unless_set=True)
 
 
 def _pods(entry: Mapping[str, Any], index: int) -> int:

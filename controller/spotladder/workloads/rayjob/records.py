@@ -96,12 +96,14 @@ class WorkerGroupRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayClusterRecord(Made):
     """A RayCluster. `failure` is why KubeRay could not create one of its pods; "" if there was no failure. `acted_on`:
-    KubeRay has observed its current spec. `autoscaled`: Ray's autoscaler sets the number of its workers."""
+    KubeRay has observed its current spec. `was_ready`: all of its pods have been ready together. `autoscaled`: Ray's
+    autoscaler sets the number of its workers."""
 
     kind: ClassVar[APIResource] = RAYCLUSTERS
 
     failure: str = ""
     acted_on: bool = False
+    was_ready: bool = False
     autoscaled: bool = False
     groups: tuple[WorkerGroupRecord, ...] = ()
 
@@ -113,6 +115,7 @@ class RayClusterRecord(Made):
             **made_fields(cluster),
             failure=message_of(failure) if failure.get("status") == "True" else "",
             acted_on=_acted_on(cluster),
+            was_ready=part(cluster, "status").get("state") == "ready",
             autoscaled=bool(part(cluster, "spec").get("enableInTreeAutoscaling")),
             groups=tuple(_groups(part(cluster, "spec"))),
         )

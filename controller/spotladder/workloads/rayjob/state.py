@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from spotladder.core.model import AttemptSeen, Exit
+from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodSeen
+from spotladder.core.reasons import Cause
 from spotladder.workloads import pending_pods
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.kueue import queue_seen
@@ -26,13 +28,14 @@ from spotladder.workloads.pod_observation import pods_seen
 from spotladder.workloads.rayjob.records import (
     LOGS,
     SETTING_UP,
+    SUBMITTER,
     RayClusterRecord,
     RayJobRecord,
     rayclusters_of,
     rayjob_of,
 )
 from spotladder.workloads.rayjob.surge import surplus
-from spotladder.workloads.records import EventRecord, NodeRecord
+from spotladder.workloads.records import EventRecord, NodeRecord, PodRecord
 from spotladder.workloads.workload import AttemptObjects
 
 REASONS: Mapping[str, Exit] = MappingProxyType(
@@ -45,6 +48,11 @@ REASONS: Mapping[str, Exit] = MappingProxyType(
     }
 )
 """`status.reason` of a failed RayJob. For AppFailed, the message decides."""
+
+_NEVER_READY = (
+    "KubeRay submits the program when all containers of every pod are ready: make it an init container with "
+    "restartPolicy: Always"
+)
 
 _CODE = re.compile(r"failed with exit code (-?\d+)")
 _BAD_ENVIRONMENT = "runtime_env setup failed"
@@ -62,21 +70,50 @@ def read(
     )
     if rayjob is not None and ended is None and _cluster_deleted(rayjob, rayclusters_of(objects)):
         ended, message = Exit.LOST, f"its RayCluster {rayjob.cluster} was deleted"
-    blocked = ""
+    pods, blocked = pods_seen(objects.pods, nodes, events), pending_pods.Blocked()
+    waits = rayjob is not None and rayjob.deployment_status in SETTING_UP
     if rayjob is not None and ended is None and not rayjob.suspended:
-        blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
+        invalid = _invalid(rayjob)
+        blocked = (
+            pending_pods.refusal(rayjob.message)
+            if invalid
+            else _blocked(objects, rayjob.name, events, submitted=not waits)
+        )
+    if waits and not any(cluster.was_ready for cluster in rayclusters_of(objects)):
+        pods = [_before_submission(pod, what) for pod, what in zip(objects.pods, pods, strict=True)]
     return AttemptSeen(
         number=attempt,
-        pods=tuple(pods_seen(objects.pods, nodes, events)),
+        pods=tuple(pods),
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
-        blocked=blocked,
-        blocked_by=pending_pods.blocker(blocked),
+        blocked=blocked.message,
+        blocked_by=blocked.by,
         queue=queue_seen(rayjob, objects.admission, events),
         surplus=surplus(objects) if ended is None else None,
-        waits_for_all_workers=rayjob is not None and rayjob.deployment_status in SETTING_UP,
+        waits_for_all_workers=waits,
     )
+
+
+def _before_submission(pod: PodRecord, what: PodSeen) -> PodSeen:
+    """The pod while KubeRay waits until all containers of every pod are ready, and only then submits the program. A
+    container that has ended is never ready again."""
+    if what.phase is not PodPhase.RUNNING or pod.ready:
+        return what
+    others = [entry for entry in pod.other_containers if entry.name != SUBMITTER and not entry.restarted]
+    ended = next((entry for entry in others if entry.exit_code is not None), None)
+    if ended is not None and not pod.deleting:
+        return replace(
+            what,
+            phase=PodPhase.LOST,
+            ready=False,
+            cause=Cause.APP_ERROR,
+            exit_code=ended.exit_code,
+            exit_message=": ".join(filter(None, (ended.error, _NEVER_READY))),
+            container=ended.name,
+        )
+    unready = next((entry for entry in others if not entry.ready), None)
+    return replace(what, ready=False, container=unready.name if what.ready and unready else what.container)
 
 
 def _exit(rayjob: RayJobRecord, *, managed: bool) -> tuple[Exit | None, str]:
@@ -137,10 +174,13 @@ def _invalid(rayjob: RayJobRecord) -> bool:
     return "ValidationFailed" in (rayjob.deployment_status, rayjob.reason)
 
 
-def _blocked(objects: AttemptObjects, name: str, events: Sequence[EventRecord]) -> str:
+def _blocked(
+    objects: AttemptObjects, name: str, events: Sequence[EventRecord], *, submitted: bool
+) -> pending_pods.Blocked:
     # KubeRay reports on the RayCluster which pods it could not create, so the number of pods is not needed here.
     failures = (cluster.failure for cluster in rayclusters_of(objects))
-    return pending_pods.blocked(objects.pods, failures, events, name, wanted=0)
+    waiting = [pod for pod in objects.pods if not pod.program_runs] if submitted else objects.pods
+    return pending_pods.blocked(waiting, failures, events, name, wanted=0)
 
 
 def _without_logs(message: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from spotladder.workloads.program_container import program_name
 from spotladder.workloads.rayjob.records import RAYJOBS
 from spotladder.workloads.security import is_ray_image
 
@@ -35,8 +36,10 @@ def own_image_version(cluster: Mapping[str, Any]) -> str | None:
 
 
 def _head_images(cluster: Mapping[str, Any]) -> Iterator[str]:
-    pod = ((cluster.get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
-    return (str(container.get("image", "")) for container in pod.get("containers") or ())
+    pod = (cluster.get("headGroupSpec") or {}).get("template") or {}
+    ray = program_name(pod)
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    return (str(container.get("image", "")) for container in containers if container.get("name", "") == ray)
 
 
 def _tag(images: Iterable[str]) -> str | None:

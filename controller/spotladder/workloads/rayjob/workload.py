@@ -36,6 +36,7 @@ from spotladder.workloads.names import Origin
 from spotladder.workloads.network_policy import policy
 from spotladder.workloads.operators import silent_scheduler
 from spotladder.workloads.pods import PodOverlay, copied, variables, with_env, with_overlay
+from spotladder.workloads.program_container import ray_of
 from spotladder.workloads.rayjob import state, surge
 from spotladder.workloads.rayjob.authentication import authenticate, has_public_health
 from spotladder.workloads.rayjob.operator_silence import silent_kuberay
@@ -207,10 +208,11 @@ def _submitters(spec: Mapping[str, Any], job: TieredJob, attempt: int) -> list[s
 def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) -> None:
     placement = overlay.tier.head if role is PodRole.HEAD else overlay.tier.workers
     group.setdefault("rayStartParams", {})
-    template = with_overlay(group.get("template") or {}, overlay, role, placement, (*at, "template"), only_first=True)
-    group["template"] = template
+    given, inside = group.get("template") or {}, (*at, "template")
+    ray = ray_of(given, inside)
+    given["spec"]["containers"].sort(key=lambda container: container is not ray)  # KubeRay runs Ray in the first.
+    template = group["template"] = with_overlay(given, overlay, role, placement, inside, program=ray)
     drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.notice)
-    ray = template["spec"]["containers"][0]
     settings = {**WITH_ALL_STACKS, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}
     if role is PodRole.WORKER:
         settings["RAY_NUM_REDIS_GET_RETRIES"] = str(_HEAD_QUERIES)

@@ -38,10 +38,10 @@ from spotladder.core.policies import Policy
 from spotladder.core.reasons import Reason
 from spotladder.core.work import work_after
 from spotladder.sim.oscillation import PolicyOscillates
-from spotladder.sim.ticks import by_slack
-from spotladder.sim.ticks.capacity import ALWAYS, capacity_of
-from spotladder.sim.ticks.drive import DECISIONS_PER_TICK
-from spotladder.sim.ticks.job import NEVER, START, TickJob, TickResult, TickTier, cost_of
+from tests.bench.ticks import by_slack
+from tests.bench.ticks.capacity import ALWAYS, capacity_of
+from tests.bench.ticks.drive import DECISIONS_PER_TICK
+from tests.bench.ticks.job import NEVER, START, TickJob, TickResult, TickTier, cost_of
 
 
 def supports(job: TickJob) -> bool:

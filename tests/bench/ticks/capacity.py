@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from spotladder.core.availability import SPELLS
 from spotladder.core.model import Spell
-from spotladder.sim.ticks.job import START
+from tests.bench.ticks.job import START
 
 NO_TICK = sys.maxsize
 """Later than every tick."""

@@ -22,9 +22,9 @@ from spotladder.core.availability import SPELLS
 from spotladder.core.model import Price
 from spotladder.core.policies.adaptive_tables import WORK, Model, columns, knot_of
 from spotladder.core.policies.adaptive_zones import DISTRUST, UNIT
-from spotladder.sim.ticks.capacity import Capacity
-from spotladder.sim.ticks.job import TickJob
 from spotladder.sim.trace import Floats
+from tests.bench.ticks.capacity import Capacity
+from tests.bench.ticks.job import TickJob
 
 Ints = NDArray[np.int64]
 

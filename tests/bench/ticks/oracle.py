@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from spotladder.core.accounting import HOUR
 from spotladder.errors import InvalidSpec
-from spotladder.sim.ticks.job import TickJob, TickResult
 from spotladder.sim.trace import Floats
+from tests.bench.ticks.job import TickJob, TickResult
 
 MOST_STATES = 100_000_000
 """Limit of ticks × tiers × amounts of remaining work, one byte each."""

@@ -20,7 +20,7 @@ from spotladder.core.model import (
     Seconds,
 )
 from spotladder.core.reasons import Cause
-from spotladder.sim.ticks.job import START, TickJob, TickTier
+from tests.bench.ticks.job import START, TickJob, TickTier
 
 NO_CAPACITY = "the trace has no capacity now"
 
@@ -76,7 +76,7 @@ class TickWorld:
         if self._attempts.pop(action.attempt, None) is not None:
             self.changes += 1
 
-    def finish(self, action: Finish) -> None:  # noqa: ARG002 – the port's
+    def finish(self, action: Finish) -> None:
         """Do nothing: the job has no other resources."""
         self._attempts.clear()
 

@@ -19,8 +19,8 @@ from enum import Enum, auto
 from spotladder.core.model import NO_OUTCOMES, CapacityType
 from spotladder.core.policies import Policy
 from spotladder.core.policies.safety_net import EXACT
-from spotladder.sim.ticks.job import TickJob, TickResult, TickTier, cost_of
-from spotladder.sim.ticks.slack_rules import SlackRule, slack_rule
+from tests.bench.ticks.job import TickJob, TickResult, TickTier, cost_of
+from tests.bench.ticks.slack_rules import SlackRule, slack_rule
 
 
 class _On(Enum):

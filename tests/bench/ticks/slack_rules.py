@@ -8,9 +8,9 @@ from typing import Protocol
 from spotladder.core.policies import Policy
 from spotladder.core.policies.adaptive import Adaptive
 from spotladder.core.policies.uniform_progress import UniformProgress
-from spotladder.sim.ticks.adaptive_rule import adaptive_rule
-from spotladder.sim.ticks.capacity import Capacity, capacity_of
-from spotladder.sim.ticks.job import TickJob, TickTier
+from tests.bench.ticks.adaptive_rule import adaptive_rule
+from tests.bench.ticks.capacity import Capacity, capacity_of
+from tests.bench.ticks.job import TickJob, TickTier
 
 
 class SlackRule(Protocol):
@@ -37,11 +37,11 @@ class UniformProgressRule:
     share: float
     overhead: int
 
-    def waits(self, tick: int, remaining: int) -> float:  # noqa: ARG002 – the same in each tick
+    def waits(self, tick: int, remaining: int) -> float:
         """The slack without which the job is behind uniform progress."""
         return remaining * self.share
 
-    def leaves(self, tick: int, remaining: int) -> float:  # noqa: ARG002 – the same in each tick
+    def leaves(self, tick: int, remaining: int) -> float:
         """The slack with a lead of two overheads."""
         return remaining * self.share + 2 * self.overhead
 

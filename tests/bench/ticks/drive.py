@@ -16,8 +16,8 @@ from spotladder.core.model import (
 )
 from spotladder.core.policies import Policy
 from spotladder.sim.oscillation import PolicyOscillates
-from spotladder.sim.ticks.job import START, TickJob, TickResult, cost_of
-from spotladder.sim.ticks.world import TickWorld
+from tests.bench.ticks.job import START, TickJob, TickResult, cost_of
+from tests.bench.ticks.world import TickWorld
 
 DECISIONS_PER_TICK = 50
 """Maximum number of decisions at one moment; if a policy makes more, it contradicts itself."""

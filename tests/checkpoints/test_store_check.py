@@ -1,0 +1,237 @@
+"""A store that cannot fence an attempt is refused, with the promise that it breaks."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from spotladder.checkpoints.bucket import BucketStore
+from spotladder.checkpoints.disk import DiskStore
+from spotladder.checkpoints.entries import FileEntry
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory_store import MemoryStore
+from spotladder.checkpoints.open_store import open_store
+from spotladder.checkpoints.removal import remove
+from spotladder.checkpoints.store import ObjectMeta, RightsRefused, Store, StoreRefused, folder_of
+from spotladder.checkpoints.store_check import CREATORS, Promise, StoreUnsafe, check_store, check_today
+from spotladder.errors import StoreUnavailable
+from tests.checkpoints import unsafe_stores
+from tests.checkpoints.servers import ChangedRequests, moto, new_bucket
+
+NOON = 1_800_014_400.0  # 2027-01-15
+DAY = 86400.0
+CUT_OFF = "an attempt that was cut off could overwrite its successor's checkpoints"
+OLD = "an attempt could resume from an old checkpoint"
+
+UNSAFE: dict[str, tuple[Callable[[], Store], Promise, str]] = {
+    "ignores the condition": (
+        unsafe_stores.Ignores,
+        Promise.CREATE,
+        f"a second create of an object succeeds, so {CUT_OFF}",
+    ),
+    "does not implement the condition": (
+        unsafe_stores.DoesNotImplement,
+        Promise.CREATE,
+        f"the store does not implement conditional creates, so {CUT_OFF}",
+    ),
+    "races": (
+        lambda: unsafe_stores.Races(CREATORS),
+        Promise.RACE,
+        f"{CREATORS} of {CREATORS} simultaneous creates of one object succeed, so {CUT_OFF}",
+    ),
+    "reads late": (
+        unsafe_stores.ReadsLate,
+        Promise.READ,
+        f"an object cannot be read after it was created, so {OLD}",
+    ),
+    "reads from a cache": (
+        unsafe_stores.ReadsOld,
+        Promise.READ,
+        f"an object does not have its content after it was created, so {OLD}",
+    ),
+    "lists late": (
+        unsafe_stores.ListsLate,
+        Promise.LIST,
+        f"an object is not listed after it was created, so {OLD}, or commit beside its successor",
+    ),
+    "loses the body": (
+        unsafe_stores.LosesBodies,
+        Promise.LIST,
+        f"an object of 64 bytes is listed with 0 bytes after it was created, so {OLD}",
+    ),
+    "loses the object": (
+        unsafe_stores.LosesObjects,
+        Promise.LIST,
+        f"an object is not listed after it was created, so {OLD}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_an_unsafe_store_is_refused(name: str) -> None:
+    make, promise, says = UNSAFE[name]
+    store = make()
+    with pytest.raises(StoreUnsafe) as caught:
+        check_store(store)
+    assert caught.value.promise is promise
+    assert str(caught.value).startswith(f"{store.uri}: the store is not safe for checkpoints: {says}")
+    assert str(caught.value).endswith(f"{caught.value.found}: {caught.value.remedy}")
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 – our own; Ray sends errors of workers in this form
+    assert (str(again), again.promise) == (str(caught.value), promise)
+
+
+@pytest.mark.parametrize(("make", "timeout"), [(unsafe_stores.HangsInRaces, 0.05), (MemoryStore, 0.0)])
+def test_the_check_of_a_slow_store_has_a_deadline(make: Callable[[], MemoryStore], timeout: float) -> None:
+    store = make()
+    try:
+        with pytest.raises(StoreUnavailable, match=r"was not finished after 0(\.05)? s: check the network") as caught:
+            check_store(store, timeout=timeout)
+    finally:
+        getattr(store, "released", threading.Event()).set()
+    assert not isinstance(caught.value, StoreRefused), "a later check may pass"
+
+
+def test_a_lost_response_is_no_broken_promise() -> None:
+    """The client repeats a create whose response was lost, and the store reports that the object exists."""
+
+    class LosesResponses(MemoryStore):
+        def put_if_absent(self, key: str, data: bytes) -> bool:
+            super().put_if_absent(key, data)
+            return False
+
+    check_store(LosesResponses())
+
+
+def test_credentials_that_may_not_write_are_reported_as_such() -> None:
+    class ReadOnly(MemoryStore):
+        def put_if_absent(self, key: str, data: bytes) -> bool:
+            raise RightsRefused("access denied")
+
+    with pytest.raises(RightsRefused, match="access denied"):
+        check_store(ReadOnly())
+
+
+def test_a_store_that_keeps_every_object_is_safe() -> None:
+    class Retains(MemoryStore):
+        def delete(self, keys: object) -> None:
+            raise StoreRefused("object is locked")
+
+    check_store(Retains())
+
+
+class Counted:
+    """A store that counts requests, as they would be sent to a bucket."""
+
+    endpoint = "s3: the endpoint"
+
+    def __init__(self, store: Store) -> None:
+        self.uri = store.uri
+        self.requests: list[str] = []
+        self._store = store
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        self.requests.append("put")
+        return self._store.put_if_absent(key, data)
+
+    def get(self, key: str) -> bytes:
+        self.requests.append("get")
+        return self._store.get(key)
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        return self._store.get_many(keys)
+
+    def head(self, key: str) -> ObjectMeta | None:
+        self.requests.append("head")
+        return self._store.head(key)
+
+    def list(self, prefix: str, after: str | None = None) -> Iterator[ObjectMeta]:
+        self.requests.append("list")
+        return self._store.list(prefix, after)
+
+    def put_file(self, key: str, path: Path) -> FileEntry:
+        return self._store.put_file(key, path)
+
+    def get_file(self, key: str, path: Path | None) -> FileEntry:
+        return self._store.get_file(key, path)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        self.requests.append("delete")
+        self._store.delete(keys)
+
+
+def test_a_bucket_is_checked_once_a_day() -> None:
+    memory = MemoryStore()
+    store = Counted(memory)
+    check_today(store, lambda: NOON)
+    assert {kind: store.requests.count(kind) for kind in store.requests} == {
+        "head": 1, "put": 2 + CREATORS + 1, "list": 2, "get": 2, "delete": 1,
+    }  # fmt: skip
+    assert [key[: len("probes/20270115-passed-")] for key in memory.objects] == ["probes/20270115-passed-"]
+    store.requests.clear()
+    check_today(store, lambda: NOON + 3600)
+    assert store.requests == ["head"]
+    check_today(store, lambda: NOON + DAY)
+    assert len(store.requests) > len(memory.objects)
+    store.endpoint = "s3: AWS_ENDPOINT_URL (http://old-gateway:9000)"
+    store.requests.clear()
+    check_today(store, lambda: NOON + DAY)
+    assert "put" in store.requests, "another server is another store"
+
+
+def test_a_folder_is_checked_at_each_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another machine may have mounted it in another way."""
+    store = DiskStore(tmp_path)
+    check_today(store)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(os, "link", shutil.copyfile)
+    with pytest.raises(StoreUnsafe, match=r"a second create of an object succeeds, .*noac.*hard links"):
+        check_today(store)
+
+
+def test_old_probes_and_markers_are_deleted() -> None:
+    store = MemoryStore()
+    left = [f"probes/202701{day:02}-{name}" for day in (13, 14, 15) for name in ("passed-1", "ab/created", "ab/raced")]
+    for key in (*left, "probes/.nfs0001", "log/00000000.json"):
+        store.objects[key] = b""
+    check_store(store, lambda: NOON)
+    assert sorted(store.objects) == sorted([*left[3:], "probes/.nfs0001", "log/00000000.json"])
+
+
+def test_the_log_ignores_probes_and_the_removal_of_a_job_deletes_them() -> None:
+    store = MemoryStore()
+    log = CommitLog(store, "digits")
+    check_today(Counted(folder_of(store, "digits")), lambda: NOON)
+    assert log.read().seq == -1
+    writer = log.start(1)
+    assert writer.start.seq == 0
+    store.objects["digits/probes/20270115-ab/raced"] = b""
+    store.objects["digits/probes/mine.txt"] = b""
+    remove(log)
+    assert list(store.objects) == ["digits/probes/mine.txt"]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as environment, moto(environment) as endpoint:
+        yield endpoint
+
+
+def test_a_gateway_that_drops_the_condition_is_refused(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = new_bucket(s3)
+    check_today(open_store(address))
+    gateway = ChangedRequests(s3, b"if-none-match:", b"x-drop-match-:")
+    try:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", gateway.endpoint)
+        store = open_store(address)
+        assert isinstance(store, BucketStore)
+        with pytest.raises(StoreUnsafe, match=r"a second create of an object succeeds, .*MinIO since August 2024"):
+            check_today(folder_of(store, "digits"))
+        assert not list(store.list("digits/"))
+    finally:
+        gateway.close()
