@@ -8,7 +8,7 @@ import pytest
 
 from spotladder.conversion.draft import Draft
 from spotladder.errors import InvalidSpec
-from tests.conversion.sources import comments, converted, draft, draft_of
+from tests.conversion.sources import FOLDER, comments, converted, draft, draft_of
 
 RAY = ("spec", "workload", "ray", "template", "spec")
 CLUSTER = (*RAY, "rayClusterSpec")
@@ -222,6 +222,22 @@ def test_a_removed_variable_with_a_credential_is_not_in_a_comment() -> None:
     assert "Removed config:" in comments(made)
     assert "abc123" not in comments(made)
     assert "xyz789" not in comments(made)
+
+
+def test_a_cluster_beside_a_job_is_not_converted_without_a_program() -> None:
+    text = "\n---\n".join((FOLDER / f"{name}.yaml").read_text(encoding="utf-8") for name in ("ray-plain", "raycluster"))
+    assert draft_of(text).get("metadata", "name") == "wheat-yield"
+
+
+def test_an_entrypoint_replaces_that_of_a_rayjob() -> None:
+    made = draft_of((FOLDER / "ray-plain.yaml").read_text(encoding="utf-8"), entrypoint="python other.py")
+    assert made.get(*RAY, "entrypoint") == "python other.py"
+    assert "Was python /srv/wheat.py --epochs 4: --entrypoint replaces it." in comments(made)
+
+
+def test_an_entrypoint_without_a_cluster_is_an_error() -> None:
+    with pytest.raises(InvalidSpec, match=r"^--entrypoint: is the command of a RayCluster"):
+        draft_of(JOB, entrypoint="python t.py")
 
 
 JOB = """\

@@ -8,7 +8,7 @@ from typing import Any
 from spotladder.api.problems import Path
 from spotladder.api.template import inner
 from spotladder.conversion import limits, skeleton, templates
-from spotladder.conversion.draft import Draft
+from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source, found
 
 _AT: Path = ("spec", "workload", "ray", "template", "spec")
@@ -56,8 +56,11 @@ def _limits(draft: Draft) -> None:
 def _converted(draft: Draft, options: Options) -> Draft:
     if draft.get(*_AT, "submissionMode") == "InteractiveMode":
         draft.remove((*_AT, "submissionMode"), "waits for a user to submit the program")
+    was = draft.get(*_AT, "entrypoint") or options.entrypoint
     if options.entrypoint:
         draft.get(*_AT)["entrypoint"] = options.entrypoint
+    if was != draft.get(*_AT, "entrypoint"):
+        draft.note((*_AT, "entrypoint"), f"Was {plain(was)}: --entrypoint replaces it.")
     if draft.get(*_AT, "entrypoint"):
         skeleton.program_note(draft, (*_AT, "entrypoint"))
     _sizes(draft)

@@ -16,7 +16,7 @@ from spotladder.conversion.pytorchjob import from_pytorchjob
 from spotladder.conversion.rayjob import from_raycluster, from_rayjob
 from spotladder.conversion.shapes import SHAPES
 from spotladder.conversion.skypilot import from_task
-from spotladder.conversion.source import Options, Source, found
+from spotladder.conversion.source import Options, Source
 from spotladder.conversion.trainjob import from_trainjob
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.template_schema import check
@@ -42,8 +42,7 @@ SUPPORTED = (
     "RayJob, RayCluster with --entrypoint, JobSet, Job (batch/v1), TrainJob, PyTorchJob, SkyPilot task, AIchorManifest"
 )
 
-_USED = ("RayCluster", "TrainingRuntime", "ClusterTrainingRuntime")
-"""Kinds that another object of the files may refer to."""
+_RAY = ("RayJob", "RayCluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,10 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
     for one in every:
         _check_types(one)
     jobs = [one for one in every if (one.group, one.kind) in KINDS and not _is_used(one, every)]
+    if not options.entrypoint:  # A cluster beside jobs is not meant, unless it has a program.
+        jobs = [one for one in jobs if one.kind != "RayCluster"] or jobs
+    elif not any(one.kind in _RAY for one in jobs):
+        raise InvalidSpec("is the command of a RayCluster, and the files have none: remove it", path="--entrypoint")
     if not jobs:
         first = next((one for one in every if one.kind == "TieredJob"), every[0])
         if first.kind == "TieredJob":
@@ -75,7 +78,7 @@ def convert(sources: Sequence[Source], options: Options) -> Converted:
         drafts.append(KINDS[one.group, one.kind](one, options, every))
         accept(drafts[-1], one, options)
     rest = [one for one in every if one not in jobs]
-    return Converted(tuple(drafts), tuple(_named(one) for one in rest))
+    return Converted(tuple(drafts), tuple(_named(one, used=_is_used(one, every)) for one in rest))
 
 
 def _check_types(one: Source) -> None:
@@ -87,13 +90,16 @@ def _check_types(one: Source) -> None:
 
 
 def _is_used(one: Source, every: list[Source]) -> bool:
-    """Whether a RayJob of the files selects this RayCluster."""
-    selectors = [inner(job.data, "spec", "clusterSelector") for job in every if job.kind == "RayJob"]
-    return one.kind == "RayCluster" and any(one.name in (selector or {}).values() for selector in selectors)
+    """Whether a RayJob of the files selects this RayCluster, or a TrainJob names this runtime."""
+    if one.kind == "RayCluster":
+        selectors = [inner(job.data, "spec", "clusterSelector") for job in every if job.kind == "RayJob"]
+        return any(one.name in (selector or {}).values() for selector in selectors)
+    runtimes = [inner(job.data, "spec", "runtimeRef", "name") for job in every if job.kind == "TrainJob"]
+    return one.kind in ("TrainingRuntime", "ClusterTrainingRuntime") and one.name in runtimes
 
 
-def _named(one: Source) -> str:
+def _named(one: Source, *, used: bool) -> str:
     what = f"{one.kind or 'document'} {one.name}".strip()
-    if one.kind in _USED and found([one], one.kind, one.name):
+    if used:
         return f"Used: {what} ({one.where()})."
     return f"Not in this file: {what} ({one.where()}). Apply it yourself if the pods need it."

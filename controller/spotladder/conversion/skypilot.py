@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from typing import Any
 
 from spotladder.conversion import jobset, skeleton, torch
@@ -31,7 +32,7 @@ _CHOSEN_BY_TIER = (
 
 def from_task(source: Source, options: Options, _others: list[Source]) -> Draft:
     """A TieredJob of a task."""
-    task = dict(source.data)
+    task = deepcopy(dict(source.data))
     if task.get("service"):
         raise source.refused("is a service, which never ends: only tasks that end can be converted", "service")
     name, run, nodes = task.pop("name", None), task.pop("run", None), task.pop("num_nodes", None) or 1
@@ -57,9 +58,11 @@ def from_task(source: Source, options: Options, _others: list[Source]) -> Draft:
         was = f"image_id was {plain(image)}, a machine image" if image else "the task names none"
         draft.note((*at, "image"), f"A placeholder: {was}; it needs bash, the program and its packages.")
     for entry in (key for key, value in variables.items() if value is None):
-        draft.dropped(f"The variable {entry} has no value in the task: set it below.")
+        draft.heading.append(f"The variable {entry} has no value in the task: set it below.")
+    if "$$" in script:
+        draft.note((*at, "args"), "Changed: $$ is written as $$$$, which Kubernetes reads as $$.")
     if secrets:
-        draft.dropped(
+        draft.heading.append(
             f"Values of secrets are not copied: create the Secret {_secret(str(name or 'task'))} with the keys "
             f"{', '.join(map(str, secrets))}."
         )
@@ -130,7 +133,7 @@ def _amounts(resources: dict[str, Any], accelerator: tuple[str, int]) -> dict[st
 def _rest(draft: Draft, task: dict[str, Any], resources: dict[str, Any], accelerator: tuple[str, int]) -> None:
     kind = plain(resources.pop("accelerators", None))
     if accelerator[0]:
-        draft.dropped(f"accelerators: {kind}: the CapacityTiers choose nodes with {accelerator[0]} (instanceTypes).")
+        draft.heading.append(f"accelerators {kind}: the CapacityTiers choose nodes with {accelerator[0]}.")
     chosen = {key: resources.pop(key) for key in _CHOSEN_BY_TIER if key in resources}
     skeleton.leftovers(draft, chosen, "resources.", "is set by the CapacityTiers, in the order of the tiers")
     skeleton.leftovers(draft, resources, "resources.")
