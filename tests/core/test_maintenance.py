@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spotladder.core.model import (
+    AskToCommit,
     AttemptSeen,
     Delete,
     Drain,
@@ -124,7 +125,8 @@ def test_a_worker_on_a_drained_node_is_replaced_while_the_program_trains() -> No
     assert job.state.message == "node n1 is cordoned or drained: the job commits and moves off it (w1-1)"
     job.see_again(after=0)
     until = job.now + MAINTENANCE_LIMIT - COMMIT_RESERVE
-    assert job.last.actions == (Replace(1, ("w1-1",), False, False, until),)
+    asked = AskToCommit(1, ("head", "w1-1"), Reason.MAINTENANCE, START + 11)
+    assert job.last.actions == (asked, Replace(1, ("w1-1",), False, False, until))
     job.see(gang(leaving("w1-1"), worker("w1-2"), surplus=1), after=200)
     for after in (0, REMOVAL_DELAY):
         job.see_again(after=after)
@@ -203,7 +205,8 @@ def relieved() -> tuple[SteppedJob, AttemptSeen]:
     seen = attempt(1, leaving("head", PodRole.HEAD), worker("w1-0"), worker("w1-1"))
     job.see(seen, after=1)
     job.see(seen)
-    assert job.last.actions == (Launch(2, "on-demand", standby=True),)
+    asked = AskToCommit(1, ("head", "w1-0", "w1-1"), Reason.MAINTENANCE, START + 12)
+    assert job.last.actions == (asked, Launch(2, "on-demand", standby=True))
     assert (job.state.standby_reason, job.state.failures) == (Reason.MAINTENANCE, 0)
     return job, seen
 

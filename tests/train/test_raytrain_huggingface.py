@@ -17,7 +17,7 @@ from tests.waiting import until
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
-pytestmark = [pytest.mark.ray, pytest.mark.frameworks]
+pytestmark = [pytest.mark.ray, pytest.mark.frameworks, pytest.mark.timeout(900)]
 
 MODEL = """
 import time
