@@ -1,12 +1,17 @@
-"""The rigs of the fake, of real Ray on this machine and of the simulator: a rig controls the world of its backend."""
+"""The rigs of the fake, of this machine and of the simulator: a rig controls the world of its backend."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from spotladder.core.fake import FakeBackend
 from spotladder.core.model import (
@@ -17,11 +22,14 @@ from spotladder.core.model import (
     PodRole,
     Progress,
 )
+from spotladder.local import backend as local_backend
+from spotladder.local import driver
 from spotladder.local.backend import LocalBackend
 from spotladder.local.local_job import LocalJob, LocalTier
 from spotladder.local.nodes import NodeSettings
 from spotladder.local.pools import PoolClock, PoolPlan
-from spotladder.local.reaper import Reaper, members
+from spotladder.local.program import Program
+from spotladder.local.reaper import MARK, Reaper, members
 from spotladder.local.scratch import new_scratch
 from spotladder.sim.trace import Trace
 from spotladder.sim.world.backend import SimBackend
@@ -106,12 +114,34 @@ while not (folder / "end").exists():
 """
 
 
+@dataclass
+class LightNode:
+    """A node without Ray: it is up at once, and goes at its notice, like an idle node of Ray."""
+
+    alive: bool = True
+    up: bool = True
+    used: bool = True
+    address: str = "127.0.0.1:1"
+    agent: str = "http://127.0.0.1:1"
+
+    def notice(self) -> None:
+        self.alive = False
+
+    def kill(self) -> None:
+        self.alive = False
+
+    def hand_over(self, deadline: float) -> None: ...
+
+    def failed(self) -> None: ...
+
+
 class LocalRig:
-    """Real Ray in real time."""
+    """Processes of this machine in real time: real Ray, or light nodes (`without_ray`) beside real programs."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "program.py").write_text(PROGRAM)
         self.mark = uuid.uuid4().hex
+        self.drivers: dict[Path, subprocess.Popen[bytes]] = {}
         self.scratch = new_scratch(self.mark)
         self.reaper = Reaper(self.mark, self.scratch.path, self.scratch.lock)
         self.folder = folder
@@ -123,6 +153,22 @@ class LocalRig:
         self.backend = LocalBackend(
             job, machine, {"spot-a": pool, "spot-b": pool}, SilentLog(), clock=time.time, emit=lambda _record: None
         )
+
+    def without_ray(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Use light nodes from now on. Their programs run below the driver that Ray would start."""
+
+        def node(*_: object, **__: object) -> LightNode:
+            return LightNode()
+
+        def submit(program: Program, _agent: str, _name: str, environment: Mapping[str, str], *, token: str) -> None:
+            if program.folder not in self.drivers:
+                command = [sys.executable, "-I", "-S", driver.__file__, str(program.folder)]
+                variables = {**os.environ, MARK: self.mark, **environment}
+                self.drivers[program.folder] = subprocess.Popen(command, env=variables, start_new_session=True)
+
+        monkeypatch.setattr(local_backend, "Head", node)
+        monkeypatch.setattr(local_backend, "Worker", node)
+        monkeypatch.setattr(Program, "submit", submit)
 
     def until(self, met: Callable[[Observation], bool]) -> Observation:
         deadline = time.monotonic() + NODE_TIMEOUT
@@ -155,6 +201,8 @@ class LocalRig:
 
     def close(self) -> None:
         self.reaper.close()
+        for started in self.drivers.values():
+            started.wait()
         assert members(self.mark, set()) == []
         self.scratch.close()
         assert not self.scratch.path.exists()

@@ -1,5 +1,5 @@
 """The contract of AttemptBackend, tested with the fake, the simulator, the operator on a fake API
-server in memory, and real Ray on this machine.
+server in memory, and this machine: with real Ray where Ray takes part, with light nodes elsewhere.
 
 A rig controls the world of its backend; the suite waits only through the rig.
 """
@@ -10,6 +10,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,12 +60,14 @@ def real_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRig]:
     rig.close()
 
 
-REPLACING = ("fake", "sim", "kubernetes", pytest.param("local", marks=pytest.mark.ray))
+REPLACING = ("fake", "sim", "kubernetes")
 """The rigs whose attempts can replace one pod. A JobSet cannot."""
 
+RAY = pytest.param("ray", marks=pytest.mark.ray)
 
-@pytest.fixture(params=[*REPLACING, "jobset"])
-def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
+
+@pytest.fixture(params=[*REPLACING, "jobset", "local"])
+def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     if request.param in ("fake", "sim"):
         yield FakeRig() if request.param == "fake" else SimRig()
         return
@@ -72,6 +75,12 @@ def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
         kubernetes = KubernetesRig() if request.param == "kubernetes" else JobSetRig()
         yield kubernetes
         kubernetes.close()
+        return
+    if request.param == "local":
+        light = LocalRig(tmp_path)
+        light.without_ray(monkeypatch)
+        yield light
+        light.close()
         return
     local: LocalRig = request.getfixturevalue("real_ray")
     yield local
@@ -220,6 +229,7 @@ def test_a_deleted_attempt_disappears_permanently(rig: Rig, number: int) -> None
     assert rig.backend.observe().attempt(number) is None
 
 
+@pytest.mark.parametrize("rig", [*REPLACING, "jobset", "local", RAY], indirect=True)
 def test_a_lost_worker_is_replaced_and_a_drain_interrupts_the_program(rig: Rig, number: int) -> None:
     rig.backend.launch(Launch(number, "spot-a"))
     seen = rig.bring_up(number)
@@ -248,7 +258,7 @@ def test_a_lost_worker_is_replaced_and_a_drain_interrupts_the_program(rig: Rig, 
     assert found.exit is Exit.INTERRUPTED
 
 
-@pytest.mark.parametrize("rig", REPLACING, indirect=True)
+@pytest.mark.parametrize("rig", [*REPLACING, RAY], indirect=True)
 def test_a_pod_is_replaced_before_it_is_removed(rig: Rig, number: int) -> None:
     """Every call is made twice, as after a crash."""
     rig.backend.launch(Launch(number, "spot-a"))
@@ -322,6 +332,7 @@ def test_a_program_begins_with_fewer_workers_and_all_are_asked_for_again(
     assert not (standby and isinstance(scarce, SimRig)) or found.size == 1, "the size with which it was held"
 
 
+@pytest.mark.parametrize("rig", [*REPLACING, "jobset", "local", RAY], indirect=True)
 def test_a_crash_of_the_program_is_an_exit_and_no_loss(rig: Rig, number: int) -> None:
     """A crash of the program is an exit, not a loss: it must not count against the tier."""
     rig.backend.launch(Launch(number, "spot-a"))

@@ -8,6 +8,7 @@ import pytest
 
 from spotladder.conversion.draft import Draft
 from spotladder.errors import InvalidSpec
+from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_of
 from tests.conversion.sources import FOLDER, comments, converted, draft, draft_of
 
 RAY = ("spec", "workload", "ray", "template", "spec")
@@ -102,17 +103,22 @@ def test_a_group_has_the_size_with_which_kuberay_starts_it(name: str, replicas: 
 
 
 @pytest.mark.parametrize(
-    ("name", "at", "container"),
+    ("name", "at", "container", "annotated"),
     [
-        ("jobset-sidecar", (*JOBS, 0, "template", "spec", "template"), "program"),
-        ("pytorch-single", (*JOBS, 0, "template", "spec", "template"), "pytorch"),
-        ("ray-sidecar", (*CLUSTER, "headGroupSpec", "template"), "ray-head"),
-        ("ray-sidecar", (*CLUSTER, "workerGroupSpecs", 0, "template"), "ray-worker"),
+        ("jobset-sidecar", (*JOBS, 0, "template", "spec", "template"), "program", False),
+        ("jobset-two-containers", (*JOBS, 0, "template", "spec", "template"), "left", True),
+        ("pytorch-single", (*JOBS, 0, "template", "spec", "template"), "pytorch", True),
+        ("ray-sidecar", (*CLUSTER, "headGroupSpec", "template"), "ray-head", False),
+        ("ray-sidecar", (*CLUSTER, "workerGroupSpecs", 0, "template"), "ray-worker", False),
     ],
 )
-def test_the_program_among_several_containers_is_named(name: str, at: tuple[str | int, ...], container: str) -> None:
-    template = draft(name).get(*at)
-    assert template["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] == container
+def test_the_program_among_several_containers_is_named_unless_it_is_evident(
+    name: str, at: tuple[str | int, ...], container: str, annotated: bool
+) -> None:
+    made = draft(name)
+    assert program_of(made.get(*at), at)["name"] == container
+    annotation = made.get(*at, "metadata", "annotations", DEFAULT_CONTAINER)
+    assert annotation == (container if annotated else None)
 
 
 def test_masters_and_workers_alike_are_one_replicated_job() -> None:

@@ -12,7 +12,7 @@ from tests.workloads.rendering import rendered
 
 
 @pytest.mark.parametrize("pods", [1, 2])
-async def test_the_job_of_a_set_with_sidecars_is_valid(server: ApiServer, pods: int) -> None:
+async def test_the_job_of_a_set_with_sidecars_is_valid(api_server: ApiServer, pods: int) -> None:
     template = jobset_template()
     inner = template["spec"]["replicatedJobs"][0]["template"]["spec"]
     inner["parallelism"] = pods
@@ -23,7 +23,7 @@ async def test_the_job_of_a_set_with_sidecars_is_valid(server: ApiServer, pods: 
         {"name": "istio", "image": "example.org/istio:1", "restartPolicy": "Always"},
     ]
     (entry,) = rendered(job(template))["spec"]["replicatedJobs"]
-    async with world(server) as kube:
+    async with world(api_server) as kube:
         metadata = {"name": "digits", "namespace": kube.namespace}
         body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": entry["template"]["spec"]}
         made = await kube.client.create(JOBS, body)

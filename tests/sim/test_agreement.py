@@ -239,7 +239,8 @@ class EverySecond:
                 self.backend.resize(action)
                 self._place(now)
             case AskToCommit():
-                raise AssertionError("the program has no standby attempt at a notice")
+                if action.attempt in self.programs:
+                    self.programs[action.attempt].ask(action.asked_at, now)
             case Replace():
                 raise AssertionError("the program does not hand over")
 

@@ -26,18 +26,18 @@ def from_jobset(source: Source, options: Options, _others: list[Source]) -> Draf
     return finished(draft, source.name, rf"-{re.escape(str(coordinator))}-0-0")
 
 
-def finished(draft: Draft, name: str, first: str, containers: tuple[str, ...] = ()) -> Draft:
+def finished(draft: Draft, name: str, first: str, usual: str = "") -> Draft:
     """Convert the fields that every JobSet, and what becomes one, may have.
 
-    `name` is that of the source, `first` a pattern of what follows it in the name of its pod with rank 0, `containers`
-    are usual names of the program's container.
+    `name` is that of the source, `first` a pattern of what follows it in the name of its pod with rank 0, `usual`
+    the name that the other system gives the program's container.
     """
     limits.suspended(draft, draft.get(*AT).pop("suspend", None))
     for index, at in enumerate(templates.each(draft, *JOBS)):
         _job(draft, at[:-1])
         templates.of_a_live_object(draft, at)
         templates.on_tier(draft, at)
-        container = templates.program_container(draft, at, containers)
+        container = templates.program_container(draft, at, usual=usual)
         replace_addresses(draft, at, name, first)
         if index == 0:
             has = draft.get(*container) or {}

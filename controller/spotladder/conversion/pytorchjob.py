@@ -14,7 +14,7 @@ from spotladder.conversion import jobset, limits, skeleton, torch
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source
 
-_CONTAINER = ("pytorch",)
+_CONTAINER = "pytorch"
 
 
 def from_pytorchjob(source: Source, options: Options, _others: list[Source]) -> Draft:
@@ -45,7 +45,7 @@ def from_pytorchjob(source: Source, options: Options, _others: list[Source]) -> 
             f"Removed elasticPolicy: {plain(sizes)}. A JobSet trains with a fixed number of pods; after a loss all of "
             "them start again. For fewer workers use Ray Train and spec.elastic."
         )
-    return jobset.finished(draft, source.name, "-(?:master|worker)-0", _CONTAINER)
+    return jobset.finished(draft, source.name, "-(?:master|worker)-0", usual=_CONTAINER)
 
 
 def grouped(roles: dict[str, Any], processes: Any, elastic: dict[str, Any]) -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ def grouped(roles: dict[str, Any], processes: Any, elastic: dict[str, Any]) -> l
     entries = torch.environment(nodes, processes, split=split, rendezvous=elastic)
     for template in templates.values():
         for container in template.get("spec", {}).get("containers") or ():
-            if len(template["spec"]["containers"]) == 1 or container.get("name") in _CONTAINER:
+            if len(template["spec"]["containers"]) == 1 or container.get("name") == _CONTAINER:
                 torch.connect(container, entries)
     if not split:
         return [torch.replicated("workers", 1, nodes, next(iter(templates.values())))]

@@ -10,11 +10,11 @@ from spotladder.api.template import inner
 from spotladder.conversion import limits, skeleton, templates
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source, found
+from spotladder.workloads.program_container import accelerators
 
 _AT: Path = ("spec", "workload", "ray", "template", "spec")
 _CLUSTER: Path = (*_AT, "rayClusterSpec")
 _GROUPS: Path = (*_CLUSTER, "workerGroupSpecs")
-_NAMES = ("ray-head", "ray-worker", "ray")
 
 
 def from_rayjob(source: Source, options: Options, others: list[Source]) -> Draft:
@@ -67,15 +67,15 @@ def _converted(draft: Draft, options: Options) -> Draft:
     head = (*_CLUSTER, "headGroupSpec", "template")
     if isinstance(draft.get(*head), dict):
         templates.off_spot(draft, head)
-        templates.program_container(draft, head, _NAMES)
+        templates.program_container(draft, head, ray=True)
     groups = draft.get(*_GROUPS) or []
-    accelerated = [any(templates.accelerators(one) for one in _containers(group)) for group in groups]
+    equipped = [any(accelerators(one) for one in _containers(group)) for group in groups]
     for index, group in enumerate(groups):
         at = (*_GROUPS, index, "template")
         if isinstance(group, dict) and isinstance(group.get("template"), dict):
-            if accelerated[index] or not any(accelerated):  # Other groups keep their own nodes.
+            if equipped[index] or not any(equipped):  # Other groups keep their own nodes.
                 templates.on_tier(draft, at)
-            templates.program_container(draft, at, _NAMES)
+            templates.program_container(draft, at, ray=True)
     return draft
 
 
@@ -114,7 +114,7 @@ def with_a_worker(draft: Draft) -> bool:
     worker = {"groupName": "workers", "replicas": 1, "rayStartParams": {}, "template": deepcopy(head["template"])}
     cluster["workerGroupSpecs"] = [worker]
     for index, container in enumerate(_containers(head)):
-        for name in templates.accelerators(container):
+        for name in accelerators(container):
             for amounts in ("limits", "requests"):
                 at = (*_CLUSTER, "headGroupSpec", "template", "spec", "containers", index, "resources", amounts, name)
                 draft.remove(at, "is of the worker now")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from spotladder.api.problems import Path
 from spotladder.api.template import inner
 from spotladder.conversion.draft import Draft
+from spotladder.errors import InvalidSpec
+from spotladder.workloads.program_container import DEFAULT_CONTAINER, program_of, ray_of
 from spotladder.workloads.providers import CAPACITY_TYPE_LABELS
 
 SPEC: Path = ("spec", "workload")
-DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 _CAPACITY = CAPACITY_TYPE_LABELS | {"cloud.google.com/gke-preemptible", "node.kubernetes.io/lifecycle"}
 _POOLS = {
@@ -50,21 +52,28 @@ def off_spot(draft: Draft, at: Path) -> None:
             draft.remove((*spec, "nodeSelector", key), why)
 
 
-def program_container(draft: Draft, at: Path, names: tuple[str, ...]) -> Path:
-    """The path of the container with the program. Of several, it is the annotated one, one of these names, the only
-    one with accelerators, or the first; then the annotation names it."""
-    containers = draft.get(*at, "spec", "containers") or []
-    annotated = draft.get(*at, "metadata", "annotations", DEFAULT_CONTAINER)
-    chosen = _chosen(containers, names, annotated)
-    if len(containers) > 1 and not annotated and (name := containers[chosen].get("name")):
-        template = draft.get(*at)
+def program_container(draft: Draft, at: Path, *, usual: str = "", ray: bool = False) -> Path:
+    """The path of the program container. `usual` is the name that the other system gives it. If nothing in the
+    template shows which container it is, or only that name does, the annotation names it."""
+    template, first = draft.get(*at), (*at, "spec", "containers", 0)
+    containers = draft.get(*first[:-1]) or []
+    if not containers:
+        return first  # The review refuses it.
+    named = inner(template, "metadata", "annotations", DEFAULT_CONTAINER)
+    chosen = next((index for index, one in enumerate(containers) if one.get("name") == (named or usual)), None)
+    if chosen is None:
+        with suppress(InvalidSpec):  # Nothing shows it: the first container is assumed.
+            program = ray_of(template, at) if ray else program_of(template, at)
+            return (*at, "spec", "containers", next(n for n, one in enumerate(containers) if one is program))
+    name = containers[chosen or 0].get("name")
+    if len(containers) > 1 and name and not named:
         template.setdefault("metadata", {}).setdefault("annotations", {})[DEFAULT_CONTAINER] = name
         template["spec"] = template.pop("spec")  # metadata stands before spec
         draft.note(
             (*at, "metadata", "annotations", DEFAULT_CONTAINER),
             "Added: the container with the program. The others may end or restart without an effect on training.",
         )
-    return (*at, "spec", "containers", chosen)
+    return (*at, "spec", "containers", chosen or 0)
 
 
 def of_a_live_object(draft: Draft, at: Path) -> None:
@@ -72,26 +81,6 @@ def of_a_live_object(draft: Draft, at: Path) -> None:
     for key in _LIVE:
         if draft.get(*at, "metadata", "labels", key) is not None:
             draft.remove((*at, "metadata", "labels", key), "is set by the Job controller")
-
-
-def accelerators(container: Any) -> dict[str, Any]:
-    """The accelerators that a container requests."""
-    resources = container.get("resources") or {} if isinstance(container, dict) else {}
-    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    return {
-        name: count
-        for name, count in amounts.items()
-        if "/" in name and ("gpu" in name or "tpu" in name or name.endswith(("neuron", "neuroncore", "gaudi")))
-    }
-
-
-def _chosen(containers: list[Any], names: tuple[str, ...], annotated: Any) -> int:
-    given = [one.get("name") if isinstance(one, dict) else None for one in containers]
-    for name in (annotated, *names):
-        if name in given:
-            return given.index(name)
-    with_accelerators = [index for index, one in enumerate(containers) if accelerators(one)]
-    return with_accelerators[0] if len(with_accelerators) == 1 else 0
 
 
 def _why(key: str) -> str:

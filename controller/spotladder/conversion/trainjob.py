@@ -53,7 +53,7 @@ def from_trainjob(source: Source, options: Options, others: list[Source]) -> Dra
     for other in others_in_runtime:
         draft.dropped(f"Removed the runtime's job {plain(other)}: load data and model in the program, or in a volume.")
     _rest(draft, spec, trainer)
-    return jobset.finished(draft, source.name, "-node-0-0", _NAMES)
+    return jobset.finished(draft, source.name, "-node-0-0", usual="node")
 
 
 def _of_runtime(spec: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

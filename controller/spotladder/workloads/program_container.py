@@ -77,6 +77,13 @@ def program_name(pod: Mapping[str, Any]) -> str:
     return str((found or next(iter(containers), {})).get("name") or "")
 
 
+def accelerators(container: Mapping[str, Any]) -> dict[str, Any]:
+    """The accelerators that a container requests, by the name of the resource."""
+    resources = container.get("resources") or {}
+    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    return {name: count for name, count in amounts.items() if _ACCELERATOR.search(name) and str(count) != "0"}
+
+
 def native_sidecars(pod: Mapping[str, Any]) -> frozenset[str]:
     """The names of the init containers that run beside the program."""
     initial = (pod.get("spec") or {}).get("initContainers") or ()
@@ -129,11 +136,9 @@ def _has_ray_name(container: Mapping[str, Any]) -> bool:
 
 def _is_equipped(container: Mapping[str, Any]) -> bool:
     """Whether the container requests accelerators or has variables of the contract with the program."""
-    resources = container.get("resources") or {}
-    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    accelerated = any(_ACCELERATOR.search(name) and str(amount) != "0" for name, amount in amounts.items())
+    claims = (container.get("resources") or {}).get("claims")
     variables = (str(entry.get("name") or "") for entry in container.get("env") or ())
-    return accelerated or bool(resources.get("claims")) or any(name.startswith(PREFIX) for name in variables)
+    return bool(accelerators(container) or claims) or any(name.startswith(PREFIX) for name in variables)
 
 
 def _names(containers: Iterable[dict[str, Any]]) -> str:
