@@ -4,6 +4,7 @@ On an API server in memory."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -144,7 +145,7 @@ async def test_a_pod_that_fits_no_node_is_said_at_once_and_fails_the_job_if_no_t
 ) -> None:
     await kube.submit(tiers=tiers(kube, "wait"))
     for attempt, tier in ((1, "spot-a"), (2, "on-demand")):
-        await eventually(lambda tier=tier, attempt=attempt: kube.is_on(tier, attempt))
+        await eventually(partial(kube.is_on, tier, attempt))
         await pending(kube, attempt, TOO_SMALL)
         assert await waits_for(kube) == ("PodDoesNotFit", "provisionTimeout")
         degraded = await kube.condition("Degraded")
