@@ -79,7 +79,7 @@ def test_hangs_keep_the_invariants_in_any_world(seed: int, crashes: float, kind:
 def test_many_worlds_contain_each_way_to_lose_quota() -> None:
     """Otherwise the invariants would not be tested for them."""
     reasons: Counter[Reason] = Counter()
-    for seed in range(120):
+    for seed in range(240):
         decider = Decider(with_queue(world_of("plain", seed)), 0.0)
         decider.run(60)
         reasons.update({record.reason for record in decider.state.history if record.reason is not None})
@@ -90,7 +90,7 @@ def test_many_worlds_contain_each_way_to_lose_quota() -> None:
 def test_many_worlds_contain_a_hang_that_is_reported_and_one_that_is_not() -> None:
     """Otherwise the invariants would not be tested for them."""
     reported = silent = 0
-    for seed in range(120):
+    for seed in range(240):
         decider = Decider(with_hangs(world_of("overlap", seed)), 0.0)
         decider.run(60)
         stalled = sum(record.reason is Reason.STALLED for record in decider.state.history)
