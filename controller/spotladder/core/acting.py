@@ -137,7 +137,8 @@ def _timers(situation: Situation) -> list[Instant | None]:
         if situation.reachable and not situation.waits_for_capacity:
             times.append(situation.recovery_deadline)
     if state.stage in READY:
-        times += [situation.stall_deadline, attempt.leave_by]
+        unused = _ahead(situation.start_entry_deadline, situation.now)
+        times += [situation.stall_deadline, unused, attempt.leave_by]
     if state.stage is Stage.REPLACING:
         times.append(situation.replacement_due)
     if state.stage is Stage.DRAINING:
