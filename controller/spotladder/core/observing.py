@@ -90,6 +90,12 @@ def _take_in_progress(draft: Draft) -> None:
     draft.state = _with_end_step(replace(with_total(draft.state, now.total), progress=now, progress_at=at))
 
 
+def with_log_at_end(state: JobState, progress: Progress) -> JobState:
+    """The state with the log as it was read after the end of the job: the last commit may have been read too late for
+    the decision."""
+    return _with_end_step(replace(with_total(state, progress.total), progress=progress))
+
+
 def _with_end_step(state: JobState) -> JobState:
     """The state in which the last attempt of the history ends with its newest commit, which may be read after it has
     ended."""

@@ -241,7 +241,7 @@ class Situation:
         attempt, seen = self.attempt, self.attempt_seen
         moved = seen.moved_at if seen is not None and seen.store_unavailable_since is not None else None
         times = (attempt.all_ready_at, self.state.progress_at, moved)
-        return max(attempt.created_at, *(time for time in times if time is not None))
+        return max((attempt.created_at, *(time for time in times if time is not None)))
 
     # --- deadlines: each is when its timer expires; None while the timer does not run ---
 

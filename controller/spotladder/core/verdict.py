@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from spotladder.core.durations import format_duration
-from spotladder.core.losses import noticed_pods, suspect_pods
+from spotladder.core.losses import lost_pods, noticed_pods, suspect_pods
 from spotladder.core.model import Exit, PodPhase, Stage
-from spotladder.core.reasons import Cause
 from spotladder.core.situation import READY, Situation
 
 
@@ -189,15 +188,11 @@ def interruption(situation: Situation) -> str:
         return ""
     if seen.queue is not None and (seen.queue.held or seen.queue.eviction is not None):
         return "its quota was withdrawn"
-    going = [pod for pod in seen.pods if pod.noticed or pod.suspect or _lost(pod.phase, pod.cause)]
+    noticed = [pod for pod in seen.pods if pod.noticed and pod.phase is not PodPhase.LOST]
+    going = [*noticed, *suspect_pods(attempt, seen), *lost_pods(attempt, seen)]
     if going:
         return f"the node of {going[0].called} was about to go or had gone ({going[0].cause})"
     return "a pod was lost" if state.loss_counted else ""
-
-
-def _lost(phase: PodPhase, cause: Cause) -> bool:
-    """Whether the pod is lost for an external cause. After the end of a program its pods go for that reason."""
-    return phase is PodPhase.LOST and cause not in (Cause.UNKNOWN, Cause.DELETED, Cause.APP_ERROR)
 
 
 def _exited(situation: Situation, how: Exit) -> bool:

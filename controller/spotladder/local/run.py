@@ -251,7 +251,11 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
 
 
 def _warnings(request: Request) -> Iterator[str]:
+    from spotladder.api.masked_exit import masked_exits
     from spotladder.api.resolve import local_program
+
+    for path, message in masked_exits(request.job):
+        yield f"{'.'.join(map(str, path))}: {message}"
 
     ignored = local_program(request.job, request.job.spec.tiers[0].name).ignored
     if ignored:

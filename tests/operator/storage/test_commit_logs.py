@@ -20,7 +20,7 @@ from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import commit_logs as operator_logs
-from spotladder.operator.storage.commit_logs import PER_BUCKET, LogAddress, Logs
+from spotladder.operator.storage.commit_logs import PER_BUCKET, EndOfLog, LogAddress, Logs
 
 
 @dataclass
@@ -49,14 +49,14 @@ class ScriptedLog:
     def is_held(self, attempt: int) -> bool:
         return attempt == self.held
 
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
         self.ends += 1
         if self.gate:
             self.gate.wait(10)
         if self.refusal:
             raise self.refusal
         self.answer = Progress(step=attempt)
-        return f"kept {keep}"
+        return EndOfLog(f"kept {keep}", self.answer)
 
     def keep(self, texts: Mapping[Output, str]) -> None:
         raise AssertionError("nothing was printed here")
@@ -304,7 +304,7 @@ async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_th
         fake.gate.set()
         assert await logs.wait_until_read(("ns", "a"))
         await until(lambda: woken == [("ns", "a")])
-        assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == "kept 3"
+        assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == EndOfLog("kept 3", Progress(7))
         assert fake.ends == 1
 
 

@@ -45,6 +45,9 @@ READ_TIMEOUT: Seconds = 20.0
 """A read of a commit log that takes longer counts as no answer; the read continues in the background. While it waits
 for its turn, the answers to other reads of the bucket count."""
 
+QUEUED_LIMIT: Seconds = 60.0
+"""Maximum time for which a decision waits for a read that waits for its turn at the bucket."""
+
 DOUBTED_POLL_INTERVAL: Seconds = 2.0
 """How often the log of a job is read while its nodes seem to be silent."""
 
@@ -68,13 +71,22 @@ class LogAddress:
         return f"{parts.scheme}://{parts.netloc}"
 
 
+@dataclass(frozen=True, slots=True)
+class EndOfLog:
+    """A log that has the job's outcome: nothing is committed any more. `left` is why old checkpoints were not deleted,
+    "" if they were."""
+
+    left: str
+    progress: Progress
+
+
 class Log(Protocol):
     """The part of a commit log that the operator uses; called in threads."""
 
     def progress(self) -> Progress: ...
     def heartbeat(self) -> StoredHeartbeat | None: ...
     def is_held(self, attempt: int) -> bool: ...
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str: ...
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog: ...
     def keep(self, texts: Mapping[Output, str]) -> None: ...
 
 
@@ -116,9 +128,10 @@ class BucketLog:
         with self._permitted():
             return is_held(self._log.store, attempt)
 
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
         with self._permitted():
-            return end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
+            left = end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
+            return EndOfLog(left, self._follower.progress())
 
     @contextmanager
     def _permitted(self) -> Iterator[None]:
@@ -163,7 +176,7 @@ class Logs:
         self._open = open_log
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
-        self._endings: dict[JobKey, asyncio.Task[str]] = {}
+        self._endings: dict[JobKey, asyncio.Task[EndOfLog]] = {}
         self._buckets: dict[str, _Bucket] = {}
         self._threads = asyncio.Semaphore(THREADS)
 
@@ -209,20 +222,25 @@ class Logs:
 
     def time_until_read(self, key: JobKey, event: object) -> Seconds:
         """Maximum time until the log is read after `event`; 0 when it has been read, or when the log is not followed.
+        `LAST_COMMIT_LIMIT` begins again with each answer to another read of the bucket: this one waits for its turn.
 
         The first call with a new `event` requests that read; the job is requeued when the read is complete.
         """
         followed = self._followed.get(key)
         if followed is None:
             return 0.0
+        served = self._bucket(followed.address).served
         if followed.event != event:
-            followed.event, followed.event_at = event, self._clock.ticks()
+            followed.event, followed.requested_at, followed.served = event, self._clock.ticks(), -1
             followed.requests += 1
             followed.up_to_date.clear()
             followed.read_requested.set()
         if followed.up_to_date.is_set():
             return 0.0
-        return max(0.0, followed.event_at + LAST_COMMIT_LIMIT - self._clock.ticks())
+        if served != followed.served:
+            followed.served, followed.event_at = served, self._clock.ticks()
+        until = min(followed.event_at + LAST_COMMIT_LIMIT, followed.requested_at + QUEUED_LIMIT)
+        return max(0.0, until - self._clock.ticks())
 
     async def wait_until_read(self, key: JobKey) -> bool:
         """Wait until the requested read, or the write of the outcome, is complete. False when none is pending."""
@@ -241,13 +259,13 @@ class Logs:
         if followed is not None and followed.task is not None:
             followed.task.cancel()
 
-    async def end(self, address: LogAddress, outcome: str, attempt: int, message: str, *, keep: int) -> str:
-        """Record the job's outcome beside its checkpoints, and delete all but the newest `keep`. Returns why old ones
-        were not deleted, or "". Raises what the log raises, and TimeoutError after `PROMPT` seconds: the write
+    async def end(self, address: LogAddress, outcome: str, attempt: int, message: str, *, keep: int) -> EndOfLog:
+        """Record the job's outcome beside its checkpoints, delete all but the newest `keep`, and read
+        the log. Raises what the log raises, and TimeoutError after `PROMPT` seconds: the write
         continues and requeues the job when it is complete; the next call then returns the result."""
         key = (address.namespace, address.job)
 
-        def write() -> str:
+        def write() -> EndOfLog:
             return self._open(address).end(outcome, attempt, message, keep)
 
         begun = self._endings.get(key)
@@ -379,8 +397,10 @@ class _Bucket:
 
 @dataclass(slots=True)
 class _Followed:
-    """`requests` counts the events after which a read was requested; `event` is the last of them, and `event_at` its
-    time in ticks. `up_to_date`: no requested read is outstanding. `doubted`: the job's nodes seem to be silent."""
+    """`requests` counts the events after which a read was requested; `event` is the last of them, and `requested_at`
+    its time in ticks. `event_at` is when the bucket, which had answered `served` reads then, last answered.
+    `up_to_date`: no requested read is outstanding.
+    `doubted`: the job's nodes seem to be silent."""
 
     address: LogAddress
     every: Seconds = 30.0
@@ -392,5 +412,7 @@ class _Followed:
     read_requested: asyncio.Event = field(default_factory=asyncio.Event)
     requests: int = 0
     event: object = None
+    requested_at: Seconds = 0.0
     event_at: Seconds = 0.0
+    served: int = -1
     up_to_date: asyncio.Event = field(default_factory=asyncio.Event)
