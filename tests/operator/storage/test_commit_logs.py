@@ -246,6 +246,22 @@ async def test_the_log_of_an_unfollowed_job_is_not_read() -> None:
         assert fake.reads == 1
 
 
+async def test_an_exit_waits_longer_while_the_bucket_answers_other_reads_within_a_limit() -> None:
+    gate, clock = threading.Event(), SteppedClock()
+    fake = ScriptedLog(Progress(step=1), gate)
+    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
+        key = ("ns", "a")
+        logs.follow(key, address("a"), 1000)
+        await until(lambda: fake.reads == 1)
+        waits = []
+        for served in range(10):
+            logs._bucket(address("a")).served = served
+            waits.append(logs.time_until_read(key, "exit"))
+            await clock.advance(LAST_COMMIT_LIMIT - 1)
+        assert waits == [10, 10, 10, 10, 10, 10, 6, 0, 0, 0]
+        gate.set()
+
+
 async def test_an_exit_waits_for_a_read_of_the_log_that_began_after_it() -> None:
     gate, clock = threading.Event(), SteppedClock()
     fake, woken = ScriptedLog(Progress(step=1), gate), list[JobKey]()
