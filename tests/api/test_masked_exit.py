@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from spotladder.api.masked_exit import _script, masks
+from spotladder.api.document import documents_of
+from spotladder.api.masked_exit import _script, masked_exits, masks
+from spotladder.api.tieredjob import TieredJob
+from tests.api.builders import JOB
 
 
 @pytest.mark.parametrize(
@@ -78,3 +81,17 @@ def test_other_entrypoints_are_left_alone(script: str) -> None:
 )
 def test_the_script_of_a_container_is_that_of_its_shell(words: list[Any], script: str) -> None:
     assert _script(words) == script
+
+
+def test_the_containers_of_a_jobset_are_read_too() -> None:
+    container = {"name": "train", "image": "train", "command": ["bash", "-c"], "args": ["python train.py | tee log"]}
+    job = {
+        "name": "workers",
+        "replicas": 1,
+        "template": {"spec": {"template": {"spec": {"containers": [{"name": "other", "image": "x"}, container]}}}},
+    }
+    (document,) = documents_of(JOB, "job.yaml")
+    workload = {"jobSet": {"template": {"spec": {"replicatedJobs": [job]}}}}
+    data = {**document.data, "spec": {**document.data["spec"], "workload": workload}}
+    found = list(masked_exits(TieredJob.model_validate(data)))
+    assert [path[-2:] for path, _ in found] == [("containers", 1)]

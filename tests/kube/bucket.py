@@ -14,7 +14,8 @@ from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.standby import is_held
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
-from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress, keep_outputs
+from spotladder.operator.storage.bucket_log import keep_outputs
+from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
 from tests.checkpoints.builders import uploaded
 
 

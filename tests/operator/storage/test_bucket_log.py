@@ -17,7 +17,8 @@ from spotladder.checkpoints.outputs import Output
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.storage.allowed_addresses import AccessDenied
-from spotladder.operator.storage.commit_logs import BucketLog, EndOfLog, LogAddress
+from spotladder.operator.storage.bucket_log import BucketLog
+from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
 from spotladder.operator.storage.egress_proxy import Egress
 from spotladder.operator.storage.egress_proxy import _cause as cause
 
