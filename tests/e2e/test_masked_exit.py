@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.e2e.losses import SPOT
@@ -20,7 +22,7 @@ wait $program || exit 0
 @pytest.mark.parametrize("kind", ["ray", "jobSet"])
 def test_a_job_whose_program_always_exits_0_reaches_its_last_step_after_a_notice(e2e: E2eCluster, kind: str) -> None:
     e2e.pool(SPOT, 3)
-    more = {}
+    more: dict[str, Any] = {}
     if kind == "jobSet":
         alone = {"requests": {"cpu": "1200m", "memory": "256Mi"}}
         pod = e2e.pod("256Mi", command=["bash", "-c", ENDS_IN_ORDER], resources=alone)
