@@ -223,3 +223,30 @@ def test_the_waits_for_column_appears_when_a_job_waits() -> None:
         ("team-a", "digits", True), ("team-a", "b", False),
     ]  # fmt: skip
     assert display.rows([runs], namespaces=False)[0] == display.COLUMNS
+
+
+def ended(phase: str, **checkpointing: str) -> dict[str, Any]:
+    completed = {
+        "type": "Completed",
+        "status": "True",
+        "reason": "ApplicationFailed",
+        "message": "exit code 1: KeyError",
+    }
+    log = {"type": "Checkpointing", "status": "False", "reason": "Ended", **checkpointing}
+    return {"phase": phase, "conditions": [completed, log]}
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (ended("Failed"), "ApplicationFailed: exit code 1: KeyError"),
+        (ended("Succeeded"), ""),
+        (ended("Succeeded", status="Unknown", message="step 30 is the newest that was read"), "step 30 is the newest"),
+        (ended("Running", reason="NoStartEntry", message="it does not use spotladder.train"), "it does not use"),
+    ],
+    ids=["failed", "succeeded", "its end was not read", "without the library"],
+)
+def test_the_message_says_why_a_job_has_failed_and_what_is_not_known_of_it(status: dict[str, Any], says: str) -> None:
+    found = display.message(status, 0.0)
+    assert found.startswith(says)
+    assert bool(found) is bool(says)

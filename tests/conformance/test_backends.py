@@ -10,6 +10,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -470,3 +471,18 @@ def test_a_successful_exit_is_observed_and_finish_deletes_all_attempts(rig: Rig,
     rig.backend.finish(Finish(succeeded=True, reason=Reason.COMPLETED))
     rig.backend.finish(Finish(succeeded=True, reason=Reason.COMPLETED))
     assert rig.until(lambda seen: not seen.attempts).attempts == ()
+
+
+@pytest.mark.parametrize(("step", "stage"), [(40, Stage.ENDING), (100, Stage.SUCCEEDED)], ids=["cut short", "finished"])
+def test_exit_code_0_during_a_drain_is_success_only_at_the_last_step(
+    rig: Rig, number: int, step: int, stage: Stage
+) -> None:
+    rig.backend.launch(Launch(number, "spot-a"))
+    rig.bring_up(number)
+    rig.let_program_end(number)
+    seen = rig.until(lambda seen: (found := seen.attempt(number)) is not None and found.exit is not None)
+    seen = replace(seen, progress=replace(seen.progress, step=step, total=100, attempt=number))
+    asked = Attempt(number, "spot-a", 0.0, True, running_at=1.0, all_ready_at=1.0, end_reason=Reason.EVICTION_NOTICE)
+    draining = JobState(Stage.DRAINING, replace(asked, drain_by=time.time() + 30), last_number=number, tier="spot-a")
+    spec = JobSpec((Tier("spot-a", 1), Tier("on-demand", 1)), workers=WORKERS)
+    assert decide(spec, draining, seen, time.time(), Ordered()).moves[0].target is stage

@@ -121,10 +121,12 @@ class SteppedJob:
         return self.see(*seen.attempts, after=after, **more)
 
     def running(self, number: int | None = None, workers: int = 2) -> Self:
-        """Bring an idle job to an attempt with all workers ready, or as many as an elastic one begins with."""
+        """Bring an idle job to an attempt with all workers ready, or as many as an elastic one begins with. Its program
+        uses the library: the log has its start."""
         self.see()
         number = number or self.state.last_number
         self.see(attempt(number))
+        self.progress = replace(self.progress, attempt=max(number, self.progress.attempt))
         self.see(all_ready(number, workers), after=10)
         assert self.state.stage is Stage.RUNNING, self.state
         return self

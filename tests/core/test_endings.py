@@ -199,7 +199,7 @@ def test_suspending_a_job_whose_workers_are_not_ready_deletes_the_attempt() -> N
 def test_completing_during_a_drain_is_success() -> None:
     job = SteppedJob().running()
     job.edit(suspend=True).see(all_ready(1), after=1)
-    job.see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
+    job.commit(100, 100).see(all_ready(1, exit=Exit.SUCCEEDED), after=1)
     assert job.state.stage is Stage.SUCCEEDED
 
 

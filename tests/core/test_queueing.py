@@ -250,7 +250,7 @@ def test_an_attempt_suspended_without_a_queue_waits_before_its_start_and_is_lost
 
 def test_a_program_that_succeeded_is_not_preempted_afterwards() -> None:
     job = SteppedJob(spec(tier("spot-a", 0))).running()
-    job.see(held(1, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.SUCCEEDED), after=5)
+    job.commit(100, 100).see(held(1, queue=evicted(QueueEviction.PREEMPTED), exit=Exit.SUCCEEDED), after=5)
     assert job.state.stage is Stage.SUCCEEDED
 
 

@@ -62,6 +62,13 @@ def specs(dice: Random, **fixed: object) -> JobSpec:
     return spec(*tiers, **{**chosen, **fixed})
 
 
+def success_has_evidence(decider: Decider) -> None:
+    """A job has succeeded only if its last step is committed: in these worlds a program that ends before was
+    interrupted."""
+    note(f"{decider.state}")
+    assert decider.state.stage is not Stage.SUCCEEDED or decider.world.committed == TOTAL
+
+
 def no_loss_is_counted_twice(decider: Decider) -> None:
     identities = [loss.pod for loss in decider.losses]
     note(f"{decider.state}")
@@ -104,6 +111,28 @@ def test_the_decider_keeps_its_invariants_in_any_world(seed: int, crashes: float
     if world.spec.failure_unit is FailureUnit.POD:
         counted = [loss for loss in decider.losses if loss.cause not in UNCOUNTED]
         assert decider.state.failures == len(counted)
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.05, 0.3]), st.sampled_from([0.3, 1.0]))
+def test_a_job_never_succeeds_at_an_interruption_that_exit_code_0_hides(
+    seed: int, crashes: float, masked: float
+) -> None:
+    dice = Random(seed)
+    world = RandomWorld(
+        specs(dice, attribution_window=dice.choice([0.0, 10.0])),
+        dice,
+        notices_only=dice.random() < 0.5,
+        maintenance=dice.choice([0.0, 0.05]),
+        masked=masked,
+    )
+    decider = Decider(world, crashes)
+    for _ in range(4):
+        decider.run(30)
+        suspend(world, dice.random() < 0.2)
+        edit(world)
+    success_has_evidence(decider)
+    no_loss_is_counted_twice(decider)
 
 
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -56,6 +56,7 @@ class RandomWorld:
     queue: float = 0.0  # the probability that an admission queue takes quota back; 0: there is no queue
     hangs: float = 0.0  # the probability that a program hangs
     hang_timeout: float = 30.0
+    masked: float = 0.0  # the probability that a program that stops for a notice or a drain ends with exit code 0
     without_quota: set[str] = field(default_factory=set)
     crashing: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
@@ -324,7 +325,7 @@ class RandomWorld:
         if program.step == TOTAL:
             program.exit = Exit.SUCCEEDED
         elif draining:
-            program.exit = Exit.INTERRUPTED
+            program.exit = Exit.SUCCEEDED if self.random.random() < self.masked else Exit.INTERRUPTED
         elif going:
             self._hand_over(program)
 

@@ -14,7 +14,8 @@ from spotladder.checkpoints.progress import Follower
 from spotladder.checkpoints.standby import is_held
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError
-from spotladder.operator.storage.commit_logs import LogAddress, keep_outputs
+from spotladder.operator.storage.bucket_log import keep_outputs
+from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
 from tests.checkpoints.builders import uploaded
 
 
@@ -58,12 +59,12 @@ class _TestLog:
     def is_held(self, attempt: int) -> bool:
         return is_held(self._log.store, attempt)
 
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
         if self._bucket.broken:
             raise self._bucket.broken
         kept = end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
         self._bucket.ended.append((self._log.owner.job, outcome))
-        return kept
+        return EndOfLog(kept, self._follower.progress())
 
     def keep(self, texts: Mapping[Output, str]) -> None:
         if self._bucket.broken:

@@ -207,7 +207,7 @@ class EverySecond:
                 return
             before = decision.actions
 
-    def _apply(self, action: Any, now: int) -> None:
+    def _apply(self, action: Any, now: int) -> None:  # noqa: PLR0912 – one case for each action
         match action:
             case Launch():
                 self.backend.launch(action)

@@ -156,7 +156,8 @@ def _timers(situation: Situation) -> list[Instant | None]:
         if situation.reachable and not situation.waits_for_capacity:
             times.append(situation.recovery_deadline)
     if state.stage in READY:
-        times += [situation.stall_deadline, attempt.leave_by, _ahead(situation.unready_deadline, situation.now)]
+        ahead = (situation.start_entry_deadline, situation.unready_deadline)
+        times += [situation.stall_deadline, attempt.leave_by, *(_ahead(at, situation.now) for at in ahead)]
     if state.stage is Stage.REPLACING:
         times.append(situation.replacement_due)
     if state.stage is Stage.DRAINING:

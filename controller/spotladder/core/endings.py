@@ -33,6 +33,7 @@ from spotladder.core.relieving import relief, stays, waits_for_relief
 from spotladder.core.silence import silenced
 from spotladder.core.standing_by import PlannedMove, waits_for_standby
 from spotladder.core.tier_view import view_of
+from spotladder.core.verdict import Outcome, finished, judge
 
 # --- the attempt ended by itself ---
 
@@ -44,7 +45,11 @@ def ended_by_itself(draft: Draft) -> bool:
     if seen is None:
         if attempt.seen and draft.situation.reachable:
             draft.end_by_loss(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
-    elif seen.exit not in (Exit.SUCCEEDED, Exit.FENCED) and (eviction := taken_back(draft.situation)) is not None:
+    elif (
+        seen.exit is not Exit.FENCED
+        and finished(draft.situation) is None
+        and (eviction := taken_back(draft.situation)) is not None
+    ):
         end_by_queue(draft, eviction)
     elif draft.situation.held_by is not None and seen.exit in (None, Exit.LOST, Exit.INTERRUPTED):
         return False  # The queue has ended its pods: it waits for quota.
@@ -80,8 +85,6 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
     """End the attempt because its program exited. A fence, and a store that refuses the credentials or is unsafe, are
     not failures of the tier."""
     match how:
-        case Exit.SUCCEEDED:
-            draft.move(Reason.COMPLETED)
         case Exit.FENCED if draft.situation.foreign_owner:
             draft.move(Reason.FENCED, log_owner(draft))
         case Exit.FENCED:
@@ -93,18 +96,35 @@ def _exited(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> Non
             message = seen.message or "the checkpoint store cannot fence an attempt that was cut off"
             draft.state = with_denial(draft.state, message, draft.now)
             draft.move(Reason.STORE_UNSAFE, message)
-        case Exit.INTERRUPTED:
-            _interrupted(draft, seen)
-        case Exit.FAILED:
-            draft.count(noticed_pods(attempt, seen))
-            draft.count(suspect_pods(draft.situation.attempt, seen))
-            _program_failed(draft, seen)
         case Exit.LOST:
             draft.end_by_loss(Reason.HEAD_LOST, synthetic(attempt, "lost", Cause.UNKNOWN), seen.message)
+        case Exit.SUCCEEDED | Exit.INTERRUPTED | Exit.FAILED:
+            _judged(draft, attempt, seen, how)
 
 
-def _interrupted(draft: Draft, seen: AttemptSeen) -> None:
-    """Handle exit code 75: after a notice, a loss or a deletion, or on the program's own initiative."""
+def _judged(draft: Draft, attempt: Attempt, seen: AttemptSeen, how: Exit) -> None:
+    """End the attempt according to the verdict about its program; not before there is one."""
+    found = judge(draft.situation)
+    if how is not Exit.INTERRUPTED:
+        draft.count(noticed_pods(attempt, seen))
+        draft.count(suspect_pods(draft.situation.attempt, seen))
+    match found.outcome if found is not None else Outcome.UNKNOWN:
+        case Outcome.FINISHED:
+            draft.move(Reason.COMPLETED)
+        case Outcome.INTERRUPTED if how is Exit.FAILED:
+            draft.end(Reason.INTERRUPTED, seen.message)
+        case Outcome.INTERRUPTED:
+            _interrupted(draft, seen, found.message if found is not None and how is Exit.SUCCEEDED else "")
+        case Outcome.FAILED:
+            failed = draft.state.application_failures + 1
+            draft.state = replace(draft.state, application_failures=failed)
+            over = failed > draft.spec.application_failures
+            draft.move(Reason.APPLICATION_FAILED if over else Reason.APPLICATION_RETRY, seen.message)
+
+
+def _interrupted(draft: Draft, seen: AttemptSeen, message: str) -> None:
+    """End the attempt after exit code 75, or an exit code that hides it: after a notice, a loss or a deletion, or on
+    the program's own initiative."""
     attempt, noticed = draft.situation.attempt, noticed_pods(draft.situation.attempt, seen)
     counted = counted_pods(attempt, seen)
     deleted = any(pod.cause is Cause.DELETED and pod.uid not in counted for pod in seen.pods)
@@ -114,28 +134,7 @@ def _interrupted(draft: Draft, seen: AttemptSeen) -> None:
         draft.state = paced(draft.state, attempt, draft.seen.progress, draft.now)
     draft.count(noticed)
     cause = Cause.DELETED if deleted else Cause.INTERRUPTION
-    return draft.end_by_loss(Reason.INTERRUPTED, synthetic(attempt, "interrupted", cause))
-
-
-def _program_failed(draft: Draft, seen: AttemptSeen) -> None:
-    """End the attempt because of an eviction that coincides with the failure; otherwise, after the failure attribution
-    window, because of the program's own failure."""
-    if draft.state.loss_counted or draft.situation.outlived_loss or _had_just_recovered(draft):
-        draft.end(Reason.INTERRUPTED, seen.message)
-    elif draft.situation.passed(draft.situation.attribution_deadline):
-        failed = draft.state.application_failures + 1
-        draft.state = replace(draft.state, application_failures=failed)
-        over = failed > draft.spec.application_failures
-        draft.move(Reason.APPLICATION_FAILED if over else Reason.APPLICATION_RETRY, seen.message)
-
-
-def _had_just_recovered(draft: Draft) -> bool:
-    """Whether lost pods were replaced shortly before the program failed, so that the loss may have caused
-    the failure."""
-    attempt = draft.situation.attempt
-    if attempt.exited_at is None or attempt.all_ready_at is None or attempt.all_ready_at == attempt.running_at:
-        return False
-    return attempt.exited_at - attempt.all_ready_at < draft.spec.attribution_window
+    return draft.end_by_loss(Reason.INTERRUPTED, synthetic(attempt, "interrupted", cause), message)
 
 
 # --- failed starts ---
@@ -223,15 +222,13 @@ def _updates_now(draft: Draft) -> bool:
 
 def stalled(draft: Draft) -> None:
     """End the attempt if its program hangs, or if stallTimeout has expired."""
-    seen = draft.situation.attempt_seen
-    if seen is not None and seen.hung and not draft.situation.finished and draft.situation.held_by is None:
+    found, seen = judge(draft.situation), draft.situation.attempt_seen
+    if found is None or found.outcome is not Outcome.HANGS:
+        return
+    if seen is not None and seen.hung:
         draft.state = replace(draft.state, hangs=draft.state.hangs + 1)
-        draft.count([synthetic(draft.situation.attempt, "stalled", Cause.STALLED)])
-        return draft.end(Reason.STALLED, f"the program hangs: {seen.hung}")
-    if not draft.situation.passed(draft.situation.stall_deadline):
-        return None
     draft.count([synthetic(draft.situation.attempt, "stalled", Cause.STALLED)])
-    return draft.end(Reason.STALLED, f"no commit for {draft.spec.stall_timeout:g} s")
+    draft.end(Reason.STALLED, found.message)
 
 
 def recovery_timed_out(draft: Draft) -> None:

@@ -18,6 +18,7 @@ from spotladder.core.reasons import Cause, Reason
 from spotladder.core.silence import has_stopped
 from spotladder.core.situation import LIVE, Situation
 from spotladder.core.tier_view import view_of
+from spotladder.core.verdict import Outcome, judge
 
 MANY_NODES = 3
 MOST_OF_A_CLUSTER = 0.55
@@ -26,11 +27,15 @@ node lifecycle controller of Kubernetes stops evicting (`--unhealthy-zone-thresh
 
 
 def program_ended(situation: Situation) -> str:
-    """The program has failed, and the failure attribution window is open."""
+    """The program has failed, or has ended before its declared last step, and the failure attribution window is
+    open."""
     seen = situation.attempt_seen
-    if situation.state.stage not in LIVE or seen is None or seen.exit is not Exit.FAILED:
+    if situation.state.stage not in LIVE or seen is None or seen.exit not in (Exit.FAILED, Exit.SUCCEEDED):
         return ""
-    message = seen.message or "it failed"
+    found = judge(situation)
+    if found is None or (seen.exit is Exit.SUCCEEDED and found.outcome is not Outcome.UNKNOWN):
+        return ""
+    message = found.message
     window = format_duration(situation.spec.attribution_window) if situation.spec.attribution_window else "a moment"
     return f"the program has ended ({message}); a pod that is lost within {window} may still explain it"
 

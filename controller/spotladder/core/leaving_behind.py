@@ -18,7 +18,7 @@ from spotladder.core.accounting import held_nodes
 from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
 from spotladder.core.losses import all_suspect
-from spotladder.core.model import Handover, Instant, JobState, LeftAttempt, Tier
+from spotladder.core.model import Instant, JobState, LeftAttempt, Tier
 from spotladder.core.moving import moved
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import HANDOVER_GRACE_PERIOD, Situation
@@ -28,7 +28,7 @@ from spotladder.core.tier_view import view_of
 def moves_on(draft: Draft) -> bool:
     """Whether the next attempt is planned although the ended one is not confirmed gone."""
     spec, state, situation = draft.spec, draft.state, draft.situation
-    if spec.handover is not Handover.FENCED or spec.suspend or not situation.open:
+    if not situation.fences or spec.suspend or not situation.open:
         return False
     if state.paused_until is not None and draft.now < state.paused_until:
         return False

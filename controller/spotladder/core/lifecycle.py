@@ -78,6 +78,7 @@ from spotladder.core.relieving import trains_until_relieved
 from spotladder.core.replacing import advance, continues_without, started
 from spotladder.core.standing_by import adopted
 from spotladder.core.suspending import leave_out_impeded_time
+from spotladder.core.verdict import finished, judge
 from spotladder.errors import InvalidSpec
 
 
@@ -244,12 +245,13 @@ def _draining(draft: Draft) -> None:
         if seen is not None and seen.exit is None:
             draft.count(noticed_pods(attempt, seen))  # a second node may be reclaimed during the drain
         draft.exhaust_if_exceeded()
-    if seen is not None and seen.exit is Exit.SUCCEEDED:
+    if finished(draft.situation) is not None:
         return draft.move(Reason.COMPLETED)
     if seen is not None and seen.exit is Exit.FENCED and draft.situation.foreign_owner:
         return draft.move(Reason.FENCED, log_owner(draft))
     if (seen is not None and seen.exit is not None) or not draft.situation.can_commit:
-        return draft.move(Reason.DRAINED)
+        found = judge(draft.situation)
+        return draft.move(Reason.DRAINED, "" if found is None else found.message)
     if attempt.drain_by is None or draft.now >= attempt.drain_by:
         return draft.move(Reason.GRACE_EXCEEDED, _grace_given(attempt))
     return None
@@ -257,7 +259,7 @@ def _draining(draft: Draft) -> None:
 
 def _ending(draft: Draft) -> None:
     seen = draft.situation.attempt_seen
-    if seen is not None and seen.exit is Exit.SUCCEEDED:
+    if finished(draft.situation) is not None:
         return draft.move(Reason.COMPLETED)
     if seen is None and draft.situation.reachable:
         return draft.move(Reason.GONE)

@@ -11,7 +11,18 @@ from spotladder.core.evidence import contact_lost
 from spotladder.core.extra_costs import with_heads, with_progress
 from spotladder.core.leaving_behind import take_in_left
 from spotladder.core.losses import lost_pods, remember_alive, with_contact
-from spotladder.core.model import Attempt, AttemptSeen, Exit, Instant, QueueEviction, Seconds, Stage, Steps
+from spotladder.core.model import (
+    Attempt,
+    AttemptSeen,
+    Exit,
+    Instant,
+    JobState,
+    Progress,
+    QueueEviction,
+    Seconds,
+    Stage,
+    Steps,
+)
 from spotladder.core.moving import launched_with
 from spotladder.core.reasons import Reason
 from spotladder.core.replacing import forget_finished, replace_suspects
@@ -59,7 +70,7 @@ def _take_in_attempt(draft: Draft) -> None:
         attempt = replace(attempt, seen=True, steps=_steps(attempt, seen, draft.now))
         if counts:
             attempt = remember_alive(attempt, seen)
-    if seen.exit is Exit.FAILED and attempt.exited_at is None:
+    if seen.exit in (Exit.FAILED, Exit.SUCCEEDED) and attempt.exited_at is None:
         attempt = replace(attempt, exited_at=draft.now)
     if (since := enough_since(draft.situation, attempt)) != attempt.enough_since:
         attempt = replace(attempt, enough_since=since)
@@ -86,9 +97,30 @@ def _take_in_progress(draft: Draft) -> None:
         draft.state = replace(draft.state, denials=0, denied="", commit_seconds=_commit_seconds(draft))
     draft.state = with_first_commit(with_pace(draft.state, draft.spec, now, draft.now), now)
     draft.state = with_progress(draft.state, draft.spec, now)
-    same_commit = replace(now, start=before.start, commit=before.commit) == before
-    at = draft.state.progress_at if same_commit else draft.now
-    draft.state = replace(with_total(draft.state, now.total), progress=now, progress_at=at)
+    at = draft.now if _grown(before, now) else draft.state.progress_at
+    draft.state = _with_end_step(replace(with_total(draft.state, now.total), progress=now, progress_at=at))
+
+
+def with_log_at_end(state: JobState, progress: Progress) -> JobState:
+    """The state with the log as it was read after the end of the job: the last commit may have been read too late for
+    the decision."""
+    return _with_end_step(replace(with_total(state, progress.total), progress=progress))
+
+
+def _with_end_step(state: JobState) -> JobState:
+    """The state in which the last attempt of the history ends with its newest commit, which may be read after it has
+    ended."""
+    last = state.history[-1] if state.attempt is None and state.history else None
+    if last is None or state.progress.attempt > last.number or state.progress.step <= last.end_step:
+        return state
+    return replace(state, history=(*state.history[:-1], replace(last, end_step=state.progress.step)))
+
+
+def _grown(before: Progress, now: Progress) -> bool:
+    """Whether the log shows progress: another step, the start of another attempt, or a commit of the same step with
+    other files, as of a sweep whose trials have new results. A commit that only repeats the last is none."""
+    same = ("start", "commit", "committed_at", "commit_seconds", "skipped")
+    return replace(now, **{name: getattr(before, name) for name in same}) != before
 
 
 def _commit_seconds(draft: Draft) -> Seconds:

@@ -279,7 +279,7 @@ class Situation:
         attempt, seen = self.attempt, self.attempt_seen
         moved = seen.moved_at if seen is not None and seen.store_unavailable_since is not None else None
         times = (attempt.all_ready_at, self.state.progress_at, moved)
-        return max(attempt.created_at, *(time for time in times if time is not None))
+        return max((attempt.created_at, *(time for time in times if time is not None)))
 
     # --- deadlines: each is when its timer expires; None while the timer does not run ---
 
@@ -326,8 +326,19 @@ class Situation:
 
     @property
     def stall_deadline(self) -> Instant | None:
-        """When stallTimeout expires; None once the last step is committed, and while its queue ends its pods."""
-        return None if self.finished or self.held_by is not None else self.last_progress + self.spec.stall_timeout
+        """When stallTimeout expires; None once the last step is committed, while its queue ends its pods, and for a
+        program that does not use the library: it commits nothing."""
+        if self.finished or self.held_by is not None or not self.uses_library:
+            return None
+        return self.last_progress + self.spec.stall_timeout
+
+    @property
+    def start_entry_deadline(self) -> Instant | None:
+        """When a program without a start entry counts as one that does not use the library; None once it uses it, and
+        while its queue ends its pods."""
+        if self.uses_library or self.held_by is not None:
+            return None
+        return self.last_progress + self.spec.stall_timeout
 
     @property
     def attribution_deadline(self) -> Instant | None:
@@ -340,9 +351,27 @@ class Situation:
         """When the next attempt starts although the ending one is not confirmed gone; None: the next attempt waits.
         Nodes that are all silent confirm nothing."""
         since = self.state.attempt.ending_since if self.state.attempt else None
-        if since is None or self.spec.handover is Handover.WHEN_GONE:
+        if since is None or not self.fences:
             return None
         return since if all_suspect(self.attempt_seen) else since + HANDOVER_GRACE_PERIOD
+
+    @property
+    def uses_library(self) -> bool:
+        """Whether a program of the job has shown that it uses the library: by a start entry in the log, or by a
+        heartbeat."""
+        seen = self.attempt_seen
+        if self.seen.progress.attempt > 0 or seen is None:
+            return self.seen.progress.attempt > 0
+        shown = seen.moved_at is not None or seen.store_unavailable_since is not None
+        return shown or seen.step > 0 or seen.total > 0 or bool(seen.hung) or seen.held is not None
+
+    @property
+    def fences(self) -> bool:
+        """Whether the next attempt may start before the live one is gone. The commit log does not fence a program that
+        runs and has never written to it."""
+        attempt = self.state.attempt
+        has_run = attempt is not None and attempt.running_at is not None
+        return self.spec.handover is Handover.FENCED and (self.uses_library or not has_run)
 
     # --- the standby attempt ---
 

@@ -77,7 +77,7 @@ class LogWatch:
         return error
 
     def end(self, *, succeeded: bool, message: str) -> None:
-        """Append the job's outcome, unless the log has it, and delete the checkpoints that are no longer needed.
+        """Append the job's outcome, unless the log has it, delete the checkpoints that are no longer needed, and poll.
 
         Raises StoreUnavailable, Fenced, LogCorrupt.
         """
@@ -85,6 +85,7 @@ class LogWatch:
         if self._ended_as != outcome:
             end_job(self._log, outcome, keep=self._keep, message=message)
             self._ended_as = outcome
+            self._poll()
 
     def keep_output(self, attempt: int, file: Path) -> None:
         """Store the end of the driver's output beside the log, in the background."""

@@ -50,6 +50,7 @@ from spotladder.core.policies import Policy
 from spotladder.core.reasons import FAILED_EXIT_CODES, Reason
 from spotladder.core.shadowing import with_shadow
 from spotladder.core.situation import Situation
+from spotladder.core.verdict import without_library
 from spotladder.display.figures import span
 from spotladder.display.narrate import waiting_text
 from spotladder.display.records import Beat, Billed, Committed, Ended, LeftBill, Lost, Moved, Noted, Record, Waited
@@ -130,6 +131,7 @@ class Runner:
         self._skipped = ""
         self._away_since: Instant | None = None
         self._waited: Waited | None = None
+        self._without_library = self._closed = False
         self.state = JobState()
 
     def ask_to_stop(self) -> None:
@@ -161,10 +163,11 @@ class Runner:
             self._persist(decision, now)
             self._narrate(decision, now, left)
             self._narrate_wait(spec, seen, now)
+            closed = self._closed  # Then `seen` has the log as it was after the end.
             for action in decision.actions:
                 self._apply(action)
             self._show(spec, seen, now)
-            if self.state.stage in TERMINAL and not decision.moves and not seen.attempts:
+            if self.state.stage in TERMINAL and closed and not decision.moves and not seen.attempts:
                 return self._ended(self._exit_code(), now)
             if self.state.stage is Stage.SUSPENDED and spec.suspend and not decision.moves and not seen.attempts:
                 return self._ended(ExitCode.INTERRUPTED, now)
@@ -237,7 +240,12 @@ class Runner:
         self._away_since = since
 
     def _narrate_wait(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
-        """Record what the job waits for, once for each change of its cause. The backend says what a start waits for."""
+        """Record what the job waits for, once for each change of its cause. The backend says what a start waits for.
+        Record once that the program does not use the library."""
+        unused = "" if self._without_library else without_library(Situation(spec, self.state, seen, now))
+        if unused:
+            self._without_library = True
+            self._emit(Noted(now, unused))
         waits = explain(Situation(spec, self.state, seen, now))
         impeded = self.state.impeded
         if impeded is None or impeded.impediment is Impediment.START:
@@ -267,10 +275,13 @@ class Runner:
             case AskToCommit():
                 self._backend.ask_to_commit(action)
             case Finish():
+                first, self._closed = not self._closed, True
                 try:
                     self._backend.finish(action)
                 except SpotladderError as error:  # An error here does not change that the job has ended.
-                    self._emit(Noted(self._clock(), f"the commit log was not closed: {error}"))
+                    last = f"step {self.state.progress.step} is the newest that was read, and there may be a later one"
+                    if first:
+                        self._emit(Noted(self._clock(), f"the commit log was not closed: {error}; {last}"))
 
     def _show(self, spec: JobSpec, seen: Observation, now: Instant) -> None:
         if now - self._drawn_at < DRAW_INTERVAL and self.state.stage not in (*TERMINAL, Stage.SUSPENDED):

@@ -41,7 +41,8 @@ from spotladder.operator.reporting.observer import DecisionObserver
 from spotladder.operator.reporting.tier_status import TierStatusWriter
 from spotladder.operator.reporting.tier_usage import TierUsage
 from spotladder.operator.settings import Settings
-from spotladder.operator.storage.commit_logs import BucketLog, Log, LogAddress, Logs
+from spotladder.operator.storage.bucket_log import BucketLog
+from spotladder.operator.storage.commit_logs import Log, LogAddress, Logs
 from spotladder.operator.storage.credentials import SecretReader
 from spotladder.operator.storage.egress_proxy import Egress
 from spotladder.operator.storage.outages import Outages

@@ -36,6 +36,7 @@ class _Sweep:
         self.seen: tuple[str, int] = ("", 0)
         self.committed_at = float("-inf")
         self.request: Notice | None = None
+        self.results = -1
 
 
 _sweep: _Sweep | None = None
@@ -48,7 +49,8 @@ def watch(member: Member, below: str) -> None:
 
 
 class StateCommits(Callback):  # type: ignore[misc]
-    """Commits the state that Ray has just written: after a trial ends, when the interval is over, and at the end.
+    """Commits the state that Ray has just written: after a trial ends, when the interval is over and
+    trials have new results, and at the end.
 
     Has no state: Ray pickles it with the sweep and restores it in another process.
     """
@@ -67,7 +69,8 @@ class StateCommits(Callback):  # type: ignore[misc]
             return
         now = time.monotonic()
         interval = _sweep.member.environment.interval.seconds
-        due = _ended(trials) > _sweep.finished or (interval and now - _sweep.committed_at >= interval)
+        due = interval and now - _sweep.committed_at >= interval and _results(trials) != _sweep.results
+        due = due or _ended(trials) > _sweep.finished
         asked = _sweep.member.listener.request != _sweep.request
         if notice is not None:
             _commit(_sweep, state, trials)
@@ -113,6 +116,7 @@ def _commit(sweep: _Sweep, state: Path, trials: list[Any]) -> None:
     sweep.seen = (newest.name, newest.stat().st_mtime_ns)
     sweep.count += 1
     sweep.finished = _ended(trials)
+    sweep.results = _results(trials)
     sweep.committed_at = time.monotonic()
     total = max(sweep.total, len(trials))
     again = sweep.member.writer.start.restart if sweep.member.writer else 0
@@ -126,6 +130,11 @@ def _commit(sweep: _Sweep, state: Path, trials: list[Any]) -> None:
         )
     )
     sweep.member.heartbeat.beat(sweep.finished, total, at_once=True)
+
+
+def _results(trials: list[Any]) -> int:
+    """The number of results of all trials. Ray writes the state of a sweep whose trials are all paused, too."""
+    return sum((trial.last_result or {}).get("training_iteration", 0) for trial in trials)
 
 
 def _ended(trials: list[Any]) -> int:

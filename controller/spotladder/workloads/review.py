@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.masked_exit import masked_exits
 from spotladder.api.problems import Problem
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
@@ -123,7 +124,17 @@ def warnings(files: Review) -> list[Problem]:
             found.append(Problem(entry.document.where_named(path), path, message))
         where = entry.document.where_named("spec.workload")
         found += [Problem(where, "spec.workload", message) for message in _of_claims(entry.model, capacity)]
-    return found
+    return [*found, *masked(files)]
+
+
+def masked(files: Review) -> list[Problem]:
+    """The entrypoints of the files that hide the exit code of the program."""
+    return [
+        Problem(entry.document.where(path), ".".join(map(str, path)), message)
+        for entry in files.objects
+        if isinstance(entry.model, TieredJob)
+        for path, message in masked_exits(entry.model)
+    ]
 
 
 def _of_claims(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> list[str]:

@@ -15,6 +15,7 @@ from spotladder.core.reasons import Reason
 from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.condition_types import ConditionType
 from spotladder.operator.reconcile.execute import ExecutionResult, Executor
+from spotladder.operator.storage.commit_logs import EndOfLog
 
 REFUSED = Forbidden(403, "Forbidden", "rayjobs is forbidden")
 LIVE = 2
@@ -82,6 +83,9 @@ async def test_a_failed_action_of_the_live_attempt_fails_the_reconcile(refused: 
     assert "sweep" in world.done
 
 
+NOT_READ = "step 30 is the newest that was read, and there may be a later one"
+
+
 class EndLog(RefusingApplier):
     """A log whose `end` returns why old checkpoints are kept, or raises an error."""
 
@@ -90,11 +94,11 @@ class EndLog(RefusingApplier):
         self._answer = answer
         self.keep = 0
 
-    async def end(self, _address: object, _outcome: str, _attempt: int, _message: str, *, keep: int) -> str:
+    async def end(self, _address: object, _outcome: str, _attempt: int, _message: str, *, keep: int) -> EndOfLog:
         self.keep = keep
         if isinstance(self._answer, Exception):
             raise self._answer
-        return self._answer
+        return EndOfLog(self._answer, Progress(40, 40, committed_at=1.0, attempt=3))
 
 
 @pytest.mark.parametrize(
@@ -102,9 +106,14 @@ class EndLog(RefusingApplier):
     [
         ("", "False", "Ended", "step 40 is the last commit"),
         ("no right", "False", "Ended", "step 40 is the last commit; older checkpoints are not deleted: no right"),
-        (StoreRefused("read-only"), "False", "EndRefused", "read-only"),
-        (LogCorrupt("entry 3"), "False", "EndRefused", "entry 3"),
-        (StoreUnavailable("503"), "Unknown", "CheckpointsUnreadable", "the outcome is not in the commit log yet: 503"),
+        (StoreRefused("read-only"), "False", "EndRefused", f"read-only; {NOT_READ}"),
+        (LogCorrupt("entry 3"), "False", "EndRefused", f"entry 3; {NOT_READ}"),
+        (
+            StoreUnavailable("503"),
+            "Unknown",
+            "CheckpointsUnreadable",
+            f"the outcome is not in the commit log yet: 503; {NOT_READ}",
+        ),
     ],
 )
 async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_keep_checkpoints(
@@ -115,7 +124,7 @@ async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_ke
     loaded: Any = SimpleNamespace(
         record=SimpleNamespace(key=("ns", "a"), uid="u"),
         status=SimpleNamespace(conditions=()),
-        state=JobState(stage=Stage.SUCCEEDED, last_number=3, progress=Progress(40, 40)),
+        state=JobState(stage=Stage.SUCCEEDED, last_number=3, progress=Progress(30, 40)),
         job=SimpleNamespace(spec=spec),
     )
     keeper: Any = RefusingApplier()
@@ -128,5 +137,6 @@ async def test_at_the_end_of_a_job_the_log_records_the_outcome_and_keeps_spec_ke
     )
     update = found.updates[ConditionType.CHECKPOINTING]
     assert (update.status, update.reason, update.message) == (status, reason, message)
+    assert found.at_end == (Progress(40, 40, committed_at=1.0, attempt=3) if reason == "Ended" else None)
     assert world.keep == 2
     assert "remove_guards" in world.done

@@ -142,7 +142,7 @@ def test_conditions_do_not_change_in_the_reconcile_after_a_move() -> None:
     written = 0
     for seen in ((gone,), (gone,), (attempt(1, head()),), (), (), (attempt(2),), (attempt(2),)):
         job.revision += 1
-        observation = Observation(job.revision, seen)
+        observation = Observation(job.revision, seen, job.progress)
         decision = decide(job.spec, job.state, observation, job.now, Ordered())
         updates = conditions.of_decision(job.spec, decision, observation, Reading(True, job.progress))
         entries = merged([], updates, job.now, 1)

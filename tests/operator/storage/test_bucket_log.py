@@ -20,7 +20,8 @@ from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.core.model import Progress
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.storage.allowed_addresses import AccessDenied
-from spotladder.operator.storage.commit_logs import BucketLog, LogAddress
+from spotladder.operator.storage.bucket_log import BucketLog
+from spotladder.operator.storage.commit_logs import EndOfLog, LogAddress
 from spotladder.operator.storage.egress_proxy import Egress
 from spotladder.operator.storage.egress_proxy import _cause as cause
 from tests.checkpoints.unsafe_stores import Ignores
@@ -65,7 +66,7 @@ def test_a_standby_attempt_is_held_once_its_program_has_said_so(log: ProgramLog)
 
 def test_the_outcome_is_the_last_entry_of_the_log(log: ProgramLog) -> None:
     log.program.start(1, "spot-a")
-    assert log.controller.end("Failed", 1, "ApplicationFailed", 3) == ""
+    assert log.controller.end("Failed", 1, "ApplicationFailed", 3) == EndOfLog("", Progress(attempt=1, start=0))
     end = log.program.read().end
     assert end is not None
     assert (end.attempt, end.outcome, end.message) == (1, "Failed", "ApplicationFailed")

@@ -21,7 +21,7 @@ from spotladder.errors import LogCorrupt, StoreUnavailable
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage import commit_logs as operator_logs
-from spotladder.operator.storage.commit_logs import PER_BUCKET, LogAddress, Logs
+from spotladder.operator.storage.commit_logs import PER_BUCKET, EndOfLog, LogAddress, Logs
 
 
 @dataclass
@@ -50,14 +50,14 @@ class ScriptedLog:
     def is_held(self, attempt: int) -> bool:
         return attempt == self.held
 
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog:
         self.ends += 1
         if self.gate:
             self.gate.wait(10)
         if self.refusal:
             raise self.refusal
         self.answer = Progress(step=attempt)
-        return f"kept {keep}"
+        return EndOfLog(f"kept {keep}", self.answer)
 
     def keep(self, texts: Mapping[Output, str]) -> None:
         raise AssertionError("nothing was printed here")
@@ -248,6 +248,22 @@ async def test_the_log_of_an_unfollowed_job_is_not_read() -> None:
         assert fake.reads == 1
 
 
+async def test_an_exit_waits_longer_while_the_bucket_answers_other_reads_within_a_limit() -> None:
+    gate, clock = threading.Event(), SteppedClock()
+    fake = ScriptedLog(Progress(step=1), gate)
+    async with Logs(clock=clock, changed=lambda _: None, open_log=lambda _: fake) as logs:
+        key = ("ns", "a")
+        logs.follow(key, address("a"), 1000)
+        await until(lambda: fake.reads == 1)
+        waits = []
+        for served in range(10):
+            logs._bucket(address("a")).served = served
+            waits.append(logs.time_until_read(key, "exit"))
+            await clock.advance(LAST_COMMIT_LIMIT - 1)
+        assert waits == [10, 10, 10, 10, 10, 10, 6, 0, 0, 0]
+        gate.set()
+
+
 async def test_an_exit_waits_for_a_read_of_the_log_that_began_after_it() -> None:
     gate, clock = threading.Event(), SteppedClock()
     fake, woken = ScriptedLog(Progress(step=1), gate), list[JobKey]()
@@ -306,7 +322,7 @@ async def test_a_bucket_that_does_not_answer_does_not_block_the_reconciler_at_th
         fake.gate.set()
         assert await logs.wait_until_read(("ns", "a"))
         await until(lambda: woken == [("ns", "a")])
-        assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == "kept 3"
+        assert await logs.end(address("a"), "Succeeded", 7, "", keep=3) == EndOfLog("kept 3", Progress(7))
         assert fake.ends == 1
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from spotladder.checkpoints.store import RightsRefused
-from spotladder.operator.storage.commit_logs import BucketLog, LogAddress
+from spotladder.operator.storage.bucket_log import BucketLog
+from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.egress_proxy import Egress
 from tests.checkpoints.servers import checked_keys, moto, new_bucket, use_profile, write_profile
 

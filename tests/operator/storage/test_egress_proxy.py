@@ -21,7 +21,8 @@ from spotladder.api.address import Endpoint
 from spotladder.checkpoints.open_store import open_store
 from spotladder.errors import StoreUnavailable
 from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant, grant
-from spotladder.operator.storage.commit_logs import BucketLog, LogAddress
+from spotladder.operator.storage.bucket_log import BucketLog
+from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.egress_proxy import Egress, refusal
 
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_REGION": "r"}

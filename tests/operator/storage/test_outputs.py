@@ -20,7 +20,8 @@ from spotladder.core.model import Attempt, AttemptSeen, Exit, JobState, Observat
 from spotladder.errors import SpotladderError, StoreUnavailable
 from spotladder.operator.storage import outputs as module
 from spotladder.operator.storage.allowed_addresses import Grant
-from spotladder.operator.storage.commit_logs import LogAddress, keep_outputs
+from spotladder.operator.storage.bucket_log import keep_outputs
+from spotladder.operator.storage.commit_logs import LogAddress
 from spotladder.operator.storage.outputs import READING_AT_THE_END, RETRY_INTERVALS, Outputs
 from spotladder.workloads.records import PodRecord
 from spotladder.workloads.workload import AttemptObjects

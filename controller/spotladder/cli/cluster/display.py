@@ -77,20 +77,30 @@ def _unattended(job: Mapping[str, Any], now: float) -> str:
 
 
 def message(status: Mapping[str, Any], now: float) -> str:
-    """Why the job does not train, or what is wrong with it, and the attempts that are being removed; "" if neither
-    applies. A job that has ended only removes."""
+    """Why the job does not train, or what is wrong with it, why it has failed, and the attempts that are being removed;
+    "" if none applies."""
     ended = status.get("phase") in ("Succeeded", "Failed")
-    parts = ("" if ended else _impeded(status, now), _removing(status.get("removing"), now))
+    parts = (_ended(status) if ended else _impeded(status, now), _removing(status.get("removing"), now))
     return "; ".join(part for part in parts if part)
 
 
+def _ended(status: Mapping[str, Any]) -> str:
+    """Why the job has failed, and that its last commit is not known."""
+    completed, log = (condition({"status": status}, kind) for kind in ("Completed", "Checkpointing"))
+    failed = (completed.get("reason"), completed.get("message")) if status.get("phase") == "Failed" else ()
+    unread = log.get("message") if log.get("status") == "Unknown" else ""
+    return "; ".join(filter(None, (": ".join(filter(None, failed)), unread)))
+
+
 def _impeded(status: Mapping[str, Any], now: float) -> str:
-    """`status.waiting`, else the condition `Degraded`, else that a standby attempt starts or workers of an elastic job
-    are missing."""
+    """`status.waiting`, else the condition `Degraded`, else that a standby attempt starts, workers of an elastic job
+    are missing, or the program does not use spotladder.train."""
     degraded = condition({"status": status}, "Degraded")
     if status.get("waiting") or degraded.get("status") != "True":
         beside = _standby(status.get("standby"), now) or _smaller(status.get("elastic"))
-        return waits(status.get("waiting"), now) or beside
+        log = condition({"status": status}, "Checkpointing")
+        unused = str(log.get("message") or "") if log.get("reason") == "NoStartEntry" else ""
+        return waits(status.get("waiting"), now) or beside or unused
     return f"{degraded['reason']}: {degraded.get('message')} (for {age(degraded.get('lastTransitionTime'), now)})"
 
 

@@ -13,7 +13,8 @@ from spotladder.core.explanation import IDLE_BUDGET, explain
 from spotladder.core.impediment import classify
 from spotladder.core.model import TERMINAL, Decision, JobSpec, JobState, Observation, Stage
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import Situation
+from spotladder.core.situation import READY, Situation
+from spotladder.core.verdict import without_library
 from spotladder.operator.condition_types import (
     DELETE_REQUESTED,
     ConditionReason,
@@ -33,6 +34,11 @@ END_REFUSED = "EndRefused"
 def is_ended(held: Sequence[Condition]) -> bool:
     """Whether the outcome was recorded in the log, or the log refused the record."""
     return any(entry.type == ConditionType.CHECKPOINTING and entry.reason in (ENDED, END_REFUSED) for entry in held)
+
+
+def not_read(state: JobState) -> str:
+    """That the newest known step may not be the last."""
+    return f"step {state.progress.step} is the newest that was read, and there may be a later one"
 
 
 def of_validity(problem: Diagnosis | None) -> ConditionUpdates:
@@ -118,7 +124,10 @@ def of_decision(
     if state.attempt is not None:
         updates[ConditionType.UPDATED] = _updated(situation)
     if state.stage not in TERMINAL:
-        updates[ConditionType.CHECKPOINTING] = _checkpointing(state, seen, reading)
+        updates[ConditionType.CHECKPOINTING] = _checkpointing(situation, reading)
+    elif decision.moves:  # `Finish` reads the log after the end.
+        text = f"the commit log was not read after the end yet: {not_read(state)}"
+        updates[ConditionType.CHECKPOINTING] = ConditionUpdate("Unknown", "EndNotRead", text)
     return updates
 
 
@@ -151,10 +160,12 @@ def _updated(situation: Situation) -> ConditionUpdate:
     return ConditionUpdate("False", "PendingNextAttempt", f"{pending}: {effect}")
 
 
-def _checkpointing(state: JobState, seen: Observation, reading: Reading) -> ConditionUpdate:
+def _checkpointing(situation: Situation, reading: Reading) -> ConditionUpdate:
+    state, seen = situation.state, situation.seen
     if reading.unreadable:
         return ConditionUpdate("Unknown", ConditionReason.CHECKPOINTS_UNREADABLE, reading.unreadable)
     if seen.progress.committed_at is None:
-        return ConditionUpdate("False", "NothingCommitted")
+        unused = without_library(situation) if state.stage in READY else ""
+        return ConditionUpdate("False", "NoStartEntry" if unused else "NothingCommitted", unused)
     skipped = f"; {seen.progress.skipped}" if seen.progress.skipped else ""
     return ConditionUpdate("True", "Committed", f"step {state.progress.step}{skipped}")

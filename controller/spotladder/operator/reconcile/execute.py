@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from spotladder.checkpoints.progress import went_back
 from spotladder.checkpoints.store import StoreRefused
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.election import NotLeading
@@ -23,6 +24,7 @@ from spotladder.core.model import (
     Drain,
     Finish,
     Launch,
+    Progress,
     Replace,
     Resize,
     TakeOver,
@@ -52,7 +54,8 @@ class ExecutionResult:
 
     `tried`: a launch was attempted; `blocked` is why the API server refused it, or did not answer. `failed` is the
     first error of an action that the job waits for. `cleanup_error` is the first error of a cleanup, whose retry must
-    not delay the job. `guards` names guards that are deleted more than once.
+    not delay the job. `guards` names guards that are deleted more than once. `at_end` is the progress that the log has
+    after the end of the job.
     """
 
     updates: dict[ConditionType, ConditionUpdate] = field(default_factory=dict)
@@ -61,6 +64,7 @@ class ExecutionResult:
     failed: SpotladderError | None = None
     cleanup_error: SpotladderError | None = None
     guards: Diagnosis | None = None
+    at_end: Progress | None = None
 
 
 class Executor:
@@ -171,7 +175,7 @@ class Executor:
                 await self._applier.ask_to_commit(loaded, action)
                 self._logs.read_now(loaded.record.key)
             case Finish():
-                if update := await self._finish(loaded, action, address):
+                if update := await self._finish(loaded, action, result, address):
                     result.updates[ConditionType.CHECKPOINTING] = update
 
     async def _keep_guards(self, loaded: Loaded, decision: Decision, result: ExecutionResult) -> None:
@@ -187,9 +191,14 @@ class Executor:
             raise
 
     async def _finish(
-        self, loaded: Loaded, action: Finish, address: Callable[[], Awaitable[LogAddress]]
+        self,
+        loaded: Loaded,
+        action: Finish,
+        result: ExecutionResult,
+        address: Callable[[], Awaitable[LogAddress]],
     ) -> ConditionUpdate | None:
-        """Record the outcome in the log, delete old checkpoints and the guards, once. None if this is done already."""
+        """Record the outcome in the log and read its last commit, delete old checkpoints and the guards, once. None if
+        this is done already."""
         if conditions.is_ended(loaded.status.conditions):
             return None
         await self._remover.remove_guards(loaded)
@@ -197,16 +206,20 @@ class Executor:
         outcome = "Succeeded" if action.succeeded else "Failed"
         number, keep = loaded.state.last_number, loaded.job.spec.checkpoints.keep
         try:
-            left = await self._logs.end(await address(), outcome, number, str(action.reason), keep=keep)
+            end = await self._logs.end(await address(), outcome, number, str(action.reason), keep=keep)
         except (StoreRefused, AccessDenied) as error:
-            return ConditionUpdate("False", conditions.END_REFUSED, str(error))
+            return ConditionUpdate("False", conditions.END_REFUSED, f"{error}; {conditions.not_read(loaded.state)}")
         except (StoreUnavailable, CredentialsMissing, ClusterUnreachable, TimeoutError) as error:
             return ConditionUpdate(
-                "Unknown", ConditionReason.CHECKPOINTS_UNREADABLE, f"the outcome is not in the commit log yet: {error}"
+                "Unknown",
+                ConditionReason.CHECKPOINTS_UNREADABLE,
+                f"the outcome is not in the commit log yet: {error}; {conditions.not_read(loaded.state)}",
             )
         except SpotladderError as error:
-            return ConditionUpdate("False", conditions.END_REFUSED, str(error))
+            return ConditionUpdate("False", conditions.END_REFUSED, f"{error}; {conditions.not_read(loaded.state)}")
         reach(Point.AFTER_FINISH)
-        last = f"step {loaded.state.progress.step} is the last commit"
-        kept = f"; older checkpoints are not deleted: {left}" if left else ""
+        if not went_back(loaded.state.progress, end.progress):
+            result.at_end = end.progress
+        last = f"step {(result.at_end or loaded.state.progress).step} is the last commit"
+        kept = f"; older checkpoints are not deleted: {end.left}" if end.left else ""
         return ConditionUpdate("False", conditions.ENDED, f"{last}{kept}")

@@ -30,6 +30,7 @@ from spotladder.core.model import (
     Seconds,
     Stage,
 )
+from spotladder.core.observing import with_log_at_end
 from spotladder.core.policies import Policy
 from spotladder.core.shadowing import with_shadow
 from spotladder.custom_resources import CapacityRecord, JobRecord
@@ -227,6 +228,8 @@ class Reconciler:
         )
         if result.tried:
             known.blocked = result.blocked
+        if result.at_end is not None:
+            decision = replace(decision, state=with_log_at_end(decision.state, result.at_end))
         problems = self._preconditions.of_started_job(loaded, known.blocked)
         for error in (result.failed, result.cleanup_error):
             if isinstance(error, ApiError) and not isinstance(error, Throttled):

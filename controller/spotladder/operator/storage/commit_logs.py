@@ -9,24 +9,19 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 import structlog
 
-from spotladder.checkpoints import heartbeat, outputs
-from spotladder.checkpoints.ending import end_job
 from spotladder.checkpoints.entry_log import ForeignLog
 from spotladder.checkpoints.heartbeat import StoredHeartbeat
-from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.outputs import Output
-from spotladder.checkpoints.progress import Follower
-from spotladder.checkpoints.standby import is_held
-from spotladder.checkpoints.store import RightsRefused, StoreRefused, endpoint_of, renew
-from spotladder.checkpoints.store_check import StoreUnsafe, check_today
+from spotladder.checkpoints.store import StoreRefused
+from spotladder.checkpoints.store_check import StoreUnsafe
 from spotladder.clusters.clock import Clock, wait_at_most
 from spotladder.core.backend import LAST_COMMIT_LIMIT
 from spotladder.core.model import Progress, Seconds
@@ -34,7 +29,6 @@ from spotladder.errors import LogCorrupt, SpotladderError, StoreUnavailable, des
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reading import Reading
 from spotladder.operator.storage.allowed_addresses import AccessDenied, Grant
-from spotladder.operator.storage.egress_proxy import Egress
 from spotladder.operator.storage.pulse import Pulse
 
 T = TypeVar("T")
@@ -45,6 +39,9 @@ PER_BUCKET = 4
 READ_TIMEOUT: Seconds = 20.0
 """A read of a commit log that takes longer counts as no answer; the read continues in the background. While it waits
 for its turn, the answers to other reads of the bucket count."""
+
+QUEUED_LIMIT: Seconds = 60.0
+"""Maximum time for which a decision waits for a read that waits for its turn at the bucket."""
 
 DOUBTED_POLL_INTERVAL: Seconds = 2.0
 """How often the log of a job is read while its nodes seem to be silent."""
@@ -69,100 +66,23 @@ class LogAddress:
         return f"{parts.scheme}://{parts.netloc}"
 
 
+@dataclass(frozen=True, slots=True)
+class EndOfLog:
+    """A log that has the job's outcome: nothing is committed any more. `left` is why old checkpoints were not deleted,
+    "" if they were."""
+
+    left: str
+    progress: Progress
+
+
 class Log(Protocol):
     """The part of a commit log that the operator uses; called in threads."""
 
     def progress(self) -> Progress: ...
     def heartbeat(self) -> StoredHeartbeat | None: ...
     def is_held(self, attempt: int) -> bool: ...
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str: ...
+    def end(self, outcome: str, attempt: int, message: str, keep: int) -> EndOfLog: ...
     def keep(self, texts: Mapping[Output, str]) -> None: ...
-
-
-class BucketLog:
-    """A commit log in a bucket or on a disk."""
-
-    def __init__(self, address: LogAddress, egress: Egress) -> None:
-        from spotladder.checkpoints.open_store import open_store  # noqa: PLC0415 – obstore is loaded when a bucket is used
-
-        grant, self._permit = address.grant, None
-        if grant.endpoint is not None:
-            self._permit = egress.permit(grant.endpoint, loopback=grant.listed)
-            self._permit.check()
-        proxy = self._permit.proxy if self._permit else ""
-        store = open_store(address.uri, grant.environment, isolated=grant.isolated, proxy=proxy)
-        self._log = CommitLog(store, address.job, namespace=address.namespace, uid=address.uid)
-        self._follower = Follower(self._log)
-        self._checked = not endpoint_of(self._log.store)  # The pods have their own mounts of a folder.
-
-    def progress(self) -> Progress:
-        with self._permitted():
-            try:
-                found = self._follower.progress()
-            except RightsRefused:
-                with suppress(
-                    SpotladderError
-                ):  # The file may be incomplete while it is replaced: the next read tries again.
-                    renew(self._log.store)
-                raise
-            if not found.attempt:
-                self._check()
-            return found
-
-    def _check(self) -> None:
-        """Check that the store can fence the first attempt. Without write access, the program does it."""
-        if self._checked:
-            return
-        try:
-            check_today(self._log.store)
-        except StoreUnsafe:
-            raise
-        except StoreRefused:
-            pass
-        self._checked = True
-
-    def heartbeat(self) -> StoredHeartbeat | None:
-        """The heartbeat of the newest attempt as of the last `progress`."""
-        start = self._follower.history.start
-        if start is None:
-            return None
-        with self._permitted():
-            return heartbeat.read(self._log.store, start.attempt, start.seq, self._log.owner.uid)
-
-    def is_held(self, attempt: int) -> bool:
-        with self._permitted():
-            return is_held(self._log.store, attempt)
-
-    def end(self, outcome: str, attempt: int, message: str, keep: int) -> str:
-        with self._permitted():
-            return end_job(self._log, outcome, keep=keep, attempt=attempt, message=message)
-
-    @contextmanager
-    def _permitted(self) -> Iterator[None]:
-        """Report a request that the egress proxy refused as AccessDenied instead of as the store's error."""
-        if self._permit is not None:
-            self._permit.refused = self._permit.unreachable = ""
-        try:
-            yield
-        except SpotladderError as error:
-            if self._permit is not None and self._permit.refused:
-                raise AccessDenied(self._permit.refused) from None
-            if self._permit is not None and self._permit.unreachable and isinstance(error, StoreUnavailable):
-                raise StoreUnavailable(f"{self._permit.unreachable}: check the network and AWS_ENDPOINT_URL") from None
-            raise
-
-    def keep(self, texts: Mapping[Output, str]) -> None:
-        with self._permitted():
-            keep_outputs(self._log, texts)
-
-
-def keep_outputs(log: CommitLog, texts: Mapping[Output, str]) -> None:
-    """Store the output of the job's programs beside its log. Raises ForeignLog: the folder belongs to another job."""
-    log.read()
-    store = outputs.of_job(log.store, log.owner.uid)
-    for output, text in texts.items():
-        outputs.keep(store, output, text)
-    outputs.trim(store)
 
 
 class Logs:
@@ -181,7 +101,7 @@ class Logs:
         self._open = open_log
         self._jitter = jitter
         self._followed: dict[JobKey, _Followed] = {}
-        self._endings: dict[JobKey, asyncio.Task[str]] = {}
+        self._endings: dict[JobKey, asyncio.Task[EndOfLog]] = {}
         self._buckets: dict[str, _Bucket] = {}
         self._threads = asyncio.Semaphore(THREADS)
 
@@ -227,20 +147,25 @@ class Logs:
 
     def time_until_read(self, key: JobKey, event: object) -> Seconds:
         """Maximum time until the log is read after `event`; 0 when it has been read, or when the log is not followed.
+        `LAST_COMMIT_LIMIT` begins again with each answer to another read of the bucket: this one waits for its turn.
 
         The first call with a new `event` requests that read; the job is requeued when the read is complete.
         """
         followed = self._followed.get(key)
         if followed is None:
             return 0.0
+        served = self._bucket(followed.address).served
         if followed.event != event:
-            followed.event, followed.event_at = event, self._clock.ticks()
+            followed.event, followed.requested_at, followed.served = event, self._clock.ticks(), -1
             followed.requests += 1
             followed.up_to_date.clear()
             followed.read_requested.set()
         if followed.up_to_date.is_set():
             return 0.0
-        return max(0.0, followed.event_at + LAST_COMMIT_LIMIT - self._clock.ticks())
+        if served != followed.served:
+            followed.served, followed.event_at = served, self._clock.ticks()
+        until = min(followed.event_at + LAST_COMMIT_LIMIT, followed.requested_at + QUEUED_LIMIT)
+        return max(0.0, until - self._clock.ticks())
 
     async def wait_until_read(self, key: JobKey) -> bool:
         """Wait until the requested read, or the write of the outcome, is complete. False when none is pending."""
@@ -259,13 +184,13 @@ class Logs:
         if followed is not None and followed.task is not None:
             followed.task.cancel()
 
-    async def end(self, address: LogAddress, outcome: str, attempt: int, message: str, *, keep: int) -> str:
-        """Record the job's outcome beside its checkpoints, and delete all but the newest `keep`. Returns why old ones
-        were not deleted, or "". Raises what the log raises, and TimeoutError after `PROMPT` seconds: the write
+    async def end(self, address: LogAddress, outcome: str, attempt: int, message: str, *, keep: int) -> EndOfLog:
+        """Record the job's outcome beside its checkpoints, delete all but the newest `keep`, and read
+        the log. Raises what the log raises, and TimeoutError after `PROMPT` seconds: the write
         continues and requeues the job when it is complete; the next call then returns the result."""
         key = (address.namespace, address.job)
 
-        def write() -> str:
+        def write() -> EndOfLog:
             return self._open(address).end(outcome, attempt, message, keep)
 
         begun = self._endings.get(key)
@@ -399,8 +324,10 @@ class _Bucket:
 
 @dataclass(slots=True)
 class _Followed:
-    """`requests` counts the events after which a read was requested; `event` is the last of them, and `event_at` its
-    time in ticks. `up_to_date`: no requested read is outstanding. `doubted`: the job's nodes seem to be silent."""
+    """`requests` counts the events after which a read was requested; `event` is the last of them, and `requested_at`
+    its time in ticks. `event_at` is when the bucket, which had answered `served` reads then, last answered.
+    `up_to_date`: no requested read is outstanding.
+    `doubted`: the job's nodes seem to be silent."""
 
     address: LogAddress
     every: Seconds = 30.0
@@ -412,5 +339,7 @@ class _Followed:
     read_requested: asyncio.Event = field(default_factory=asyncio.Event)
     requests: int = 0
     event: object = None
+    requested_at: Seconds = 0.0
     event_at: Seconds = 0.0
+    served: int = -1
     up_to_date: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,0 +1,244 @@
+"""How the program of an attempt has ended, or whether it hangs: a table from evidence to outcome.
+
+An exit code is the word of the outermost process only: a pipe, a wrapper shell or a framework that ends in order at
+SIGTERM turns every end into exit code 0. So the commit log and the losses of the attempt decide with it. `judge`
+returns the first row whose evidence is seen. No other module decides what exit code 0 means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spotladder.core.durations import format_duration
+from spotladder.core.losses import lost_pods, noticed_pods, suspect_pods
+from spotladder.core.model import Exit, PodPhase, Stage
+from spotladder.core.situation import READY, Situation
+
+
+class Outcome(StrEnum):
+    """What the evidence says of the program of an attempt."""
+
+    FINISHED = "finished"  # the job has succeeded
+    INTERRUPTED = "interrupted"  # the next attempt continues
+    FAILED = "failed"  # the program's own error
+    HANGS = "hangs"  # the attempt ends, and one failure is counted
+    UNKNOWN = "unknown"  # the decision waits for more evidence
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRule:
+    """One row of the table. `describe` returns the sentence for the user, or "" if the evidence is not seen."""
+
+    name: str
+    outcome: Outcome
+    describe: Callable[[Situation], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The row that applies now, and its sentence for the user."""
+
+    rule: VerdictRule
+    message: str
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the row."""
+        return self.rule.outcome
+
+
+def _last_step(situation: Situation) -> str:
+    """The program ended with exit code 0, and the commit log has its last step."""
+    return f"exit code 0; the last step, {_steps(situation)}, is committed" if _done(situation) else ""
+
+
+def _cut_short(situation: Situation) -> str:
+    """The program ended with exit code 0 before its last step was committed, while a notice, a loss, a drain or a
+    removal was outstanding."""
+    if not _exited(situation, Exit.SUCCEEDED) or _done(situation) or not (why := interruption(situation)):
+        return ""
+    if not situation.uses_library:
+        return (
+            f"exit code 0 while {why}; the program does not use spotladder.train, so nothing shows that it had "
+            "finished: it begins from the start"
+        )
+    done = _steps(situation) or "its end is not known"
+    return f"exit code 0 while {why}, and the program had not finished ({done})"
+
+
+def _early(situation: Situation) -> str:
+    """The program ended with exit code 0 before the step that it had declared as its last, and a loss that explains it
+    may still be observed (failure attribution window)."""
+    if not _ended_early(situation) or situation.passed(situation.attribution_deadline):
+        return ""
+    return f"exit code 0 at {_steps(situation)}"
+
+
+def _nothing_against(situation: Situation) -> str:
+    """The program ended with exit code 0, and no notice, loss, drain or removal was outstanding."""
+    if not _exited(situation, Exit.SUCCEEDED):
+        return ""
+    return f"exit code 0 at {_steps(situation)}; nothing interrupted it" if _ended_early(situation) else "exit code 0"
+
+
+def _stopped(situation: Situation) -> str:
+    """The program ended with exit code 75: it committed and stopped."""
+    return "exit code 75" if _exited(situation, Exit.INTERRUPTED) else ""
+
+
+def _failed_in_a_loss(situation: Situation) -> str:
+    """The program failed during a notice or a loss, or right after lost pods were replaced."""
+    attempt, seen = situation.attempt, situation.attempt_seen
+    if seen is None or seen.exit is not Exit.FAILED:
+        return ""
+    counted = situation.state.loss_counted or situation.outlived_loss
+    lost = counted or noticed_pods(attempt, seen) or suspect_pods(attempt, seen)
+    return seen.message or "it failed" if lost or _has_just_recovered(situation) else ""
+
+
+def _failed_just_now(situation: Situation) -> str:
+    """The program failed, and a loss that explains it may still be observed (failure attribution window)."""
+    passed = situation.passed(situation.attribution_deadline)
+    return "" if passed else _failure(situation)
+
+
+def _failure(situation: Situation) -> str:
+    """The program failed, and nothing else explains it."""
+    seen = situation.attempt_seen
+    return seen.message or "it failed" if seen is not None and seen.exit is Exit.FAILED else ""
+
+
+def _hung(situation: Situation) -> str:
+    """All ranks are connected and have made no step for many times the duration of a step."""
+    seen = situation.attempt_seen
+    if seen is None or seen.exit is not None or not seen.hung or situation.finished or situation.held_by is not None:
+        return ""
+    return f"the program hangs: {seen.hung}" if situation.state.stage in READY else ""
+
+
+def _no_new_step(situation: Situation) -> str:
+    """A program that uses `spotladder.train` has committed no new step for `stallTimeout`."""
+    seen = situation.attempt_seen
+    if situation.state.stage not in READY or (seen is not None and seen.exit is not None):
+        return ""
+    if not situation.passed(situation.stall_deadline):
+        return ""
+    limit, progress = f"{situation.spec.stall_timeout:g} s", situation.seen.progress
+    if progress.committed_at is None:
+        return f"no commit for {limit}"
+    return f"no commit of a new step for {limit}; step {progress.step} is the newest"
+
+
+def without_library(situation: Situation) -> str:
+    """The program has written no start entry for `stallTimeout`: its commits cannot show whether it trains."""
+    seen = situation.attempt_seen
+    if situation.state.stage not in READY or (seen is not None and seen.exit is not None):
+        return ""
+    if not situation.passed(situation.start_entry_deadline):
+        return ""
+    waited = format_duration(situation.spec.stall_timeout)
+    return (
+        f"the program has written no start entry in {waited}: it does not use spotladder.train, so it begins from the "
+        "start after each loss, and stallTimeout does not apply to it"
+    )
+
+
+RULES: tuple[VerdictRule, ...] = (
+    VerdictRule("LastStep", Outcome.FINISHED, _last_step),
+    VerdictRule("CutShort", Outcome.INTERRUPTED, _cut_short),
+    VerdictRule("Early", Outcome.UNKNOWN, _early),
+    VerdictRule("NothingAgainst", Outcome.FINISHED, _nothing_against),
+    VerdictRule("Stopped", Outcome.INTERRUPTED, _stopped),
+    VerdictRule("FailedInLoss", Outcome.INTERRUPTED, _failed_in_a_loss),
+    VerdictRule("FailedJustNow", Outcome.UNKNOWN, _failed_just_now),
+    VerdictRule("Failed", Outcome.FAILED, _failure),
+    VerdictRule("Hung", Outcome.HANGS, _hung),
+    VerdictRule("NoNewStep", Outcome.HANGS, _no_new_step),
+    VerdictRule("NoStartEntry", Outcome.UNKNOWN, without_library),
+)
+"""The table, in order of precedence: the first row whose evidence is seen applies."""
+
+
+def judge(situation: Situation) -> Verdict | None:
+    """What the evidence says of the live attempt's program; None while it runs and nothing is wrong, and for the exits
+    that are no statement about the program (a fence, refused credentials, a lost head)."""
+    found = ((rule, rule.describe(situation)) for rule in RULES)
+    return next((Verdict(rule, message) for rule, message in found if message), None)
+
+
+def finished(situation: Situation) -> Verdict | None:
+    """The verdict of a program that has finished the job; None if it has not."""
+    found = judge(situation)
+    return found if found is not None and found.outcome is Outcome.FINISHED else None
+
+
+def interruption(situation: Situation) -> str:
+    """What had interrupted the live attempt and is not over; "" if nothing had.
+
+    Pods that are only not ready, and a cluster that does not answer, are no interruption: the program may have ended
+    well meanwhile.
+    """
+    state, attempt, seen = situation.state, situation.attempt, situation.attempt_seen
+    if state.stage in (Stage.DRAINING, Stage.ENDING):
+        return f"the attempt was being ended ({attempt.end_reason})"
+    if state.stage is Stage.REPLACING or attempt.leave_by is not None:
+        return "its nodes were about to be reclaimed"
+    if seen is None:
+        return ""
+    if seen.queue is not None and (seen.queue.held or seen.queue.eviction is not None):
+        return "its quota was withdrawn"
+    noticed = [pod for pod in seen.pods if pod.noticed and pod.phase is not PodPhase.LOST]
+    going = [*noticed, *suspect_pods(attempt, seen), *lost_pods(attempt, seen)]
+    if going:
+        return f"the node of {going[0].called} was about to go or had gone ({going[0].cause})"
+    if situation.outlived_loss:
+        return "a pod that was counted as lost still took part"
+    return "a pod was lost" if state.loss_counted else ""
+
+
+def _exited(situation: Situation, how: Exit) -> bool:
+    seen = situation.attempt_seen
+    return seen is not None and seen.exit is how
+
+
+def _total(situation: Situation) -> int:
+    """The number of steps after which the program ends; 0: it has not declared one."""
+    return situation.seen.progress.total or situation.state.total
+
+
+def _done(situation: Situation) -> bool:
+    return _exited(situation, Exit.SUCCEEDED) and situation.finished
+
+
+def _ended_early(situation: Situation) -> bool:
+    ended = _exited(situation, Exit.SUCCEEDED) and not situation.finished
+    return ended and _total(situation) > situation.seen.progress.step
+
+
+def _steps(situation: Situation) -> str:
+    total = _total(situation)
+    return f"step {situation.seen.progress.step} of {total}" if total else ""
+
+
+def _has_just_recovered(situation: Situation) -> bool:
+    """Whether lost pods were replaced shortly before the program failed, so that the loss may have caused
+    the failure."""
+    attempt = situation.attempt
+    if attempt.exited_at is None or attempt.all_ready_at is None or attempt.all_ready_at == attempt.running_at:
+        return False
+    return attempt.exited_at - attempt.all_ready_at < situation.spec.attribution_window
+
+
+def markdown() -> str:
+    """The table in Markdown, for docs/attempts.md."""
+    head = ("row", "evidence", "outcome")
+    rows = [(f"`{rule.name}`", _first_sentence(rule.describe), rule.outcome.value) for rule in RULES]
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _first_sentence(describe: Callable[[Situation], str]) -> str:
+    text = " ".join((describe.__doc__ or "").split())
+    return text.partition(". ")[0].rstrip(".")

@@ -1,0 +1,97 @@
+"""Entrypoints that hide the exit code of the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spotladder.api.document import documents_of
+from spotladder.api.masked_exit import _script, masked_exits, masks
+from spotladder.api.tieredjob import TieredJob
+from tests.api.builders import JOB
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("python train.py 2>&1 | tee train.log", "pipefail"),
+        ("python train.py |& tee train.log", "pipefail"),
+        ("cd /app && torchrun train.py | grep loss", "pipefail"),
+        ("./train | tee log", "pipefail"),
+        ("python train.py | tee log && echo done", "pipefail"),
+        ("bash -c 'python train.py | tee log'", "pipefail"),
+        ("/bin/bash -lc 'python train.py | tee log'", "pipefail"),
+        ("python train.py || true", r"|| true hides"),
+        ("python train.py || :", "|| : hides"),
+        ("python train.py &", "background"),
+        ("python serve.py & python train.py & wait", "background"),
+        ("python train.py; echo done", "(echo)"),
+        ("python train.py\necho done\n", "(echo)"),
+        ("pip install -r r.txt; python train.py; cp log /out", "(cp)"),
+    ],
+)
+def test_a_hidden_exit_code_is_found(script: str, says: str) -> None:
+    assert says in masks(script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "",
+        "python train.py",
+        "python train.py > train.log 2>&1",
+        "python train.py &> train.log",
+        "bash -c 'set -o pipefail; python train.py | tee log'",
+        "bash -o pipefail -c 'python train.py | tee log'",
+        "bash -eo pipefail -c 'python train.py | tee log'",
+        "set -euo pipefail\npython train.py | tee log",
+        "set -e; python train.py; echo done",
+        "pip install x; python train.py",
+        "pip install x && python train.py;",
+        "yes | python train.py",
+        "curl https://example.org/x | tar x && python train.py",
+        "cd /app; export A=1; python train.py",
+        "python train.py --pattern 'a|b; c &' --x \"y || true\"",
+        "python -c 'import a; a.run()  # | tee'",
+        "python train.py # | tee log",
+        "python train.py || exit 1",
+        "python train.py \\\n  --epochs 3",
+        "cat <<EOF > x\na | b\nEOF\npython train.py",
+        "python train.py 'never closed",
+        "echo start; date",
+    ],
+)
+def test_other_entrypoints_are_left_alone(script: str) -> None:
+    assert masks(script) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        (["sh", "-c", "python x | tee y"], "python x | tee y"),
+        (["/bin/bash", "-euxc", "python x; echo y"], "set -e\npython x; echo y"),
+        (["bash", "-o", "pipefail", "-c", "x | y"], "set -o pipefail\nx | y"),
+        (["python", "-c", "x | y"], ""),
+        (["bash", "run.sh"], ""),
+        (["bash"], ""),
+        ([], ""),
+        ([1], ""),
+    ],
+)
+def test_the_script_of_a_container_is_that_of_its_shell(words: list[Any], script: str) -> None:
+    assert _script(words) == script
+
+
+def test_the_containers_of_a_jobset_are_read_too() -> None:
+    container = {"name": "train", "image": "train", "command": ["bash", "-c"], "args": ["python train.py | tee log"]}
+    job = {
+        "name": "workers",
+        "replicas": 1,
+        "template": {"spec": {"template": {"spec": {"containers": [{"name": "other", "image": "x"}, container]}}}},
+    }
+    (document,) = documents_of(JOB, "job.yaml")
+    workload = {"jobSet": {"template": {"spec": {"replicatedJobs": [job]}}}}
+    data = {**document.data, "spec": {**document.data["spec"], "workload": workload}}
+    found = list(masked_exits(TieredJob.model_validate(data)))
+    assert [path[-2:] for path, _ in found] == [("containers", 1)]
