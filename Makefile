@@ -41,7 +41,7 @@ ALONE := --ignore=tests/stores --ignore=tests/kube --ignore=tests/e2e --ignore=t
 test: setup ## Tests that need nothing but this machine
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup -m "not frameworks" $(ALONE)
 
-fuzz: setup ## Property tests with random examples; `make test` has always the same ones (ROUNDS=10)
+fuzz: setup ## Property tests with random examples, four times as many as in `make test`, which has always the same ones (ROUNDS=10)
 	for round in $$(seq $(or $(ROUNDS),1)); do SPOTLADDER_FUZZ=1 $(BIN)/python -m pytest -q -n $(PROCESSES) -m "hypothesis and not frameworks" $(ALONE) || exit 1; done
 
 # PyTorch and JAX run in separate processes: the compilers that they bring do not work in the same one. JOBS=1 runs one

@@ -26,7 +26,8 @@ WITH_AND_WITHOUT_AN_ESTIMATE = ((RATE, WORLD), (("--runs", "0"), WORLD), ((), UN
 
 def planned(capsys: Capture, folder: Path, *more: str | Path, job: str = JOB, world: str = WORLD) -> Answer:
     files = written(folder, "job.yaml", job), written(folder, "world.yaml", world)
-    return call(capsys, "plan", "-f", files[0], "--world", files[1], "--hours", "5", *more)
+    runs = () if "--runs" in more else ("--runs", "10")
+    return call(capsys, "plan", "-f", files[0], "--world", files[1], "--hours", "5", *runs, *more)
 
 
 def test_a_table_with_tiers_choices_and_risks(capsys: Capture, tmp_path: Path) -> None:

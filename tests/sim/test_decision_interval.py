@@ -13,6 +13,7 @@ from spotladder.core.policies.safety_net import LEAST_STAY
 from spotladder.core.reasons import Reason
 from spotladder.policies import registry
 from spotladder.sim.world.run import SimulationOutcome, SimulationRun, run
+from tests.searching import examples
 from tests.sim.builders import HOUR, market, runner, zone
 
 WORKERS = 2
@@ -20,7 +21,7 @@ WORKERS = 2
 ROUNDING = 1e-3
 """Seconds by which the paths may differ: `wake_at` is just after a limit that must be exceeded."""
 
-SEEDS = (*range(30), 1022, 1090, 1104, 1121)
+SEEDS = (*range(examples(30)), 1022, 1090, 1104, 1121)
 """The last four: a commit, or a loss of capacity, within a second after a limit; 1104: a commit makes leaving on-demand
 pay for a few seconds."""
 

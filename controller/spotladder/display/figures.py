@@ -39,7 +39,8 @@ def money(usd: float | None, like: float | None = None) -> str:
         return NONE
     size = abs(usd if like is None else like)
     decimals = 2 if size >= 10 else 4
-    return f"${usd:,.{decimals}f}" if usd >= 0 else f"-${-usd:,.{decimals}f}"
+    shown = f"{abs(usd):,.{decimals}f}"
+    return f"-${shown}" if usd < 0 and shown.strip("0.") else f"${shown}"
 
 
 def count(number: int | None) -> str:
