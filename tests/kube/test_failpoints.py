@@ -166,7 +166,7 @@ async def _start(kube: KubeWorld, pod: str) -> None:
 
 
 async def _notified(kube: KubeWorld) -> bool:
-    return all(await notices(kube, 1))
+    return all(text and NoticeKind.COMMIT not in text for text in await notices(kube, 1))
 
 
 async def _let_go(kube: KubeWorld) -> bool:
@@ -214,8 +214,7 @@ async def _removes(kube: KubeWorld, pod: str, *, requested: int, after: float) -
 async def _hands_over(kube: KubeWorld, going: str) -> bool:
     """Whether this pod, and no other one, has the notice of a handover."""
     annotations = {pod["metadata"]["name"]: pod["metadata"].get("annotations", {}) for pod in await kube.pods(1)}
-    told = {pod: found[names.NOTICE] for pod, found in annotations.items() if names.NOTICE in found}
-    return list(told) == [going] and NoticeKind.HANDOVER in told[going]
+    return [pod for pod, found in annotations.items() if NoticeKind.HANDOVER in found.get(names.NOTICE, "")] == [going]
 
 
 async def _replaced(kube: KubeWorld) -> bool:

@@ -74,8 +74,8 @@ async def jobsets(kube: KubeWorld) -> list[str]:
 
 
 async def notified(kube: KubeWorld) -> bool:
-    """Whether all pods of attempt 1 have a notice."""
-    return all(await notices(kube, 1))
+    """Whether all pods of attempt 1 are asked to stop."""
+    return all(text and NoticeKind.COMMIT not in text for text in await notices(kube, 1))
 
 
 async def test_a_changed_image_starts_the_next_jobset_beside_the_running_one(api_server: ApiServer) -> None:

@@ -8,7 +8,7 @@ from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.standby import report_held
 from spotladder.clusters.transport import Object
 from spotladder.core.codec import load_state
-from spotladder.core.contract import NoticeKind, Variable
+from spotladder.core.contract import Notice, NoticeKind, Variable
 from spotladder.resources import CAPACITYTIERS, NODES
 from spotladder.workloads import names
 from tests.kube.apiserver import ApiServer
@@ -126,6 +126,13 @@ def notices_are_empty(texts: list[str]) -> bool:
     return bool(texts) and not any(texts)
 
 
+async def asked_to_commit(kube: KubeWorld) -> int:
+    """The number of pods of attempt 1 with a request to commit and to continue. No pod has another notice."""
+    texts = [text for text in await notices(kube, 1) if text]
+    assert [Notice.decode(text).kind for text in texts] == [NoticeKind.COMMIT] * len(texts)
+    return len(texts)
+
+
 async def test_a_change_right_after_the_start_waits_until_the_start_entry_is_read(api_server: ApiServer) -> None:
     """Regression: the controller had not read the log since the program started, and the attempt was drained first."""
     async with world(api_server) as kube, kube.operator():
@@ -193,7 +200,7 @@ async def test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier(api_se
         await kube.run(2)
         await kube.pass_time(5)
         assert await kube.has_phase("Running")
-        assert notices_are_empty(await notices(kube, 1))
+        assert await asked_to_commit(kube) == 2, "the head and the noticed worker"
         await release_first(kube)
         await stop_first(kube)
         await second_takes_over(kube, "on-demand")
@@ -217,7 +224,7 @@ async def test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job(api
         await kube.run(2)
         await kube.pass_time(60)
         assert await kube.has_phase("Running")
-        assert notices_are_empty(await notices(kube, 1))
+        assert await asked_to_commit(kube) == 3, "the head's node is drained, so every pod gets the request"
         await release_first(kube)
         await stop_first(kube)
         await second_takes_over(kube, "on-demand")
