@@ -94,8 +94,8 @@ def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 
 def failing(pods: list[PodSeen]) -> list[PodSeen]:
-    """Those of these pods whose loss is a failure because of its cause."""
-    return [pod for pod in pods if pod.cause not in UNCOUNTED]
+    """Those of these pods whose loss is a failure of the tier: its cause and its role make it one."""
+    return [pod for pod in pods if pod.cause not in UNCOUNTED and pod.role is not PodRole.AUXILIARY]
 
 
 def suspect_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
@@ -139,7 +139,8 @@ def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
     """Count those of these losses that are not counted yet against the live attempt, its tier and the job.
 
-    Losses by maintenance, and on nodes that are known to be bad, are recorded but are not failures. Under
+    Losses by maintenance, of auxiliary pods, and on nodes that are known to be bad, are recorded but are not failures.
+    Under
     `FailureUnit.INTERRUPTION` all losses until all workers are ready again are one failure.
     """
     attempt = state.attempt
@@ -154,7 +155,8 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     )
     bad = bad_nodes(state)
     failed = [pod.uid for pod in failing(pods) if pod.node not in bad]
-    state = with_node_failures(state, pods)
+    gang = [pod for pod in pods if pod.role is not PodRole.AUXILIARY]
+    state = with_node_failures(state, gang)
     if unit is FailureUnit.INTERRUPTION:
         failed = [] if state.loss_counted else failed[:1]
     failures = len(failed)
@@ -166,7 +168,8 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         failures=attempt.failures + failures,
         lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
     )
-    return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
+    counted_now = state.loss_counted or bool(gang)
+    return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=counted_now), losses
 
 
 def _records(now: Instant, attempt: Attempt, pods: list[PodSeen], failed: set[str]) -> list[LossRecord]:
@@ -215,8 +218,10 @@ def losses_until(state: JobState, now: Instant) -> tuple[LossRecord, ...]:
 
 
 def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:
-    """Record which pods are alive, so that a pod that disappears counts as lost."""
-    alive = tuple(sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING))
+    """Record which pods are alive, so that a pod that disappears counts as lost. Auxiliary pods may come and go."""
+    alive = tuple(
+        sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.role is not PodRole.AUXILIARY)
+    )
     return replace(attempt, known_pods=alive)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from spotladder.core.copying import replace
-from spotladder.core.model import Instant, PodPhase, PodSeen
+from spotladder.core.model import Instant, PodPhase, PodRole, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
 from spotladder.workloads.pending_pods import AUTOSCALERS, WAITING_FOR_IMAGE, refused, words
@@ -61,6 +61,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         gated=pod.gated,
         exit_code=ended.exit_code if ended else None,
         exit_message=ended.error if ended else "",
+        group=pod.group if pod.role is PodRole.AUXILIARY else "",
     )
 
 

@@ -80,7 +80,8 @@ class ContainerRecord:
 class PodRecord(Made):
     """A pod of an attempt.
 
-    `group` is the worker group of its RayCluster. `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for
+    `group` is the worker group of its RayCluster, or its replicated job.
+    `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for
     Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its first container.
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
@@ -124,8 +125,8 @@ class PodRecord(Made):
         return cls(
             **made_fields(pod),
             node=intern(spec.get("nodeName") or ""),
-            role=PodRole.HEAD if labels.get(names.ROLE) == PodRole.HEAD else PodRole.WORKER,
-            group=intern(labels.get(RAY_GROUP, "")),
+            role=role_of(labels),
+            group=intern(labels.get(RAY_GROUP) or labels.get(REPLICATED_JOB, "")),
             slot=_slot(labels),
             restart=whole_number(labels.get(RESTART_ATTEMPT)),
             program=intern(next((entry.get("name") or "" for entry in spec.get("containers") or ()), "")),
@@ -333,6 +334,16 @@ def _container(status: Object) -> ContainerRecord:
         exit_reason=intern(ended.get("reason") or ""),
         error=last_error(ended["message"]) if ended.get("message") else "",
     )
+
+
+def role_of(labels: Mapping[str, Any]) -> PodRole:
+    """The role in the labels of a pod or of its template; a worker without one."""
+    return next((role for role in PodRole if role == labels.get(names.ROLE)), PodRole.WORKER)
+
+
+def role_in(template: Object) -> PodRole:
+    """The role of the pods of this pod template."""
+    return role_of(part(part(template, "metadata"), "labels"))
 
 
 def _slot(labels: Mapping[str, str]) -> str:

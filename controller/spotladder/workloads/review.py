@@ -7,11 +7,12 @@ from contextlib import suppress
 
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.job_tier import large_probes
 from spotladder.api.problems import Problem
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
 from spotladder.api.review import Review, Reviewed
-from spotladder.api.tieredjob import TieredJob, large_probes
+from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 from spotladder.versions import TESTED_RAY
@@ -19,7 +20,7 @@ from spotladder.workloads import providers
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.names import Origin
 from spotladder.workloads.rayjob.authentication import is_open
-from spotladder.workloads.tiers import ResolvedTier, price_of, resolve_tier
+from spotladder.workloads.tiers import ResolvedTier, listed_in, price_of, resolve_tier
 
 _ANY = CapacityTier.model_validate(
     {"apiVersion": API_VERSION, "kind": "CapacityTier", "metadata": {"name": "any"}, "spec": {}}
@@ -125,6 +126,6 @@ def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[
     for index, tier in enumerate(job.spec.tiers):
         named = capacity.get(tier.capacity_tier, _ANY)
         try:
-            yield resolve_tier(index, tier, named, price_of(named))
+            yield resolve_tier(index, tier, named, price_of(named), listed_in(capacity))
         except InvalidSpec:
             continue  # The CapacityTier contradicts itself; the error is reported for the CapacityTier.

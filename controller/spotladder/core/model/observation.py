@@ -50,6 +50,7 @@ class QueueSeen:
 class PodRole(StrEnum):
     HEAD = "head"
     WORKER = "worker"
+    AUXILIARY = "auxiliary"  # beside the gang, not on the tier: its loss is not the tier's failure
 
 
 class PodPhase(StrEnum):
@@ -65,7 +66,7 @@ class PodSeen:
     `uid` is its identity: a pod is counted as lost once, however often it is observed. `ready` means that it takes
     part in the job. `noticed` means that its node is about to be reclaimed, from `noticed_at` until `notice_ends_at`
     if known. `unschedulable` means Pending for lack of capacity. `cause` is only used if `phase` is LOST or `noticed`
-    is set.
+    is set. `group` is the group of an auxiliary pod.
 
     For a pending pod: `refused` means that the provisioner reported that it has no capacity for it, `scheduled` that it
     has a node, `image_pulled` that the images of its first containers are on that node; `waiting_reason` and
@@ -100,6 +101,7 @@ class PodSeen:
     suspect: bool = False
     exit_code: int | None = None
     exit_message: str = ""
+    group: str = ""
 
     @property
     def called(self) -> str:

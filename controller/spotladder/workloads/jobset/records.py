@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from spotladder.core.model import PodRole
 from spotladder.resources import APIResource
 from spotladder.workloads.records import (
     Object,
@@ -14,6 +15,7 @@ from spotladder.workloads.records import (
     made_fields,
     message_of,
     part,
+    role_in,
     whole_number,
 )
 from spotladder.workloads.workload import AttemptObjects
@@ -24,13 +26,15 @@ JOBSETS = APIResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSetRecord(WorkloadRecord):
     """A JobSet. `places` are its replicated jobs, each with its number of jobs and of pods per job: (name, jobs,
-    pods). `acted_on`: JobSet's controller has written its status."""
+    pods). `auxiliary` are the names of those beside the tier. `acted_on`: JobSet's controller has written its
+    status."""
 
     kind: ClassVar[APIResource] = JOBSETS
     state: str = ""
     message: str = ""
     acted_on: bool = False
     places: tuple[tuple[str, int, int], ...] = ()
+    auxiliary: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, jobset: Object) -> Self:
@@ -51,6 +55,11 @@ class JobSetRecord(WorkloadRecord):
             places=tuple(
                 (job["name"], job.get("replicas", 1), part(part(job, "template"), "spec").get("parallelism", 1))
                 for job in spec.get("replicatedJobs") or ()
+            ),
+            auxiliary=frozenset(
+                job["name"]
+                for job in spec.get("replicatedJobs") or ()
+                if role_in(part(part(part(job, "template"), "spec"), "template")) is PodRole.AUXILIARY
             ),
         )
 

@@ -10,6 +10,7 @@ KubeRay's status values are interpreted by their observed meaning, not by their 
     program may train with fewer workers. Before that, workers without a node can be left out (`surge.resizing`).
  6. A failure is the program's own only if Ray knows its exit code and no signal caused it. A job that KubeRay gives up
     may still train: it counts as lost, and the next attempt fences it.
+ 7. A head that trains, because no worker group is on the tier, is the attempt's only worker.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from spotladder.core.model import AttemptSeen, Exit
+from spotladder.core.copying import replace
+from spotladder.core.model import AttemptSeen, Exit, PodRole, PodSeen
 from spotladder.workloads import pending_pods
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.kueue import queue_seen
@@ -67,7 +69,7 @@ def read(
         blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
     return AttemptSeen(
         number=attempt,
-        pods=tuple(pods_seen(objects.pods, nodes, events)),
+        pods=tuple(_on_tier(rayjob, pods_seen(objects.pods, nodes, events))),
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
@@ -77,6 +79,13 @@ def read(
         surplus=surplus(objects) if ended is None else None,
         waits_for_all_workers=rayjob is not None and rayjob.deployment_status in SETTING_UP,
     )
+
+
+def _on_tier(rayjob: RayJobRecord | None, pods: list[PodSeen]) -> list[PodSeen]:
+    """The pods, with the head as a worker if it is the pod on the tier."""
+    if rayjob is None or not rayjob.head_on_tier:
+        return pods
+    return [replace(pod, role=PodRole.WORKER) if pod.role is PodRole.HEAD else pod for pod in pods]
 
 
 def _exit(rayjob: RayJobRecord, *, managed: bool) -> tuple[Exit | None, str]:
