@@ -134,12 +134,6 @@ CASES = [
         "job.yaml:10:19: spec.tiers[0].queueTimeout: needs a unit: write 60s for seconds (or 10m, 1h30m)",
     ),
     Case(
-        "an autoscaler of Ray",
-        "          rayClusterSpec:\n",
-        "          rayClusterSpec:\n            enableInTreeAutoscaling: true\n",
-        f"job.yaml:28:13: {RAY_CLUSTER}.enableInTreeAutoscaling: must not be set: {FIXED_SIZE}",
-    ),
-    Case(
         "fewer workers than replicas",
         "              replicas: 2",
         "              replicas: 2\n              minReplicas: 1",

@@ -40,7 +40,7 @@ class JobSetWorkload(Record):
     template: JobSetTemplate = Field(description="The JobSet of each attempt.")
 
 
-def job_groups(spec: dict[str, Any]) -> list[tuple[str, bool]]:
+def job_groups(spec: Mapping[str, Any]) -> list[tuple[str, bool]]:
     """The replicated jobs of a JobSet spec: the name of each, and whether its pods ask for accelerators."""
     return [
         (str(inner(job, "name")), asks_for_accelerators(inner(job, *_POD, "spec"))) for job in spec["replicatedJobs"]
@@ -90,7 +90,7 @@ def _problems(spec: dict[str, Any]) -> list[Finding]:
     return found
 
 
-def _owned(given: dict[str, Any], owned: Mapping[str, str], at: Path) -> list[Finding]:
+def _owned(given: Mapping[str, Any], owned: Mapping[str, str], at: Path) -> list[Finding]:
     return [
         Finding((*at, name), why, at_key=True) for name, why in owned.items() if given.get(name) not in (None, False)
     ]

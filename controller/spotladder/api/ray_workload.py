@@ -190,7 +190,7 @@ def _size_problems(group: dict[str, Any], cluster: dict[str, Any], at: Path, *, 
     replicas, least = group.get("replicas") or 0, group.get("minReplicas")
     if here and least is not None and least != replicas:
         return [Finding((*at, "minReplicas"), f"must equal replicas: {_FIXED_SIZE}{max(1, least)}}}")]
-    if not here and not replicas and cluster.get("enableInTreeAutoscaling") and _computes(group):
+    if not replicas and cluster.get("enableInTreeAutoscaling") and _computes(group):
         message = (
             "must be 1 or more, because the group asks for accelerators: Ray's autoscaler does not change the number "
             "of workers on a tier"

@@ -139,9 +139,9 @@ def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
     """Count those of these losses that are not counted yet against the live attempt, its tier and the job.
 
-    Losses by maintenance, of auxiliary pods, and on nodes that are known to be bad, are recorded but are not failures.
-    Under
-    `FailureUnit.INTERRUPTION` all losses until all workers are ready again are one failure.
+    Losses by maintenance, of auxiliary pods, and on nodes that are known to be bad, are recorded but are not failures;
+    a program that fails after them fails because of them. Under `FailureUnit.INTERRUPTION` all losses until all workers
+    are ready again are one failure.
     """
     attempt = state.attempt
     if attempt is not None:
@@ -155,8 +155,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     )
     bad = bad_nodes(state)
     failed = [pod.uid for pod in failing(pods) if pod.node not in bad]
-    gang = [pod for pod in pods if pod.role is not PodRole.AUXILIARY]
-    state = with_node_failures(state, gang)
+    state = with_node_failures(state, [pod for pod in pods if pod.role is not PodRole.AUXILIARY])
     if unit is FailureUnit.INTERRUPTION:
         failed = [] if state.loss_counted else failed[:1]
     failures = len(failed)
@@ -168,8 +167,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
         failures=attempt.failures + failures,
         lost_pods=(*attempt.lost_pods, *(pod.uid for pod in pods))[-KEPT_LOST_PODS:],
     )
-    counted_now = state.loss_counted or bool(gang)
-    return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=counted_now), losses
+    return replace(state, attempt=attempt, failures=state.failures + failures, loss_counted=True), losses
 
 
 def _records(now: Instant, attempt: Attempt, pods: list[PodSeen], failed: set[str]) -> list[LossRecord]:

@@ -338,10 +338,12 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
 
 def unpriced(spec: JobSpec) -> Diagnosis | None:
     """Why the cost may exceed the budget."""
-    names = [tier.name for tier in spec.tiers if not tier.price.known]
+    tiers = [tier.name for tier in spec.tiers if not tier.price.known]
+    groups = dict.fromkeys(name for tier in spec.tiers for name, price in tier.auxiliary if price is None)
+    names = [f"{kind} {', '.join(of)}" for kind, of in (("tier", tiers), ("group", groups)) if of]
     if spec.budget is None or not names:
         return None
-    message = f"spec.budget: no price is known for tier {', '.join(names)}: its cost is not counted"
+    message = f"spec.budget: no price is known for {' and '.join(names)}: its cost is not counted"
     return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
 
 

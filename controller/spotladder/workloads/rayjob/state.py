@@ -16,11 +16,12 @@ KubeRay's status values are interpreted by their observed meaning, not by their 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from spotladder.core.copying import replace
-from spotladder.core.model import AttemptSeen, Exit, PodRole, PodSeen
+from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodRole, PodSeen
+from spotladder.core.reasons import Cause
 from spotladder.workloads import pending_pods
 from spotladder.workloads.exits import exit_of_code
 from spotladder.workloads.kueue import queue_seen
@@ -69,7 +70,7 @@ def read(
         blocked = rayjob.message if _invalid(rayjob) else _blocked(objects, rayjob.name, events)
     return AttemptSeen(
         number=attempt,
-        pods=tuple(_on_tier(rayjob, pods_seen(objects.pods, nodes, events))),
+        pods=tuple(_in_their_roles(objects, pods_seen(objects.pods, nodes, events))),
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
@@ -81,11 +82,19 @@ def read(
     )
 
 
-def _on_tier(rayjob: RayJobRecord | None, pods: list[PodSeen]) -> list[PodSeen]:
-    """The pods, with the head as a worker if it is the pod on the tier."""
-    if rayjob is None or not rayjob.head_on_tier:
-        return pods
-    return [replace(pod, role=PodRole.WORKER) if pod.role is PodRole.HEAD else pod for pod in pods]
+def _in_their_roles(objects: AttemptObjects, pods: Sequence[PodSeen]) -> Iterator[PodSeen]:
+    """The pods, with a head that trains as a worker. KubeRay replaces auxiliary pods, so their notices are no reason
+    to commit or to move, and those that Ray's autoscaler removes are not lost."""
+    rayjob = rayjob_of(objects)
+    trains = rayjob is not None and rayjob.head_on_tier
+    autoscaled = any(cluster.autoscaled for cluster in rayclusters_of(objects))
+    for pod in pods:
+        if pod.role is PodRole.HEAD and trains:
+            yield replace(pod, role=PodRole.WORKER)
+        elif pod.role is not PodRole.AUXILIARY:
+            yield pod
+        elif not (autoscaled and pod.phase is PodPhase.LOST and pod.cause is Cause.DELETED):
+            yield replace(pod, noticed=False, noticed_at=None, notice_ends_at=None, suspect=False)
 
 
 def _exit(rayjob: RayJobRecord, *, managed: bool) -> tuple[Exit | None, str]:
