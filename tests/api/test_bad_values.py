@@ -8,8 +8,8 @@ from tests.api.builders import JOB, Case, changed, said_about
 
 RAY_CLUSTER = "spec.workload.ray.template.spec.rayClusterSpec"
 FIXED_SIZE = (
-    "spotladder asks for all workers, and counts a smaller cluster as missing capacity; for fewer workers use "
-    "spec.elastic; remove it"
+    "the workers on the tier are asked for together, and a smaller cluster counts as missing capacity; remove it, and "
+    "for fewer workers set spec.elastic: {min: 1}"
 )
 
 CASES = [

@@ -18,6 +18,7 @@ from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import RAY_GROUP, REPLICATED_JOB
+from spotladder.workloads.review import problems
 from spotladder.workloads.tiers import resolve_tiers
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import NODES, capacity, job, metadata, pod, ray_template, tier
@@ -282,3 +283,11 @@ def test_all_groups_alike_follow_the_tier() -> None:
     made = workload_of(of).render(of, names.Origin("u-1"), tier(of, provider="aws", capacityType="spot"), 1, {})[-1]
     assert {role(group["template"]) for group in groups_of(made).values()} == {"worker"}
     assert workload_of(of).workers(of) == 8
+
+
+def test_the_contradictions_of_all_groups_are_reported_at_once() -> None:
+    wrong = {"karpenter.sh/capacity-type": "on-demand"}
+    groups = [{"groupName": name, "replicas": 1, "template": pod_template(GPU, nodeSelector=wrong)} for name in "ab"]
+    of = job(ray(*groups))
+    found = [error.path for error in problems(of, [tier(of, provider="aws", capacityType="spot")])]
+    assert [path.partition("workerGroupSpecs")[2][:3] for path in found] == ["[0]", "[1]"]

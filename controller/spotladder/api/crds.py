@@ -100,8 +100,8 @@ _JOB_RULES = (
         "!has(oldSelf.status) || !has(oldSelf.status.tiers) || !has(oldSelf.status.tier) || "
         f"oldSelf.spec.tiers.all(t, !oldSelf.status.tiers.exists(u, {_LEFT}) || "
         "self.spec.tiers.exists(s, s.name == t.name && s.capacityTier == t.capacityTier))",
-        "a tier that the job has left cannot be removed, renamed or given other capacity, because the job's history and "
-        "cost refer to it: keep its entry, and add other tiers after it under new names",
+        "a tier that the job has left cannot be removed, renamed or given other capacity, because the history and cost "
+        "of the job refer to it: keep its entry, and add other tiers under new names",
         field=".spec.tiers",
     ),
     *(_Rule("spec.workload", rule, message) for rule, message in cel_rules()),

@@ -99,7 +99,7 @@ def worker_groups(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 def group_name(group: dict[str, Any], index: int) -> str:
     """The name of a worker group; the default of the controller for one without a name."""
-    return group.get("groupName") or (f"workers-{index}" if index else "workers")
+    return str(group.get("groupName") or (f"workers-{index}" if index else "workers"))
 
 
 def groups_on_tier(spec: dict[str, Any], elsewhere: Collection[str] = ()) -> tuple[bool, ...]:

@@ -11,7 +11,7 @@ from spotladder.api.job_tier import large_probes
 from spotladder.api.problems import Problem
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
-from spotladder.api.review import Review, Reviewed
+from spotladder.api.review import Review, Reviewed, problems_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
@@ -29,7 +29,7 @@ _ANY = CapacityTier.model_validate(
 
 
 def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec, ...]:
-    """The errors of the job on these tiers of a cluster, each once; at most one error of the template for each tier.
+    """The errors of the job on these tiers of a cluster, each once; at most one error of each group for each tier.
 
     Otherwise a contradiction with the last tier would appear only when the job falls back to it, hours later.
     """
@@ -51,7 +51,8 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
         try:
             workload.render(job, Origin(""), tier, 1, {})
         except InvalidSpec as error:
-            found.setdefault(str(error), error)
+            for each in problems_of(error):
+                found.setdefault(str(each), InvalidSpec(each.message, path=each.path))
     with suppress(InvalidSpec):  # An error of the template is reported above.
         for index, message in large_probes(job.spec.tiers, workload.workers(job)).items():
             path = f"spec.tiers[{index}].probe"

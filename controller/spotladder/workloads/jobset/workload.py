@@ -25,7 +25,7 @@ from typing import Any
 from spotladder.api.fields import LONGEST_LABEL, LONGEST_RAYJOB_NAME
 from spotladder.api.groups import on_tier
 from spotladder.api.jobset_workload import job_groups
-from spotladder.api.problems import Path, dotted, quoted
+from spotladder.api.problems import Path, Refusals, dotted, quoted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
@@ -120,8 +120,11 @@ def _spec(given: Mapping[str, Any], overlay: PodOverlay, name: str) -> dict[str,
     spec: dict[str, Any] = copied(given)
     jobs = spec["replicatedJobs"]
     here = on_tier(job_groups(given), overlay.tier.groups.keys())
+    refusals = Refusals()
     for index, (entry, is_here) in enumerate(zip(jobs, here, strict=True)):
-        _job(entry, overlay, (*_JOBS, index), is_here=is_here)
+        with refusals.kept():
+            _job(entry, overlay, (*_JOBS, index), is_here=is_here)
+    refusals.check()
     spec["failurePolicy"] = {
         "maxRestarts": NEVER_BY_ITSELF,
         "rules": [{"name": "ProgramEnded", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],

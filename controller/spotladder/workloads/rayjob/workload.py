@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spotladder.api.fields import LONGEST_RAYJOB_NAME
-from spotladder.api.problems import Path, dotted
+from spotladder.api.problems import Path, Refusals, dotted
 from spotladder.api.ray_workload import group_name, groups_on_tier, worker_groups, workers_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
@@ -175,10 +175,11 @@ def _spec(given: dict[str, Any], overlay: PodOverlay) -> dict[str, Any]:
         raise InvalidSpec(message, path=dotted((*_CLUSTER, "headGroupSpec")))
     tier = overlay.tier
     head_at = (*_CLUSTER, "headGroupSpec")
-    if _head_trains(given, tier):
-        _group(cluster["headGroupSpec"], overlay, PodRole.WORKER, tier.workers, head_at, is_head=True)
-    else:
-        _group(cluster["headGroupSpec"], overlay, PodRole.HEAD, tier.head, head_at, is_head=True)
+    refusals = Refusals()
+    role, placement = (PodRole.WORKER, tier.workers) if _head_trains(given, tier) else (PodRole.HEAD, tier.head)
+    with refusals.kept():
+        _group(cluster["headGroupSpec"], overlay, role, placement, head_at, is_head=True)
+    cluster.setdefault("workerGroupSpecs", [])
     groups = worker_groups(spec)
     for index, (group, here) in enumerate(zip(groups, groups_on_tier(given, tier.groups), strict=True)):
         group["groupName"] = group_name(group, index)
@@ -187,7 +188,9 @@ def _spec(given: dict[str, Any], overlay: PodOverlay) -> dict[str, Any]:
             role, placement = PodRole.AUXILIARY, tier.beside(group["groupName"])
         elif cluster.get("enableInTreeAutoscaling"):  # The workers on the tier are a gang: their number is fixed.
             group["minReplicas"] = group["maxReplicas"] = group.get("replicas") or 0
-        _group(group, overlay, role, placement, (*_CLUSTER, "workerGroupSpecs", index))
+        with refusals.kept():
+            _group(group, overlay, role, placement, (*_CLUSTER, "workerGroupSpecs", index))
+    refusals.check()
     authenticate(cluster)
     if has_public_health(cluster):
         _probed(cluster["headGroupSpec"], PodRole.HEAD)
