@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spotladder.api.groups import asks_for_accelerators, on_tier
 from spotladder.api.problems import InvalidDocument
+from spotladder.api.review import review
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import PodPhase, PodRole
 from spotladder.errors import InvalidSpec
@@ -18,7 +21,7 @@ from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.rayjob.records import RayClusterRecord, RayJobRecord
 from spotladder.workloads.rayjob.workload import RAYJOB
 from spotladder.workloads.records import RAY_GROUP, REPLICATED_JOB
-from spotladder.workloads.review import problems
+from spotladder.workloads.review import problems, warnings
 from spotladder.workloads.tiers import resolve_tiers
 from spotladder.workloads.workload import AttemptObjects
 from tests.workloads.builders import NODES, capacity, job, metadata, pod, ray_template, tier
@@ -179,10 +182,13 @@ def test_groups_that_do_not_fit_the_workload(named: dict[str, Any], path: str, m
 def test_the_number_of_workers_is_the_same_on_every_tier() -> None:
     template = ray(worker_group("a", GPU), worker_group("b", GPU))
     named = {"groups": {"b": {"capacityTier": "cpu"}}}
-    tiers = [{"name": "one", "capacityTier": "pool"}, {"name": "two", "capacityTier": "pool", **named}]
+    tiers: list[dict[str, Any]] = [
+        {"name": "one", "capacityTier": "pool"},
+        {"name": "two", "capacityTier": "pool", **named},
+    ]
     with pytest.raises(InvalidDocument, match=r'must agree with tiers\[0\] about the group "b"'):
         job(template, tiers=tiers)
-    both = [{**entry, **named} for entry in tiers]
+    both = [dict(entry, **named) for entry in tiers]
     of = job(template, tiers=both)
     assert workload_of(of).workers(of) == 4
 
@@ -291,3 +297,15 @@ def test_the_contradictions_of_all_groups_are_reported_at_once() -> None:
     of = job(ray(*groups))
     found = [error.path for error in problems(of, [tier(of, provider="aws", capacityType="spot")])]
     assert [path.partition("workerGroupSpecs")[2][:3] for path in found] == ["[0]", "[1]"]
+
+
+def test_groups_without_a_price_are_named(tmp_path: Path) -> None:
+    of = {
+        "apiVersion": "spotladder.io/v1alpha1",
+        "kind": "TieredJob",
+        **job(mixed()).model_dump(mode="json", by_alias=True),
+    }
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps(of))
+    found = [problem for problem in warnings(review([file], more_capacity=True)) if problem.path == "spec.tiers[0]"]
+    assert [problem.message.partition(",")[0] for problem in found] == ['the pods of "data" are not on the tier']

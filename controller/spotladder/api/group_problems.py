@@ -13,22 +13,26 @@ from spotladder.api.suggest import closest
 from spotladder.api.workload import Workload
 
 
-def group_problems(tiers: Sequence[Collection[str]], workload: Workload) -> list[Finding]:
-    """The problems of the names in `groups` of each tier. The paths are below `spec`."""
-    ray, jobset = workload.of(RayWorkload), workload.of(JobSetWorkload)
-    if not any(tiers) or (ray is None and jobset is None):
-        return [_needs_groups(index) for index, named in enumerate(tiers) if named]
-    if ray is not None:
+def groups_in(workload: Workload, named: Collection[str]) -> list[tuple[str, bool]]:
+    """The groups of the workload: the name of each, and whether it is on a tier that names these in `groups`."""
+    if (ray := workload.of(RayWorkload)) is not None:
         spec = ray.template.spec
         names = [group_name(group, index) for index, group in enumerate(worker_groups(spec))]
-        here = [groups_on_tier(spec, named) for named in tiers]
-    else:
-        asks = job_groups(jobset.template.spec) if jobset is not None else []
-        names, here = [name for name, _ in asks], [on_tier(asks, named) for named in tiers]
-    found = [finding for index, named in enumerate(tiers) for finding in _unknown(index, named, names)]
-    if found:
-        return found
-    return list(_changing(tiers, names, here))
+        return list(zip(names, groups_on_tier(spec, named), strict=True))
+    if (jobset := workload.of(JobSetWorkload)) is not None:
+        asks = job_groups(jobset.template.spec)
+        return list(zip([name for name, _ in asks], on_tier(asks, named), strict=True))
+    return []
+
+
+def group_problems(tiers: Sequence[Collection[str]], workload: Workload) -> list[Finding]:
+    """The problems of the names in `groups` of each tier. The paths are below `spec`."""
+    if not any(tiers):
+        return []
+    found = [groups_in(workload, named) for named in tiers]
+    names, here = [name for name, _ in found[0]], [[flag for _, flag in groups] for groups in found]
+    unknown = [finding for index, named in enumerate(tiers) for finding in _unknown(index, named, names)]
+    return unknown or list(_changing(tiers, names, here))
 
 
 def _unknown(tier: int, named: Collection[str], known: Sequence[str]) -> Iterator[Finding]:
@@ -56,11 +60,6 @@ def _changing(
                 "it: the number of workers is the same on every tier; name it on every tier or on none"
             )
             yield Finding(at, message, at_key=bool(named))
-
-
-def _needs_groups(tier: int) -> Finding:
-    message = "needs a workload of several groups of pods: remove it"
-    return Finding(("tiers", tier, "groups"), message, at_key=True)
 
 
 def _at(tier: int, name: str) -> Path:

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.group_problems import groups_in
 from spotladder.api.job_tier import large_probes
-from spotladder.api.problems import Problem
+from spotladder.api.problems import Problem, quoted
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
 from spotladder.api.review import Review, Reviewed, problems_of
@@ -100,7 +101,8 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
 
 
 def warnings(files: Review) -> list[Problem]:
-    """The conditions of the files that only the cluster's administrator can check, and Ray clusters without a token."""
+    """The conditions of the files that only the cluster's administrator can check, Ray clusters without a token,
+    and groups of pods without a price."""
     found = []
     for entry in files.objects:
         if not isinstance(entry.model, TieredJob):
@@ -112,6 +114,7 @@ def warnings(files: Review) -> list[Problem]:
             )
             where = entry.document.where_named("spec.checkpoints")
             found.append(Problem(where, "spec.checkpoints.credentials", message))
+        found += _unpriced_groups(entry, entry.model)
         ray = entry.model.spec.workload.of(RayWorkload)
         if ray is not None and is_open(ray.template.spec["rayClusterSpec"]):
             path, oldest = "spec.workload.ray.template.spec.rayClusterSpec", TESTED_RAY[0].rpartition(".")[0]
@@ -121,6 +124,19 @@ def warnings(files: Review) -> list[Problem]:
             )
             found.append(Problem(entry.document.where_named(path), path, message))
     return found
+
+
+def _unpriced_groups(entry: Reviewed, job: TieredJob) -> Iterator[Problem]:
+    for index, tier in enumerate(job.spec.tiers):
+        beside = [name for name, here in groups_in(job.spec.workload, tier.groups) if not here]
+        names = [quoted(name) for name in beside if name not in tier.groups]
+        if names:
+            path = f"spec.tiers[{index}]"
+            message = (
+                f"the pods of {', '.join(names)} are not on the tier, and their nodes are not part of the cost: name a "
+                "CapacityTier with a price in groups"
+            )
+            yield Problem(entry.document.where(("spec", "tiers", index)), path, message)
 
 
 def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[ResolvedTier]:
