@@ -8,8 +8,8 @@ from tests.api.builders import JOB, Case, changed, said_about
 
 RAY_CLUSTER = "spec.workload.ray.template.spec.rayClusterSpec"
 FIXED_SIZE = (
-    "spotladder asks for all workers, and counts a smaller cluster as missing capacity; for fewer workers use "
-    "spec.elastic; remove it"
+    "the workers on the tier are asked for together, and a smaller cluster counts as missing capacity; remove it, and "
+    "for fewer workers set spec.elastic: {min: 1}"
 )
 
 CASES = [
@@ -132,12 +132,6 @@ CASES = [
         "maxFailures: 3",
         "queueTimeout: 60",
         "job.yaml:10:19: spec.tiers[0].queueTimeout: needs a unit: write 60s for seconds (or 10m, 1h30m)",
-    ),
-    Case(
-        "an autoscaler of Ray",
-        "          rayClusterSpec:\n",
-        "          rayClusterSpec:\n            enableInTreeAutoscaling: true\n",
-        f"job.yaml:28:13: {RAY_CLUSTER}.enableInTreeAutoscaling: must not be set: {FIXED_SIZE}",
     ),
     Case(
         "fewer workers than replicas",

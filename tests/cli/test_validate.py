@@ -72,7 +72,7 @@ def test_an_invalid_jobset_is_rejected_offline(capsys: Capture, tmp_path: Path) 
     job = written(tmp_path, "job.yaml", JOBSET)
     answer = call(capsys, "validate", job)
     assert answer.code == 2
-    assert "replicatedJobs[0].template.spec.backoffLimit: is set by spotladder" in answer.err
+    assert "replicatedJobs[0].template.spec.template.spec.restartPolicy: is Never" in answer.err
 
 
 def test_a_dash_reads_standard_input() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spotladder.api.problems import InvalidDocument
 from spotladder.api.tieredjob import TieredJob
 from spotladder.workloads.kinds import workload_of
 from tests.workloads.builders import job, jobset_template, worker_spec
@@ -154,27 +155,45 @@ def test_the_templates_rank_is_kept() -> None:
     assert env_of(workers(job(template))["containers"][0])["RANK"] == "7"
 
 
-def in_job(**changes: Any) -> TieredJob:
-    template = jobset_template()
-    template["spec"]["replicatedJobs"][0]["template"]["spec"].update(changes)
-    return job(template)
-
-
 JOB = f"{SET}.replicatedJobs[0]"
 
 
+def wrong_in(**changes: Any) -> dict[str, Any]:
+    template = jobset_template()
+    template["spec"]["replicatedJobs"][0]["template"]["spec"].update(changes)
+    return template
+
+
+def wrong_set(replicas: int = 1, **changes: Any) -> dict[str, Any]:
+    template = jobset_template()
+    template["spec"] |= changes
+    template["spec"]["replicatedJobs"][0]["replicas"] = replicas
+    return template
+
+
 @pytest.mark.parametrize(
-    ("of", "path"),
+    ("template", "path"),
     [
-        (many(1, 2, failurePolicy={"maxRestarts": 3}), f"{SET}.failurePolicy"),
-        (many(1, 2, suspend=True), f"{SET}.suspend"),
-        (many(1, 2, ttlSecondsAfterFinished=60), f"{SET}.ttlSecondsAfterFinished"),
-        (in_job(backoffLimit=6), f"{JOB}.template.spec.backoffLimit"),
-        (in_job(podFailurePolicy={"rules": []}), f"{JOB}.template.spec.podFailurePolicy"),
-        (in_job(parallelism=0), f"{JOB}.template.spec.parallelism"),
-        (in_job(template=None), JOB),
-        (many(0, 2), f"{JOB}.replicas"),
+        (wrong_set(failurePolicy={"maxRestarts": 3}), f"{SET}.failurePolicy"),
+        (wrong_set(suspend=True), f"{SET}.suspend"),
+        (wrong_set(ttlSecondsAfterFinished=60), f"{SET}.ttlSecondsAfterFinished"),
+        (wrong_in(backoffLimit=6), f"{JOB}.template.spec.backoffLimit"),
+        (wrong_in(podFailurePolicy={"rules": []}), f"{JOB}.template.spec.podFailurePolicy"),
+        (wrong_in(parallelism=0), f"{JOB}.template.spec.parallelism"),
+        (wrong_in(template=None), JOB),
+        (wrong_set(0), f"{JOB}.replicas"),
     ],
 )
-def test_conflicting_or_incomplete_jobset_templates_are_rejected(of: TieredJob, path: str) -> None:
-    assert rejection(of).path == path
+def test_conflicting_or_incomplete_jobset_templates_are_rejected(template: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidDocument) as raised:
+        job(template)
+    assert [problem.path for problem in raised.value.problems] == [path]
+
+
+def test_all_problems_of_a_jobset_are_reported_at_once() -> None:
+    template = wrong_in(backoffLimit=6, parallelism=0)
+    template["spec"]["failurePolicy"] = {"maxRestarts": 3}
+    with pytest.raises(InvalidDocument) as raised:
+        job(template)
+    names = [problem.path.rpartition(".")[2] for problem in raised.value.problems]
+    assert names == ["failurePolicy", "backoffLimit", "parallelism"]

@@ -277,18 +277,38 @@ def test_security_defaults() -> None:
     spec = workers(with_container(image="example.org/mine:1"))
     assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
     context = spec["containers"][0]["securityContext"]
-    assert context == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    assert context == {"capabilities": {"drop": ["NET_RAW", "MKNOD"]}}
+
+
+def test_restricted_pods_meet_the_standard_in_every_container() -> None:
+    template = ray_template()
+    spec = worker_spec(template)
+    spec["containers"] += [{"name": "proxy", "image": "example.org/proxy:1"}]
+    spec["initContainers"] = [{"name": "fetch", "image": "example.org/fetch:1"}]
+    found = workers(job(template, podSecurity="restricted"))
+    for container in (*found["containers"], *found["initContainers"]):
+        context = container["securityContext"]
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["runAsNonRoot"] is True
+
+
+def test_restricted_settings_of_the_template_win() -> None:
+    template = ray_template()
+    given = {"allowPrivilegeEscalation": True, "capabilities": {"add": ["IPC_LOCK"]}, "runAsNonRoot": False}
+    worker_spec(template)["containers"][0]["securityContext"] = given
+    assert workers(job(template, podSecurity="restricted"))["containers"][0]["securityContext"] == given
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         ({"privileged": True}, {"privileged": True}),
+        ({"capabilities": {"add": ["IPC_LOCK"]}}, {"capabilities": {"add": ["IPC_LOCK"]}}),
         (
-            {"capabilities": {"add": ["IPC_LOCK"]}},
-            {"capabilities": {"add": ["IPC_LOCK"]}, "allowPrivilegeEscalation": False},
+            {"allowPrivilegeEscalation": False},
+            {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["NET_RAW", "MKNOD"]}},
         ),
-        ({"allowPrivilegeEscalation": True}, {"allowPrivilegeEscalation": True, "capabilities": {"drop": ["ALL"]}}),
     ],
 )  # fmt: skip
 def test_the_containers_own_security_context_is_kept(given: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -59,20 +59,20 @@ spec:
         spec:
           replicatedJobs:
             - name: workers
-              template: {spec: {parallelism: 2, backoffLimit: 6, template: {spec: {containers: [{name: train}]}}}}
+              template: {spec: {parallelism: 2, template: {spec: {restartPolicy: Always, containers: [{name: train}]}}}}
 """
 
 
 def test_a_jobset_is_always_checked_for_clusters(tmp_path: Path) -> None:
     (problem,) = for_clusters_alone(review([written(tmp_path, "job.yaml", JOBSET)]))
-    assert problem.path.endswith("replicatedJobs[0].template.spec.backoffLimit")
+    assert problem.path.endswith("replicatedJobs[0].template.spec.template.spec.restartPolicy")
     assert problem.where.startswith(f"{tmp_path}/job.yaml:14:")
 
 
 def test_the_probe_of_a_jobset_is_at_most_its_number_of_pods(tmp_path: Path) -> None:
     for probe, message in ((2, None), (3, "must be at most the number of workers of the workload, 2, not 3")):
         text = changed(
-            JOBSET, (", backoffLimit: 6", ""), ("capacityTier: spot}", f"capacityTier: spot, probe: {probe}}}")
+            JOBSET, ("restartPolicy: Always, ", ""), ("capacityTier: spot}", f"capacityTier: spot, probe: {probe}}}")
         )
         found = for_clusters_alone(review([written(tmp_path, "job.yaml", text)]))
         assert [(each.path, each.message) for each in found] == ([("spec.tiers[0].probe", message)] if message else [])

@@ -45,11 +45,15 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A CEL rule at a path in the object: `spec.workload`, `spec.tiers[]`; "" is the object itself."""
+    """A CEL rule at a path in the object: `spec.workload`, `spec.tiers[]`; "" is the object itself.
+
+    `field` is the field that the error names, below that path. Without it the API server calls the object `<nil>`.
+    """
 
     at: str
     rule: str
     message: str
+    field: str = ""
 
 
 _AGE = _Column("Age", ".metadata.creationTimestamp", "date")
@@ -96,8 +100,9 @@ _JOB_RULES = (
         "!has(oldSelf.status) || !has(oldSelf.status.tiers) || !has(oldSelf.status.tier) || "
         f"oldSelf.spec.tiers.all(t, !oldSelf.status.tiers.exists(u, {_LEFT}) || "
         "self.spec.tiers.exists(s, s.name == t.name && s.capacityTier == t.capacityTier))",
-        "a tier that the job has left cannot be removed, renamed or given other capacity: the job's history refers to "
-        "it",
+        "a tier that the job has left cannot be removed, renamed or given other capacity, because the history and cost "
+        "of the job refer to it: keep its entry, and add other tiers under new names",
+        field=".spec.tiers",
     ),
     *(_Rule("spec.workload", rule, message) for rule, message in cel_rules()),
     _Rule(
@@ -205,8 +210,13 @@ def _object_schema(model: type[Record], status: type[Record], rules: tuple[_Rule
     }
     for rule in rules:
         place = _at(schema, rule.at)
-        place.setdefault("x-kubernetes-validations", []).append({"rule": rule.rule, "message": rule.message})
+        place.setdefault("x-kubernetes-validations", []).append(_rendered(rule))
     return schema
+
+
+def _rendered(rule: _Rule) -> Schema:
+    rendered = {"rule": rule.rule, "message": rule.message}
+    return {**rendered, "fieldPath": rule.field} if rule.field else rendered
 
 
 def _at(schema: Schema, path: str) -> Schema:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from spotladder.api.fields import Duration, Finding, WholeNumber
-from spotladder.api.ray_workload import RayWorkload, workers_of
+from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import Record
 from spotladder.api.workload import Workload
 from spotladder.core.contract import Variable
@@ -63,8 +63,8 @@ def sizes_of(elastic: Elastic, workers: int) -> tuple[int, ...]:
     return tuple(sorted(set(elastic.sizes or range(elastic.min, workers + 1))))
 
 
-def elastic_problems(elastic: Elastic, workload: Workload, handover: Handover) -> list[Finding]:
-    """Why a job cannot be elastic like this. The paths are below `spec`."""
+def elastic_problems(elastic: Elastic, workload: Workload, handover: Handover, workers: int) -> list[Finding]:
+    """Why a job with this number of workers cannot be elastic like this. The paths are below `spec`."""
     ray = workload.of(RayWorkload)
     if ray is None:
         message = "needs workload.ray, because Ray Train changes the number of workers: remove elastic"
@@ -77,10 +77,10 @@ def elastic_problems(elastic: Elastic, workload: Workload, handover: Handover) -
         )
         found.append(Finding(("elastic",), message, at_key=True))
     cluster = ray.template.spec.get("rayClusterSpec", {})
-    if any(group.get("numOfHosts", 1) > 1 for group in cluster.get("workerGroupSpecs", [])):
+    if any(group.get("numOfHosts", 1) > 1 for group in cluster.get("workerGroupSpecs") or []):
         message = "cannot be used with numOfHosts, because the hosts of a group are lost together: remove elastic"
         found.append(Finding(("elastic",), message, at_key=True))
-    return [*found, *_wrong_sizes(elastic, workers_of(ray.template.spec))]
+    return [*found, *_wrong_sizes(elastic, workers)]
 
 
 def _wrong_sizes(elastic: Elastic, workers: int) -> Iterator[Finding]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from spotladder.errors import InvalidSpec
@@ -67,3 +68,25 @@ def quoted(value: object) -> str:
 def printable(text: str) -> str:
     """The text on one line, with non-printable characters escaped."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+class Refusals:
+    """The errors of independent parts of an object, so that all are reported at once."""
+
+    def __init__(self) -> None:
+        self._found: list[InvalidSpec] = []
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keeps the InvalidSpec of this part instead of raising it."""
+        try:
+            yield
+        except InvalidSpec as error:
+            self._found.append(error)
+
+    def check(self) -> None:
+        """Raises the error that was kept, or one InvalidDocument with all of them."""
+        if len(self._found) == 1:
+            raise self._found[0]
+        if self._found:
+            raise InvalidDocument([Problem(error.where, error.path, error.message) for error in self._found])

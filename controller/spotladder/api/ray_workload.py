@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from typing import Any
 
 from pydantic import Field, field_validator
 
 from spotladder.api.document import documents_of
 from spotladder.api.fields import OWN_ENVIRONMENT, Finding, several
+from spotladder.api.groups import asks_for_accelerators, on_tier
 from spotladder.api.problems import Path, printable
 from spotladder.api.record import Record
 from spotladder.api.suggest import closest
@@ -47,9 +49,12 @@ _OWNED = {
 
 
 _FIXED_SIZE = (
-    "spotladder asks for all workers, and counts a smaller cluster as missing capacity; for fewer workers use "
-    "spec.elastic"
+    "the workers on the tier are asked for together, and a smaller cluster counts as missing capacity; remove it, and "
+    "for fewer workers set spec.elastic: {min: "
 )
+
+
+_MOST_PODS = 100_000
 
 
 class RayTemplate(Record):
@@ -79,10 +84,43 @@ class RayWorkload(Record):
     template: RayTemplate = Field(description="The RayJob of each attempt.")
 
 
-def workers_of(spec: dict[str, Any]) -> int:
-    """The number of worker pods of a RayJob spec."""
-    groups = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])
-    return sum(group.get("replicas", 0) * group.get("numOfHosts", 1) for group in groups)
+def workers_of(spec: dict[str, Any], elsewhere: Collection[str] = ()) -> int:
+    """The number of pods of a RayJob spec that are on the tier: worker pods, or the head alone. `elsewhere` are the
+    groups that have a CapacityTier of their own."""
+    groups = worker_groups(spec)
+    here = groups_on_tier(spec, elsewhere)
+    return sum(_pods(group) for group, is_here in zip(groups, here, strict=True) if is_here) or 1
+
+
+def worker_groups(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The worker groups of a RayJob spec."""
+    return spec.get("rayClusterSpec", {}).get("workerGroupSpecs") or []
+
+
+def group_name(group: dict[str, Any], index: int) -> str:
+    """The name of a worker group; the default of the controller for one without a name."""
+    return str(group.get("groupName") or (f"workers-{index}" if index else "workers"))
+
+
+def groups_on_tier(spec: dict[str, Any], elsewhere: Collection[str] = ()) -> tuple[bool, ...]:
+    """For each worker group, whether it is on the tier. If none is, the head is: then no group has workers, or only the
+    head asks for accelerators."""
+    groups = worker_groups(spec)
+    asks = [(group_name(group, index), _pods(group) > 0 and _computes(group)) for index, group in enumerate(groups)]
+    if not any(_pods(group) for group, (name, _) in zip(groups, asks, strict=True) if name not in elsewhere):
+        return tuple(False for _ in groups)
+    if not any(wants for _, wants in asks) and _computes(spec.get("rayClusterSpec", {}).get("headGroupSpec")):
+        return tuple(False for _ in groups)
+    return on_tier(asks, elsewhere)
+
+
+def _pods(group: dict[str, Any]) -> int:
+    count: int = (group.get("replicas") or 0) * (group.get("numOfHosts") or 1)
+    return count
+
+
+def _computes(group: Any) -> bool:
+    return asks_for_accelerators(inner(group, "template", "spec"))
 
 
 def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
@@ -101,7 +139,7 @@ def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
     found += _runtime_env_problems(spec.get("runtimeEnvYAML"))
     cluster = spec.get("rayClusterSpec")
     if not isinstance(cluster, dict):
-        return [*found, Finding(("rayClusterSpec",), "is required: a mapping with workerGroupSpecs")]
+        return [*found, Finding(("rayClusterSpec",), "is required: a mapping with headGroupSpec")]
     at = ("rayClusterSpec", "headGroupSpec", "template")
     found += bound_to_a_node(inner(cluster, "headGroupSpec", "template"), at)
     return [*found, *_unknown(cluster, _RAYCLUSTER_FIELDS, ("rayClusterSpec",)), *_worker_problems(cluster)]
@@ -110,26 +148,55 @@ def _rayjob_problems(spec: dict[str, Any]) -> list[Finding]:
 def _worker_problems(cluster: dict[str, Any]) -> list[Finding]:
     at: Path = ("rayClusterSpec", "workerGroupSpecs")
     groups = cluster.get("workerGroupSpecs")
-    fixed: list[Finding] = []
-    if cluster.get("enableInTreeAutoscaling") not in (None, False):
-        message = f"must not be set: {_FIXED_SIZE}; remove it"
-        fixed.append(Finding(("rayClusterSpec", "enableInTreeAutoscaling"), message, at_key=True))
-    if not isinstance(groups, list) or not groups or not all(isinstance(group, dict) for group in groups):
-        return [*fixed, Finding(at, "is required: a list of worker groups, each with replicas")]
-    found = fixed
+    if groups is None or groups == []:
+        if isinstance(cluster.get("headGroupSpec"), dict):
+            return []  # The head trains alone.
+        return [Finding(at, "is required without headGroupSpec: a list of worker groups, each with replicas")]
+    if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+        return [Finding(at, "must be a list of worker groups, each with replicas")]
+    found: list[Finding] = []
     for index, group in enumerate(groups):
         found += _unknown(group, _WORKER_GROUP_FIELDS, (*at, index))
         found += bound_to_a_node(group.get("template"), (*at, index, "template"))
-        for name, least in (("replicas", 0), ("numOfHosts", 1)):
-            count = group.get(name, least)
-            if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 100_000:
-                found.append(Finding((*at, index, name), f"must be a whole number of at least {least}"))
-        if group.get("minReplicas") not in (None, group.get("replicas", 0)):
-            message = f"must equal replicas: {_FIXED_SIZE}; remove it"
-            found.append(Finding((*at, index, "minReplicas"), message))
-    if not found and workers_of({"rayClusterSpec": cluster}) == 0:
-        found.append(Finding(at, "must have at least one worker: set replicas of a worker group to 1 or more"))
+        found += _count_problems(group, (*at, index))
+    if found:
+        return found
+    spec = {"rayClusterSpec": cluster}
+    if not any(map(_pods, groups)) and not isinstance(cluster.get("headGroupSpec"), dict):
+        return [Finding(at, "must have at least one worker: set replicas of a worker group to 1 or more")]
+    return [
+        finding
+        for index, (group, here) in enumerate(zip(groups, groups_on_tier(spec), strict=True))
+        for finding in _size_problems(group, cluster, (*at, index), here=here)
+    ]
+
+
+def _count_problems(group: dict[str, Any], at: Path) -> list[Finding]:
+    found = []
+    for name, least in (("replicas", 0), ("numOfHosts", 1), ("minReplicas", 0), ("maxReplicas", 0)):
+        count = group.get(name)
+        if count is None:
+            continue
+        if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 2**31 - 1:
+            found.append(Finding((*at, name), f"must be a whole number of at least {least}"))
+        elif name in ("replicas", "numOfHosts") and count > _MOST_PODS:
+            found.append(Finding((*at, name), f"must be a whole number of at most {_MOST_PODS}"))
     return found
+
+
+def _size_problems(group: dict[str, Any], cluster: dict[str, Any], at: Path, *, here: bool) -> list[Finding]:
+    """Why the number of workers of a group cannot change as described: workers on the tier are a gang. Other groups
+    may, with Ray's autoscaler or without."""
+    replicas, least = group.get("replicas") or 0, group.get("minReplicas")
+    if here and least is not None and least != replicas:
+        return [Finding((*at, "minReplicas"), f"must equal replicas: {_FIXED_SIZE}{max(1, least)}}}")]
+    if not replicas and cluster.get("enableInTreeAutoscaling") and _computes(group):
+        message = (
+            "must be 1 or more, because the group asks for accelerators: Ray's autoscaler does not change the number "
+            "of workers on a tier"
+        )
+        return [Finding((*at, "replicas"), message)]
+    return []
 
 
 def _runtime_env_problems(text: Any) -> list[Finding]:

@@ -11,7 +11,7 @@ from spotladder.api.checkpoint_fields import interval_seconds
 from spotladder.api.document import Document, documents_of
 from spotladder.api.elastic import sizes_of
 from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
-from spotladder.api.ray_workload import RayWorkload, workers_of
+from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.suggest import closest
 from spotladder.api.tieredjob import Checkpoints, TieredJob
 from spotladder.api.world import World, WorldPool
@@ -106,7 +106,7 @@ def job_spec(
     return JobSpec(
         tiers=tiers,
         overlap=_overlap(job),
-        workers=workers_of(_ray_spec(job)) if workers is None else workers,
+        workers=_ray_workers(job) if workers is None else workers,
         submitted_at=submitted_at,
         recovery_timeout=spec.recovery_timeout,
         stall_timeout=spec.stall_timeout or _default_stall_timeout(spec.checkpoints),
@@ -135,31 +135,34 @@ def missing_capacity(
     *,
     nowhere: str = "is neither a pool of the world file nor a CapacityTier in these files",
 ) -> list[Problem]:
-    """One problem for each tier with unknown capacity. `document` provides its location; `nowhere` completes the
-    message with the places that were searched."""
+    """One problem for each tier, or group of a tier, with unknown capacity. `document` provides its location;
+    `nowhere` completes the message with the places that were searched."""
     problems = []
+    named: list[tuple[str, Path]] = []
     for index, tier in enumerate(job.spec.tiers):
-        if tier.capacity_tier in known:
+        at: Path = ("spec", "tiers", index)
+        named.append((tier.capacity_tier, (*at, "capacityTier")))
+        named += [(group.capacity_tier, (*at, "groups", name, "capacityTier")) for name, group in tier.groups.items()]
+    for name, path in named:
+        if name in known:
             continue
-        path: Path = ("spec", "tiers", index, "capacityTier")
-        near = closest(tier.capacity_tier, known)
+        near = closest(name, known)
         hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
-        message = f'"{tier.capacity_tier}" {nowhere}; {hint}'
+        message = f'"{name}" {nowhere}; {hint}'
         problems.append(Problem(document.where(path) if document else "", dotted(path), message))
     return problems
 
 
 def sizes(job: TieredJob) -> tuple[int, ...]:
     """The allowed numbers of workers of an elastic job, ascending; () for another job."""
-    ray, elastic = job.spec.workload.of(RayWorkload), job.spec.elastic
-    return () if elastic is None or ray is None else sizes_of(elastic, workers_of(ray.template.spec))
+    elastic, workers = job.spec.elastic, job.spec.ray_workers
+    return () if elastic is None or not workers else sizes_of(elastic, workers)
 
 
 def small_pools(job: TieredJob, known: Mapping[str, object], document: Document | None = None) -> list[Problem]:
     """One problem for each tier whose pool in the world has fewer nodes than the job needs workers. A pool of 0 nodes
     is allowed: it simulates missing capacity."""
-    ray = job.spec.workload.of(RayWorkload)
-    workers = min(sizes(job), default=workers_of(ray.template.spec) if ray else 0)
+    workers = min(sizes(job), default=job.spec.ray_workers)
     problems = []
     for index, tier in enumerate(job.spec.tiers):
         pool = known.get(tier.capacity_tier)
@@ -215,10 +218,15 @@ def local_program(job: TieredJob, tier: str) -> LocalProgram:
     overrides = next((entry.overrides.env for entry in job.spec.tiers if entry.name == tier), {})
     return LocalProgram(
         entrypoint=spec["entrypoint"],
-        workers=workers_of(spec),
+        workers=job.spec.ray_workers,
         env={**runtime_env.get("env_vars", {}), **overrides},
         ignored=tuple(key for key in runtime_env if key != "env_vars"),
     )
+
+
+def _ray_workers(job: TieredJob) -> int:
+    _ray_spec(job)  # Rejects another workload.
+    return job.spec.ray_workers
 
 
 def _ray_spec(job: TieredJob) -> dict[str, Any]:

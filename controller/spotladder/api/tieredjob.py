@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -14,7 +13,6 @@ from spotladder.api.elastic import Elastic, elastic_problems
 from spotladder.api.fields import (
     Count,
     Duration,
-    EnvironmentName,
     FilledText,
     Finding,
     JobBudget,
@@ -22,8 +20,6 @@ from spotladder.api.fields import (
     Name,
     PolicyName,
     PositiveDuration,
-    PrivateText,
-    Quantity,
     SecretName,
     Switch,
     Timestamp,
@@ -32,106 +28,22 @@ from spotladder.api.fields import (
     choice,
     several,
 )
+from spotladder.api.group_problems import group_problems
+from spotladder.api.job_tier import JobTier, large_probes
 from spotladder.api.overlap import OverlapBounds, overlap_problems
 from spotladder.api.ray_workload import RayWorkload, workers_of
 from spotladder.api.record import API_VERSION, Metadata, Record
 from spotladder.api.workload import Workload
 from spotladder.api.workload_kinds import enumerated
 from spotladder.core.model import (
-    FOR_EVER,
     Exhausted,
     FailureUnit,
     Handover,
-    OnInsufficientCapacity,
     UpdateStrategy,
 )
 
 MOST_TIERS = 32
 MOST_COPIES = 32
-
-
-class Resources(Record):
-    """Resources of a worker container."""
-
-    requests: dict[str, Quantity] = Field(
-        default_factory=dict, description="Resources that the scheduler reserves for the container."
-    )
-    limits: dict[str, Quantity] = Field(default_factory=dict, description="Maximum resources of the container.")
-
-
-class TierOverrides(Record):
-    """Changes to the workload on one tier."""
-
-    image: FilledText | None = Field(default=None, description="Image of the program containers on this tier.")
-    resources: Resources | None = Field(
-        default=None, description="Resources of the program containers of workers on this tier."
-    )
-    env: dict[EnvironmentName, PrivateText] = Field(
-        default_factory=dict, description="Environment variables on this tier; they override the template's."
-    )
-
-
-class JobTier(Record):
-    """One capacity tier of a job."""
-
-    name: Name = Field(description="Name of the tier, unique in the job; shown in status, logs and metrics.")
-    capacity_tier: Name = Field(
-        description="The CapacityTier to use. In local mode: a pool of the world file.",
-    )
-    max_failures: WholeNumber = Field(
-        default=0,
-        ge=FOR_EVER,
-        description=(
-            "Number of worker pods that may be lost on this tier, for any reason. The next loss moves "
-            "the job to the next tier. 0: the first loss moves the job. -1: unlimited."
-        ),
-    )
-    provision_timeout: PositiveDuration = Field(
-        default=600.0,
-        description="How long workers may be missing for lack of capacity, at the start or after a loss, before the "
-        "job "
-        "moves to the next tier.",
-    )
-    idle_budget: Usd | None = Field(
-        default=None,
-        description="Maximum cost in USD of the nodes of an incomplete gang that waits for more nodes. With more, the "
-        "nodes are released and the job moves to the next tier. Needs the price of the CapacityTier. Default: no "
-        "limit.",
-    )
-    probe: Count = Field(
-        default=0,
-        description="Number of workers that must have a node before the others ask for theirs, so that a tier whose "
-        "nodes do not join the cluster, or are reclaimed at once, costs these nodes at most. 0: all workers ask at "
-        "once.",
-    )
-    on_insufficient_capacity: Annotated[OnInsufficientCapacity, choice(OnInsufficientCapacity)] = Field(
-        default=OnInsufficientCapacity.WAIT,
-        description="Reaction to a report of the provisioner that it has no capacity: wait (until provisionTimeout) or "
-        "fallback (the job moves to the next tier at once).",
-    )
-    queue: Name | None = Field(
-        default=None,
-        description="LocalQueue of Kueue in the job's namespace. The attempt waits there until Kueue has quota for it. "
-        "Overrides the label kueue.x-k8s.io/queue-name of the template.",
-    )
-    queue_timeout: PositiveDuration | None = Field(
-        default=None,
-        description="How long an attempt may wait for quota in a queue of Kueue before the job moves to the next tier. "
-        "Default: without limit.",
-    )
-    surge: Switch = Field(
-        default=True,
-        description="Reaction to an eviction notice with time left. True: the controller starts a replacement for each "
-        "noticed worker at once, and the program continues with it inside the attempt. Both nodes are paid until then. "
-        "False, or where this is not possible, as for a JobSet: the job commits, and a new attempt starts.",
-    )
-    overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
-
-
-def large_probes(tiers: Sequence[JobTier], workers: int) -> dict[int, str]:
-    """Why the `probe` of these tiers, by index, is wrong for a workload with this number of workers."""
-    limit = f"must be at most the number of workers of the workload, {workers}"
-    return {index: f"{limit}, not {tier.probe}" for index, tier in enumerate(tiers) if tier.probe > workers}
 
 
 class RestartPolicy(Record):
@@ -241,6 +153,13 @@ class Copy(Record):
     name: FilledText = Field(description="Name of the object, in all clusters.")
 
 
+class PodSecurity(StrEnum):
+    """Kubernetes' Pod Security Standards that the pods of a job keep by default."""
+
+    BASELINE = "baseline"
+    RESTRICTED = "restricted"
+
+
 class TieredJobSpec(Record):
     """The workload of the job, its tiers and its limits."""
 
@@ -338,6 +257,12 @@ class TieredJobSpec(Record):
         "remaining workers, inside the attempt, and with more when nodes are available again. Needs Ray Train with "
         "train.ray_scaling_config. Default: the job trains with all workers or waits.",
     )
+    pod_security: Annotated[PodSecurity, choice(PodSecurity)] = Field(
+        default=PodSecurity.BASELINE,
+        description="Security settings of containers that have none in the template: baseline (programs that start as "
+        "root work, as with apt-get, chown or sudo) or restricted (no capabilities, no root, no sudo, for namespaces "
+        "that enforce this Pod Security Standard).",
+    )
     suspend: Switch = Field(
         default=False, description="True: the job commits, stops, and holds no nodes until the field is false."
     )
@@ -361,6 +286,24 @@ class TieredJobSpec(Record):
         return tiers
 
     @model_validator(mode="after")
+    def _groups_can_work(self) -> TieredJobSpec:
+        if found := group_problems([tier.groups for tier in self.tiers], self.workload):
+            raise several(found)
+        return self
+
+    @property
+    def elsewhere(self) -> frozenset[str]:
+        """The groups of the workload that have a CapacityTier of their own. Those that would be on the tier otherwise
+        have one on every tier."""
+        return frozenset(self.tiers[0].groups)
+
+    @property
+    def ray_workers(self) -> int:
+        """The number of workers of a Ray workload, which are its pods on the tier; 0 for another workload."""
+        ray = self.workload.of(RayWorkload)
+        return 0 if ray is None else workers_of(ray.template.spec, self.elsewhere)
+
+    @model_validator(mode="after")
     def _overlap_can_work(self) -> TieredJobSpec:
         timeouts = [tier.provision_timeout for tier in self.tiers]
         if self.overlap is not None and (found := overlap_problems(self.overlap, self.handover, timeouts)):
@@ -369,14 +312,16 @@ class TieredJobSpec(Record):
 
     @model_validator(mode="after")
     def _probes_are_parts_of_the_gang(self) -> TieredJobSpec:
-        ray = self.workload.of(RayWorkload)
-        if ray is not None and (found := large_probes(self.tiers, workers_of(ray.template.spec))):
+        workers = self.ray_workers
+        if workers and (found := large_probes(self.tiers, workers)):
             raise several([Finding(("tiers", index, "probe"), message) for index, message in found.items()])
         return self
 
     @model_validator(mode="after")
     def _elastic_can_work(self) -> TieredJobSpec:
-        if self.elastic is not None and (found := elastic_problems(self.elastic, self.workload, self.handover)):
+        if self.elastic is None:
+            return self
+        if found := elastic_problems(self.elastic, self.workload, self.handover, self.ray_workers):
             raise several(found)
         return self
 

@@ -42,15 +42,16 @@ def egress_usd(size: CommitSize, workers: int, tier: Tier) -> float:
 
 
 def with_heads(state: JobState, spec: JobSpec, seen: Observation) -> JobState:
-    """Record the price of the heads that run now."""
+    """Record the price of the heads and of the auxiliary pods with a known price that run now."""
     rate = 0.0
     for attempt in (state.attempt, state.standby, *state.left):
         tier = spec.tier(attempt.tier) if attempt is not None else None
         found = seen.attempt(attempt.number) if attempt is not None else None
-        if tier is not None and found is not None and tier.head_per_hour:
-            rate += tier.head_per_hour * sum(
-                pod.role is PodRole.HEAD and pod.phase is PodPhase.RUNNING for pod in found.pods
-            )
+        if tier is not None and found is not None and (tier.head_per_hour or tier.auxiliary):
+            prices = dict(tier.auxiliary)
+            running = [pod for pod in found.pods if pod.phase is PodPhase.RUNNING]
+            rate += tier.head_per_hour * sum(pod.role is PodRole.HEAD for pod in running)
+            rate += sum(prices.get(pod.group) or 0.0 for pod in running if pod.role is PodRole.AUXILIARY)
     return state if rate == state.heads_per_hour else replace(state, heads_per_hour=rate)
 
 

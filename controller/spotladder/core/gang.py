@@ -29,9 +29,16 @@ def required_workers(attempt: Attempt | None, seen: AttemptSeen | None, spec: Jo
 
 def required_ready(attempt: Attempt | None, seen: AttemptSeen | None, spec: JobSpec) -> bool:
     """Whether the head and every worker that the attempt needs are running and ready: all workers until a program that
-    begins only with all requested workers has begun."""
+    begins only with all requested pods has begun, and every auxiliary pod."""
     waits = seen is not None and seen.waits_for_all_workers
+    if seen is not None and waits and not _auxiliaries_ready(seen):
+        return False
     return gang_ready(seen, launched_workers(attempt, spec) if waits else needed_workers(attempt, spec))
+
+
+def _auxiliaries_ready(seen: AttemptSeen) -> bool:
+    present = [pod for pod in seen.pods if pod.role is PodRole.AUXILIARY and pod.phase is not PodPhase.LOST]
+    return all(pod.phase is PodPhase.RUNNING and pod.ready for pod in present)
 
 
 def gang_ready(seen: AttemptSeen | None, workers: int) -> bool:

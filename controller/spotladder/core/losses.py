@@ -104,8 +104,8 @@ def noticed_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
 
 
 def failing(pods: list[PodSeen]) -> list[PodSeen]:
-    """Those of these pods whose loss is a failure because of its cause."""
-    return [pod for pod in pods if pod.cause not in UNCOUNTED]
+    """Those of these pods whose loss is a failure of the tier: its cause and its role make it one."""
+    return [pod for pod in pods if pod.cause not in UNCOUNTED and pod.role is not PodRole.AUXILIARY]
 
 
 def suspect_pods(attempt: Attempt, seen: AttemptSeen) -> list[PodSeen]:
@@ -149,8 +149,9 @@ def synthetic(attempt: Attempt, what: str, cause: Cause) -> PodSeen:
 def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobState, tuple[Loss, ...]]:
     """Count those of these losses that are not counted yet against the live attempt, its tier and the job.
 
-    Losses by maintenance, and on nodes that are known to be bad, are recorded but are not failures. Under
-    `FailureUnit.INTERRUPTION` all losses until all workers are ready again are one failure.
+    Losses by maintenance, of auxiliary pods, and on nodes that are known to be bad, are recorded but are not failures;
+    a program that fails after them fails because of them. Under `FailureUnit.INTERRUPTION` all losses until all workers
+    are ready again are one failure.
     """
     attempt = state.attempt
     if attempt is not None:
@@ -164,7 +165,7 @@ def count(state: JobState, pods: list[PodSeen], unit: FailureUnit) -> tuple[JobS
     )
     bad = bad_nodes(state)
     failed, units = _apart([pod for pod in failing(pods) if pod.node not in bad], attempt.lost_units)
-    state = with_node_failures(state, pods)
+    state = with_node_failures(state, [pod for pod in pods if pod.role is not PodRole.AUXILIARY])
     if unit is FailureUnit.INTERRUPTION:
         failed = [] if state.loss_counted else failed[:1]
     failures = len(failed)
@@ -240,8 +241,10 @@ def losses_until(state: JobState, now: Instant) -> tuple[LossRecord, ...]:
 
 
 def remember_alive(attempt: Attempt, seen: AttemptSeen) -> Attempt:
-    """Record which pods are alive, so that a pod that disappears counts as lost."""
-    alive = tuple(sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING))
+    """Record which pods are alive, so that a pod that disappears counts as lost. Auxiliary pods may come and go."""
+    alive = tuple(
+        sorted(pod.uid for pod in seen.pods if pod.phase is PodPhase.RUNNING and pod.role is not PodRole.AUXILIARY)
+    )
     return replace(attempt, known_pods=alive)
 
 

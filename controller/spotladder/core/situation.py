@@ -249,7 +249,7 @@ class Situation:
         seen = self.attempt_seen
         if seen is None or (self.elastic and self.all_placed):
             return False
-        return any(pod.unschedulable for pod in seen.pods)
+        return any(pod.unschedulable and pod.role is not PodRole.AUXILIARY for pod in seen.pods)
 
     @property
     def refused(self) -> bool:

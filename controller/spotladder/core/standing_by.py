@@ -34,6 +34,7 @@ from spotladder.core.model import (
     JobState,
     OnInsufficientCapacity,
     PodPhase,
+    PodRole,
     Seconds,
     StandbyChange,
 )
@@ -207,7 +208,7 @@ def _failed(situation: Situation, standby: Attempt, seen: AttemptSeen | None) ->
 def _lacks_capacity(situation: Situation, seen: AttemptSeen | None) -> bool:
     if seen is None or situation.standby_placed:
         return False
-    return seen.refused or any(pod.unschedulable for pod in seen.pods)
+    return seen.refused or any(pod.unschedulable and pod.role is not PodRole.AUXILIARY for pod in seen.pods)
 
 
 def _expired(situation: Situation, seen: AttemptSeen | None) -> str:

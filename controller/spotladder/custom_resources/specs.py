@@ -64,10 +64,18 @@ def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, ResolvedTie
     spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload_of(job).workers(job))
     return replace(
         spec,
-        tiers=tuple(replace(tier, queue=_queue(tiers.get(tier.name))) for tier in spec.tiers),
+        tiers=tuple(
+            replace(tier, queue=_queue(tiers.get(tier.name)), auxiliary=_auxiliary(tiers.get(tier.name)))
+            for tier in spec.tiers
+        ),
         suspend=spec.suspend or record.deleting,
         min_workers=min(sizes(job), default=None),
     )
+
+
+def _auxiliary(tier: ResolvedTier | None) -> tuple[tuple[str, float | None], ...]:
+    """The groups that the tier names, with the price of a node of each."""
+    return tuple((name, group.per_hour) for name, group in tier.groups.items()) if tier is not None else ()
 
 
 def _queue(tier: ResolvedTier | None) -> str:

@@ -14,7 +14,7 @@ JOB = "spotladder.io/job"
 ATTEMPT = "spotladder.io/attempt"
 TIER = "spotladder.io/tier"
 ROLE = "spotladder.io/role"
-"""`head` or `worker`, on pods."""
+"""`head`, `worker` or `auxiliary` (a group that is not on the tier), on pods."""
 
 JOB_UID = "spotladder.io/job-uid"
 """The uid of the TieredJob, which distinguishes it from a later one of the same name."""
@@ -38,6 +38,9 @@ NOTICE = "spotladder.io/notice"
 
 PROBE_GATE = "spotladder.io/probe"
 """Scheduling gate on workers: they ask for a node once the controller has removed it."""
+
+HEAD_TRAINS = "spotladder.io/head-trains"
+"""Annotation on an attempt's RayJob: no worker group is on the tier, so its head is the attempt's only worker."""
 
 COPY = "spotladder.io/copy"
 """On copies of Secrets and similar objects in other clusters."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from spotladder.core.copying import replace
-from spotladder.core.model import Instant, PodPhase, PodSeen
+from spotladder.core.model import Instant, PodPhase, PodRole, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads.causes import EVENTS, Sign, cause_of, node_sign, not_heard_of, scheduled_at, silent
 from spotladder.workloads.containers import ContainerRecord
@@ -73,6 +73,7 @@ def pod_seen(pod: PodRecord, nodes: Mapping[str, NodeRecord], events: Sequence[E
         exit_message=ended.error if ended else "",
         container=pod.named(named) if named else "",
         unit=pod.unit,
+        group=pod.group if pod.role is PodRole.AUXILIARY else "",
     )
 
 

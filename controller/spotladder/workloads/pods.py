@@ -15,7 +15,7 @@ from spotladder.api.checkpoint_fields import disk_bytes
 from spotladder.api.elastic import elastic_environment
 from spotladder.api.problems import Path, dotted
 from spotladder.api.resolve import sizes
-from spotladder.api.tieredjob import TieredJob
+from spotladder.api.tieredjob import PodSecurity, TieredJob
 from spotladder.core.contract import Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import PodRole
@@ -118,8 +118,9 @@ def with_overlay(
     # permissions.
     program.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     spec["volumes"] = _by_name(spec.get("volumes"), [_notice_volume(), *_cache_volume(overlay.job)])
-    override(program, overlay, role)
-    harden(spec, [program])
+    if role is not PodRole.AUXILIARY:
+        override(program, overlay, role)
+    harden(spec, [program], restricted=overlay.job.spec.pod_security is PodSecurity.RESTRICTED)
     return {**template, "metadata": metadata, "spec": spec}
 
 

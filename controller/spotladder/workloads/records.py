@@ -68,9 +68,9 @@ class Made:
 class PodRecord(Made):
     """A pod of an attempt.
 
-    `group` is the worker group of its RayCluster. `slot` is the place in a JobSet that it fills ("workers-0-1"; "" for
-    Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its program container. `ready`
-    and `containers_ready` are its conditions Ready and ContainersReady.
+    `group` is the worker group of its RayCluster, or its replicated job. `slot` is the place in a JobSet that it fills
+    ("workers-0-1"; "" for Ray) and `restart` the JobSet's restart that it belongs to. `program` is the name of its
+    program container. `ready` and `containers_ready` are its conditions Ready and ContainersReady.
     `disruption` is the reason of its DisruptionTarget condition. `unschedulable` is the scheduler's message;
     `seen_by_scheduler` whether the scheduler has set a condition. `notice` is the text of the notice annotation.
     `grace` is the grace period in seconds with which it was deleted. `gated`: it still has the scheduling gate of a
@@ -161,8 +161,8 @@ class PodRecord(Made):
         return cls(
             **made_fields(pod),
             node=intern(spec.get("nodeName") or ""),
-            role=PodRole.HEAD if labels.get(names.ROLE) == PodRole.HEAD else PodRole.WORKER,
-            group=intern(labels.get(RAY_GROUP, "")),
+            role=role_of(labels),
+            group=intern(labels.get(RAY_GROUP) or labels.get(REPLICATED_JOB, "")),
             slot=_slot(labels),
             restart=whole_number(labels.get(RESTART_ATTEMPT)),
             program=intern(program),
@@ -386,6 +386,16 @@ def made_fields(thing: Object) -> dict[str, Any]:
         "created_at": instant(metadata.get("creationTimestamp")),
         "deleted_at": instant(metadata.get("deletionTimestamp")),
     }
+
+
+def role_of(labels: Mapping[str, Any]) -> PodRole:
+    """The role in the labels of a pod or of its template; a worker without one."""
+    return next((role for role in PodRole if role == labels.get(names.ROLE)), PodRole.WORKER)
+
+
+def role_in(template: Object) -> PodRole:
+    """The role of the pods of this pod template."""
+    return role_of(part(part(template, "metadata"), "labels"))
 
 
 def _slot(labels: Mapping[str, str]) -> str:

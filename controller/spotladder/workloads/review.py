@@ -7,12 +7,14 @@ from contextlib import suppress
 
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.group_problems import groups_in
+from spotladder.api.job_tier import large_probes
 from spotladder.api.masked_exit import masked_exits
-from spotladder.api.problems import Problem
+from spotladder.api.problems import Problem, quoted
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
-from spotladder.api.review import Review, Reviewed
-from spotladder.api.tieredjob import TieredJob, large_probes
+from spotladder.api.review import Review, Reviewed, problems_of
+from spotladder.api.tieredjob import TieredJob
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 from spotladder.versions import TESTED_RAY
@@ -21,7 +23,7 @@ from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.names import Origin
 from spotladder.workloads.rayjob.authentication import is_open
 from spotladder.workloads.shared_claims import claim_warnings
-from spotladder.workloads.tiers import ResolvedTier, price_of, resolve_tier
+from spotladder.workloads.tiers import ResolvedTier, listed_in, price_of, resolve_tier
 
 _ANY = CapacityTier.model_validate(
     {"apiVersion": API_VERSION, "kind": "CapacityTier", "metadata": {"name": "any"}, "spec": {}}
@@ -30,7 +32,7 @@ _ANY = CapacityTier.model_validate(
 
 
 def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec, ...]:
-    """The errors of the job on these tiers of a cluster, each once; at most one error of the template for each tier.
+    """The errors of the job on these tiers of a cluster, each once; at most one error of each group for each tier.
 
     Otherwise a contradiction with the last tier would appear only when the job falls back to it, hours later.
     """
@@ -52,7 +54,8 @@ def problems(job: TieredJob, tiers: Iterable[ResolvedTier]) -> tuple[InvalidSpec
         try:
             workload.render(job, Origin(""), tier, 1, {})
         except InvalidSpec as error:
-            found.setdefault(str(error), error)
+            for each in problems_of(error):
+                found.setdefault(str(each), InvalidSpec(each.message, path=each.path))
     with suppress(InvalidSpec):  # An error of the template is reported above.
         for index, message in large_probes(job.spec.tiers, workload.workers(job)).items():
             path = f"spec.tiers[{index}].probe"
@@ -100,8 +103,8 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
 
 
 def warnings(files: Review) -> list[Problem]:
-    """The conditions of the files that only the cluster's administrator can check, Ray clusters without a token, and
-    volume claims that several pods or tiers share."""
+    """The conditions of the files that only the cluster's administrator can check, Ray clusters without a token, groups
+    of pods without a price, and volume claims that several pods or tiers share."""
     capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     found = []
     for entry in files.objects:
@@ -114,6 +117,7 @@ def warnings(files: Review) -> list[Problem]:
             )
             where = entry.document.where_named("spec.checkpoints")
             found.append(Problem(where, "spec.checkpoints.credentials", message))
+        found += _unpriced_groups(entry, entry.model)
         ray = entry.model.spec.workload.of(RayWorkload)
         if ray is not None and is_open(ray.template.spec["rayClusterSpec"]):
             path, oldest = "spec.workload.ray.template.spec.rayClusterSpec", TESTED_RAY[0].rpartition(".")[0]
@@ -146,10 +150,23 @@ def _of_claims(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> list[str
     return claim_warnings(rendered, tiers, overlap=job.spec.overlap is not None)
 
 
+def _unpriced_groups(entry: Reviewed, job: TieredJob) -> Iterator[Problem]:
+    for index, tier in enumerate(job.spec.tiers):
+        beside = [name for name, here in groups_in(job.spec.workload, tier.groups) if not here]
+        names = [quoted(name) for name in beside if name not in tier.groups]
+        if names:
+            path = f"spec.tiers[{index}]"
+            message = (
+                f"the pods of {', '.join(names)} are not on the tier, and their nodes are not part of the cost: name a "
+                "CapacityTier with a price in groups"
+            )
+            yield Problem(entry.document.where(("spec", "tiers", index)), path, message)
+
+
 def _as_known(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> Iterator[ResolvedTier]:
     for index, tier in enumerate(job.spec.tiers):
         named = capacity.get(tier.capacity_tier, _ANY)
         try:
-            yield resolve_tier(index, tier, named, price_of(named))
+            yield resolve_tier(index, tier, named, price_of(named), listed_in(capacity))
         except InvalidSpec:
             continue  # The CapacityTier contradicts itself; the error is reported for the CapacityTier.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spotladder.api.tieredjob import TieredJob
+from spotladder.api.tieredjob import PodSecurity, TieredJob
 from spotladder.errors import InvalidSpec
 from spotladder.resources import APIResource
 from spotladder.workloads.digest import digest
@@ -22,17 +22,19 @@ def template_of(job: TieredJob, field: str) -> Any:
 
 
 def digests_of(job: TieredJob) -> dict[str, str]:
-    """For each tier, a digest of the part of the spec from which its pods are created: the workload, the overrides and
-    the queue.
+    """For each tier, a digest of the part of the spec from which its pods are created: the workload, the overrides, the
+    queue, the groups beside the tier and the security settings.
 
     Default values are left out, so that a field of a later version does not change the digest. The CapacityTier is not
     part of it: an administrator's edit must not replace running attempts.
     """
     workload = job.spec.workload.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-    found = {}
+    found, chosen = {}, job.spec.pod_security
+    security = [] if chosen is PodSecurity.BASELINE else [chosen.value]
     for tier in job.spec.tiers:
         overrides = tier.overrides.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-        parts = [workload, overrides, *([tier.queue] if tier.queue else [])]
+        groups = {name: group.capacity_tier for name, group in sorted(tier.groups.items())}
+        parts = [workload, overrides, *([tier.queue] if tier.queue else []), *([groups] if groups else []), *security]
         found[tier.name] = digest(parts)
     return found
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier, Provider
-from spotladder.api.problems import InvalidDocument
+from spotladder.api.job_tier import JobTier, TierOverrides
+from spotladder.api.problems import InvalidDocument, Path, dotted
 from spotladder.api.resolve import Capacity, missing_capacity
-from spotladder.api.tieredjob import JobTier, TieredJob, TierOverrides
+from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import NO_OUTCOMES, CapacityType, Instant, Outcomes, Price, PricePoint, Seconds
+from spotladder.errors import InvalidSpec
 from spotladder.workloads import providers
 from spotladder.workloads.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCapacity:
+    """The capacity of a group that is not on the tier: the placement of its pods, and the price of a node in USD per
+    hour; None if it is unknown."""
+
+    placement: Placement
+    per_hour: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +33,8 @@ class ResolvedTier:
     is the cloud's notice period before a reclaim, in seconds. `queue` is the LocalQueue of Kueue, "" without one.
     `gated`: the workers are created with the scheduling gate of a probe. `fleet` is what all jobs have observed on the
     tier, and `granted_at` when a job last got all of its nodes there; None if that is unknown, or the tier has refused
-    a job since. `wait` and `prices` are those of the core's Tier. `head_per_hour` and `egress_per_gib` are in USD.
+    a job since. `groups` are the groups that the tier names, with their capacity. `wait`
+    and `prices` are those of the core's Tier. `head_per_hour` and `egress_per_gib` are in USD.
     """
 
     name: str
@@ -45,6 +57,11 @@ class ResolvedTier:
     wait: Seconds = 0.0
     prices: tuple[PricePoint, ...] = ()
     granted_at: Instant | None = None
+    groups: Mapping[str, GroupCapacity] = field(default_factory=dict)
+
+    def beside(self, group: str) -> Placement:
+        """The placement of the pods of a group that is not on the tier."""
+        return self.groups[group].placement if group in self.groups else Placement()
 
     @property
     def capacity(self) -> Capacity:
@@ -80,11 +97,27 @@ def resolve_tiers(job: TieredJob, capacity: Mapping[str, CapacityTier]) -> tuple
     if problems := missing_capacity(job, capacity):
         raise InvalidDocument(problems)
     found = ((tier, capacity[tier.capacity_tier]) for tier in job.spec.tiers)
-    return tuple(resolve_tier(index, tier, named, price_of(named)) for index, (tier, named) in enumerate(found))
+    known = listed_in(capacity)
+    return tuple(resolve_tier(index, tier, named, price_of(named), known) for index, (tier, named) in enumerate(found))
 
 
-def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier, price: Price) -> ResolvedTier:
-    """One tier of a job with its CapacityTier."""
+Lookup = Callable[[str], tuple[CapacityTier, Price] | None]
+"""Finds a CapacityTier and its price by name; None if it is unknown."""
+
+
+def listed_in(capacity: Mapping[str, CapacityTier]) -> Lookup:
+    """Finds these CapacityTiers, with the prices in them."""
+    return lambda name: (capacity[name], price_of(capacity[name])) if name in capacity else None
+
+
+def resolve_tier(
+    index: int, tier: JobTier, capacity: CapacityTier, price: Price, known: Lookup = lambda _: None
+) -> ResolvedTier:
+    """One tier of a job with its CapacityTier. `known` finds those of its groups; an unknown one has no requirements.
+
+    Raises:
+        InvalidSpec: a CapacityTier contradicts itself, or that of a group is in another cluster.
+    """
     spec = capacity.spec
     workers = providers.placement(spec)
     with_head = spec.apply_to is ApplyTo.WORKERS_AND_HEAD
@@ -104,7 +137,25 @@ def resolve_tier(index: int, tier: JobTier, capacity: CapacityTier, price: Price
         queue=tier.queue or "",
         head_per_hour=(spec.price.head_per_hour if spec.price else None) or 0.0,
         egress_per_gib=spec.egress_per_gi_b or 0.0,
+        groups={
+            name: _group(known(group.capacity_tier), spec.cluster, ("spec", "tiers", index, "groups", name))
+            for name, group in tier.groups.items()
+        },
     )
+
+
+def _group(found: tuple[CapacityTier, Price] | None, cluster: str, at: Path) -> GroupCapacity:
+    if found is None:
+        return GroupCapacity(Placement(), None)
+    capacity, price = found
+    spec = capacity.spec
+    if spec.cluster != cluster:
+        message = (
+            f'"{capacity.metadata.name}" is in cluster "{spec.cluster}", but the tier is in "{cluster}": '
+            "name a CapacityTier of the same cluster"
+        )
+        raise InvalidSpec(message, path=dotted((*at, "capacityTier")))
+    return GroupCapacity(providers.placement(spec), price.per_node_hour if price.known else None)
 
 
 def price_of(capacity: CapacityTier) -> Price:

@@ -12,6 +12,7 @@ from spotladder.cli.cluster.connected_cluster import ConnectedCluster
 from spotladder.errors import InvalidSpec
 
 if TYPE_CHECKING:
+    from spotladder.api.capacitytier import CapacityTier
     from spotladder.core.model import JobSpec, Price
     from spotladder.custom_resources import CapacityRecord, JobRecord
 
@@ -54,9 +55,14 @@ def spec_in(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) ->
 
     model = parsed(job)
     tiers: dict[str, ResolvedTier] = {}
+
+    def group(name: str) -> tuple[CapacityTier, Price] | None:
+        found = capacity(name)
+        return (found.model, price_in(found)) if found is not None and found.model is not None else None
+
     for index, tier in enumerate(model.spec.tiers):
         record = capacity(tier.capacity_tier)
         if record is not None and record.model is not None:
             with suppress(InvalidSpec):  # the controller reports a CapacityTier that contradicts itself
-                tiers[tier.name] = resolve_tier(index, tier, record.model, price_in(record))
+                tiers[tier.name] = resolve_tier(index, tier, record.model, price_in(record), group)
     return replace(core_spec(job, model, tiers), stall_timeout=inf)

@@ -54,6 +54,7 @@ class QueueSeen:
 class PodRole(StrEnum):
     HEAD = "head"
     WORKER = "worker"
+    AUXILIARY = "auxiliary"  # beside the gang, not on the tier: its loss is not the tier's failure
 
 
 class PodPhase(StrEnum):
@@ -72,7 +73,7 @@ class PodSeen:
     `uid` is its identity: a pod is counted as lost once, however often it is observed. `ready` means that it takes
     part in the job. `noticed` means that its node is about to be reclaimed, from `noticed_at` until `notice_ends_at`
     if known. `unschedulable` means Pending for lack of capacity. `cause` is only used if `phase` is LOST or `noticed`
-    is set.
+    is set. `group` is the group of an auxiliary pod.
 
     For a pending pod: `refused` means that the provisioner reported that it makes no node for it, `misfit` is why no
     node of the tier can ever hold it ("" if one can, or if that is unknown), `scheduled` means that it has a node,
@@ -114,6 +115,7 @@ class PodSeen:
     exit_message: str = ""
     container: str = ""
     unit: str = ""
+    group: str = ""
 
     @property
     def called(self) -> str:

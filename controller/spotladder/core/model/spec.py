@@ -102,7 +102,8 @@ class Tier:
     `head_per_hour` is the price of the head's node in USD, and `egress_per_gib` what a GiB costs that an attempt on it
     reads from the checkpoint bucket. `wait` is how long jobs usually waited until all of their workers
     there were ready, in seconds; 0 if unknown. `prices` are the newest prices that it has had, oldest first. Tiers with
-    the same `queue` may wait in the same admission queue."""
+    the same `queue` may wait in the same admission queue. `auxiliary` are the groups of pods that are not on the tier,
+    with the price of a node of each in USD; None: unknown."""
 
     name: str
     max_failures: int = 0
@@ -123,6 +124,7 @@ class Tier:
     wait: Seconds = 0.0
     prices: tuple[PricePoint, ...] = ()
     queue: str = ""
+    auxiliary: tuple[tuple[str, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,11 @@ def resolve(
     price is kept."""
     resolved: dict[str, ResolvedTier] = {}
     missing: dict[str, Diagnosis] = {}
+
+    def group(name: str) -> tuple[CapacityTier, Price] | None:
+        record = capacity(name) or last_known(name)
+        return (record.model, price(record.model)) if record is not None and record.model is not None else None
+
     for index, tier in enumerate(job.spec.tiers):
         record, name = capacity(tier.capacity_tier), tier.capacity_tier
         reason, problem = ConditionReason.UNKNOWN_CAPACITY_TIER, ""
@@ -64,10 +69,13 @@ def resolve(
             problem = f'CapacityTier "{name}" is being deleted'
         elif record.model is None:
             problem = f'CapacityTier "{name}" is not valid: {record.problem}'
+        absent = next((entry.capacity_tier for entry in tier.groups.values() if group(entry.capacity_tier) is None), "")
+        if absent and not problem:
+            problem = f'CapacityTier "{absent}" of groups does not exist or is not valid'
         known = record or last_known(name)
         if known is not None and known.model is not None:
             try:
-                found = resolve_tier(index, tier, known.model, price(known.model))
+                found = resolve_tier(index, tier, known.model, price(known.model), group)
                 resolved[tier.name] = with_history(found, known.status)
             except InvalidSpec as error:
                 problem = problem or str(error)
@@ -334,10 +342,12 @@ def problems_of(loaded: Loaded, clusters: Clusters) -> list[Diagnosis]:
 
 def unpriced(spec: JobSpec) -> Diagnosis | None:
     """Why the cost may exceed the budget."""
-    names = [tier.name for tier in spec.tiers if not tier.price.known]
+    tiers = [tier.name for tier in spec.tiers if not tier.price.known]
+    groups = dict.fromkeys(name for tier in spec.tiers for name, price in tier.auxiliary if price is None)
+    names = [f"{kind} {', '.join(of)}" for kind, of in (("tier", tiers), ("group", groups)) if of]
     if spec.budget is None or not names:
         return None
-    message = f"spec.budget: no price is known for tier {', '.join(names)}: its cost is not counted"
+    message = f"spec.budget: no price is known for {' and '.join(names)}: its cost is not counted"
     return Diagnosis(ConditionReason.PRICE_UNKNOWN, message)
 
 

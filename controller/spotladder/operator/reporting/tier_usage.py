@@ -81,6 +81,7 @@ class TierUsage:
             if tier and pod.node and pod.phase in ("Pending", "Running"):
                 on.setdefault(pod.role, set()).add((tier, pod.node))
         heads = frozenset(on.pop(PodRole.HEAD, ()))
+        on.pop(PodRole.AUXILIARY, None)  # on other nodes than the tier's
         workers = frozenset[tuple[str, str]]().union(*on.values())
         return _Used(frozenset(filter(None, (job.capacity, job.standby_capacity))), workers, heads)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from spotladder.core.model import PodRole
 from spotladder.resources import APIResource
 from spotladder.workloads.records import (
     Object,
@@ -14,6 +15,7 @@ from spotladder.workloads.records import (
     made_fields,
     message_of,
     part,
+    role_in,
     whole_number,
 )
 from spotladder.workloads.workload import AttemptObjects
@@ -24,14 +26,16 @@ JOBSETS = APIResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSetRecord(WorkloadRecord):
     """A JobSet. `places` are its replicated jobs, each with its number of jobs and of pods per job: (name, jobs,
-    pods). `ends_with` are those whose pods must succeed, with the number of pods that must, or with `ends_with_any` one
-    of their jobs. `acted_on`: JobSet's controller has written its status."""
+    pods). `auxiliary` are the names of those beside the tier. `ends_with` are those whose pods must succeed, with the
+    number of pods that must, or with `ends_with_any` one of their jobs. `acted_on`: JobSet's controller has written its
+    status."""
 
     kind: ClassVar[APIResource] = JOBSETS
     state: str = ""
     message: str = ""
     acted_on: bool = False
     places: tuple[tuple[str, int, int], ...] = ()
+    auxiliary: frozenset[str] = frozenset()
     ends_with: tuple[tuple[str, int, int], ...] = ()
     ends_with_any: bool = False
 
@@ -57,6 +61,9 @@ class JobSetRecord(WorkloadRecord):
                 (job["name"], job.get("replicas", 1), max(_pods(job), _job_spec(job).get("completions") or 0))
                 for job in jobs
                 if job["name"] in (success.get("targetReplicatedJobs") or [job["name"]])
+            ),
+            auxiliary=frozenset(
+                job["name"] for job in jobs if role_in(part(_job_spec(job), "template")) is PodRole.AUXILIARY
             ),
             ends_with_any=success.get("operator") == "Any",
         )

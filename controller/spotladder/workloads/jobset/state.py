@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodSeen
+from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodRole, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads import pending_pods
 from spotladder.workloads.containers import ContainerRecord
@@ -127,11 +127,17 @@ def _places(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]]) -> 
             taken[pod.slot] = replace(what, uid=pod.slot, noticed=False, notice_ends_at=None)
         elif what.silent:  # This loss is counted with the losses; until then, its place is only silent.
             taken[pod.slot] = replace(what, uid=pod.slot, phase=PodPhase.RUNNING, ready=False)
-    names = [
-        f"{name}-{job}-{index}" for name, jobs, pods in jobset.places for job in range(jobs) for index in range(pods)
-    ]
+    names = {
+        f"{name}-{job}-{index}": PodRole.AUXILIARY if name in jobset.auxiliary else PodRole.WORKER
+        for name, jobs, pods in jobset.places
+        for job in range(jobs)
+        for index in range(pods)
+    }
     gated = any(pod.gated for pod, _ in seen)  # Like the others, a pod that does not exist yet asks for no node.
-    return [taken.get(name) or PodSeen(name, phase=PodPhase.PENDING, ready=False, gated=gated) for name in names]
+    return [
+        taken.get(name) or PodSeen(name, role, PodPhase.PENDING, ready=False, gated=gated)
+        for name, role in names.items()
+    ]
 
 
 def _losses(jobset: JobSetRecord, seen: Sequence[tuple[PodRecord, PodSeen]], ended: Exit | None) -> list[PodSeen]:

@@ -6,7 +6,8 @@
     once: 75 requests a new attempt, 76 means that a newer one exists, 77 that the checkpoint store refuses the
     credentials; any other code is the program's own error. The decision core reads the exit codes from the pods.
  3. Jobs do not retry pods: JobSet restarts the set.
- 4. All pods run on the tier's nodes: a JobSet has no head.
+ 4. All pods run on the tier's nodes, except those of replicated jobs beside the tier (`api.groups`): a JobSet has no
+    head. The loss of any pod restarts the set, but only losses on the tier are failures.
  5. JobSet derives names and label values of at most 63 characters from the set's name, so the name is truncated to
     fit.
 
@@ -22,7 +23,9 @@ from types import MappingProxyType
 from typing import Any
 
 from spotladder.api.fields import LONGEST_LABEL, LONGEST_RAYJOB_NAME
-from spotladder.api.problems import Path, dotted, quoted
+from spotladder.api.groups import on_tier
+from spotladder.api.jobset_workload import job_groups
+from spotladder.api.problems import Path, Refusals, dotted, quoted
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
@@ -51,20 +54,6 @@ _AT: Path = ("spec", "workload", _FIELD, "template", "spec")
 _JOBS: Path = (*_AT, "replicatedJobs")
 _PORT = "29500"
 
-_OWNED = {
-    "failurePolicy": "is set by spotladder: maxFailures and restartPolicy.backoffLimit limit restarts; remove it",
-    "suspend": "is set by spotladder: use spec.suspend",
-    "managedBy": "is set by spotladder: remove it",
-    "ttlSecondsAfterFinished": "is set by spotladder, which removes ended attempts; remove it",
-}
-_OWNED_OF_A_JOB = {
-    "backoffLimit": "is set by spotladder, which restarts the whole set instead; remove it",
-    "backoffLimitPerIndex": "is set by spotladder, which restarts the whole set instead; remove it",
-    "podFailurePolicy": "is set by spotladder, which reads the exit codes of the program; remove it",
-    "suspend": "is set by spotladder: use spec.suspend",
-    "ttlSecondsAfterFinished": "is set by spotladder, which removes ended attempts; remove it",
-}
-
 
 class JobSetKind:
     """Implements `WorkloadKind`."""
@@ -77,7 +66,8 @@ class JobSetKind:
     def workers(self, job: TieredJob) -> int:
         spec = template_of(job, _FIELD).spec
         check(spec, template_schema.JOBSET, _AT)
-        return sum(_pods(entry, index) for index, entry in enumerate(spec["replicatedJobs"]))
+        here = on_tier(job_groups(spec), job.spec.elsewhere)
+        return sum(_pods(entry) for entry, is_here in zip(spec["replicatedJobs"], here, strict=True) if is_here)
 
     def longest_name(self, spec: Mapping[str, Any]) -> int:
         return longest_name(spec)
@@ -86,7 +76,7 @@ class JobSetKind:
         self, job: TieredJob, origin: Origin, tier: ResolvedTier, attempt: int, env: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         template = template_of(job, _FIELD)
-        self.workers(job)  # Rejects an invalid template.
+        check(template.spec, template_schema.JOBSET, _AT)
         name = names.attempt_name(job.metadata.name, attempt, longest_name(template.spec))
         overlay = PodOverlay.of(job, origin, tier, attempt, env)
         jobset = made_of(
@@ -128,12 +118,15 @@ JOBSET: WorkloadKind = JobSetKind()
 
 
 def _spec(given: Mapping[str, Any], overlay: PodOverlay, name: str) -> dict[str, Any]:
-    _refuse(given, _OWNED, _AT)
     spec: dict[str, Any] = copied(given)
     jobs = spec["replicatedJobs"]
-    alone = sum(_pods(entry, index) for index, entry in enumerate(jobs)) == 1
-    for index, entry in enumerate(jobs):
-        _job(entry, overlay, (*_JOBS, index), alone=alone)
+    here = on_tier(job_groups(given), overlay.tier.groups.keys())
+    alone = sum(map(_pods, jobs)) == 1
+    refusals = Refusals()
+    for index, (entry, is_here) in enumerate(zip(jobs, here, strict=True)):
+        with refusals.kept():
+            _job(entry, overlay, (*_JOBS, index), is_here=is_here, alone=alone)
+    refusals.check()
     spec["failurePolicy"] = {
         "maxRestarts": NEVER_BY_ITSELF,
         "rules": [{"name": "ProgramEnded", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
@@ -196,19 +189,18 @@ def _subdomain(spec: Mapping[str, Any]) -> str:
     return (spec.get("network") or {}).get("subdomain") or ""
 
 
-def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path, *, alone: bool) -> None:
+def _job(entry: dict[str, Any], overlay: PodOverlay, at: Path, *, is_here: bool, alone: bool) -> None:
     job = entry["template"]["spec"]
     inside = (*at, "template", "spec")
-    _refuse(job, _OWNED_OF_A_JOB, inside)
     pods = job.setdefault("parallelism", 1)
     job.setdefault("completions", pods)
     job.setdefault("completionMode", "Indexed")
     job["backoffLimit"] = 0
     program = program_of(job["template"], (*inside, "template"))
     job["podFailurePolicy"] = {"rules": _failure_rules(job["template"], program, alone=alone)}
-    job["template"] = with_overlay(
-        job["template"], overlay, PodRole.WORKER, overlay.tier.workers, (*inside, "template"), program=program
-    )
+    role = PodRole.WORKER if is_here else PodRole.AUXILIARY
+    placement = overlay.tier.workers if is_here else overlay.tier.beside(entry["name"])
+    job["template"] = with_overlay(job["template"], overlay, role, placement, (*inside, "template"), program=program)
 
 
 def _failure_rules(template: Mapping[str, Any], program: Mapping[str, Any], *, alone: bool) -> list[dict[str, Any]]:
@@ -248,25 +240,7 @@ def _rank(entry: Mapping[str, Any], address: str, at: Path) -> None:
     with_env(program_of(job["template"], at), entries, unless_set=True)
 
 
-def _pods(entry: Mapping[str, Any], index: int) -> int:
-    """Number of pods of one replicated job; also validates the fields that the controller relies on."""
-    at: Path = (*_JOBS, index)
-    job = (entry.get("template") or {}).get("spec") or {}
-    if not job.get("template") or not entry.get("name"):
-        raise InvalidSpec("needs name and template.spec.template, the pod template of the program", path=dotted(at))
-    counts = (
-        (entry.get("replicas"), (*at, "replicas")),
-        (job.get("parallelism"), (*at, "template", "spec", "parallelism")),
-    )
-    pods = 1
-    for count, path in counts:
-        if count is not None and count < 1:
-            raise InvalidSpec("must be at least 1", path=dotted(path))
-        pods *= 1 if count is None else count
-    return pods
-
-
-def _refuse(given: Mapping[str, Any], owned: Mapping[str, str], at: Path) -> None:
-    for name, why in owned.items():
-        if given.get(name) not in (None, False):
-            raise InvalidSpec(why, path=dotted((*at, name)))
+def _pods(entry: Mapping[str, Any]) -> int:
+    """Number of pods of one replicated job."""
+    count: int = (entry.get("replicas") or 1) * (entry["template"]["spec"].get("parallelism") or 1)
+    return count

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import ClassVar, Self
 
-from spotladder.core.model import Instant
+from spotladder.core.model import Instant, PodRole
 from spotladder.output.last_error import last_error
 from spotladder.resources import APIResource
+from spotladder.workloads import names
 from spotladder.workloads.records import (
     Made,
     Object,
@@ -20,6 +21,7 @@ from spotladder.workloads.records import (
     made_fields,
     message_of,
     part,
+    role_in,
     whole_number,
 )
 from spotladder.workloads.workload import AttemptObjects
@@ -43,7 +45,8 @@ LOGS = ", last available logs"
 class RayJobRecord(WorkloadRecord):
     """A RayJob with the values that KubeRay uses. `error` is the error that ended its driver, taken from the log that
     Ray appends to its message; the log itself is not kept. `mode` is its submissionMode. `groups` are its worker groups
-    with their replicas. `written_at` is the time of its last update."""
+    on the tier, with their replicas. `head_on_tier`: it
+    is the only worker (`names.HEAD_TRAINS`). `written_at` is the time of its last update."""
 
     kind: ClassVar[APIResource] = RAYJOBS
 
@@ -55,6 +58,7 @@ class RayJobRecord(WorkloadRecord):
     mode: str = ""
     cluster: str = ""
     groups: tuple[tuple[str, int], ...] = ()
+    head_on_tier: bool = False
     written_at: Instant | None = field(default=None, compare=False)
 
     @classmethod
@@ -74,8 +78,11 @@ class RayJobRecord(WorkloadRecord):
             mode=intern(part(rayjob, "spec").get("submissionMode") or ""),
             cluster=status.get("rayClusterName") or "",
             groups=tuple(
-                (group.name, group.replicas) for group in _groups(part(part(rayjob, "spec"), "rayClusterSpec"))
+                (group.name, group.replicas)
+                for group in _groups(part(part(rayjob, "spec"), "rayClusterSpec"))
+                if not group.auxiliary
             ),
+            head_on_tier=names.HEAD_TRAINS in (rayjob["metadata"].get("annotations") or {}),
             written_at=max((time for time in writes if time is not None), default=None),
         )
 
@@ -83,7 +90,7 @@ class RayJobRecord(WorkloadRecord):
 @dataclass(frozen=True, slots=True)
 class WorkerGroupRecord:
     """A worker group of a RayCluster. `least` is its minReplicas, `most` its maxReplicas, `hosts` the number of pods of
-    each replica, `to_delete` its `workersToDelete`."""
+    each replica, `to_delete` its `workersToDelete`. `auxiliary`: it is not on the tier."""
 
     name: str
     replicas: int
@@ -91,6 +98,7 @@ class WorkerGroupRecord:
     most: int
     hosts: int
     to_delete: tuple[str, ...] = ()
+    auxiliary: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +139,7 @@ def _groups(cluster: Object) -> Iterator[WorkerGroupRecord]:
             most=whole_number(group.get("maxReplicas")) or replicas,
             hosts=whole_number(group.get("numOfHosts")) or 1,
             to_delete=tuple((group.get("scaleStrategy") or {}).get("workersToDelete") or ()),
+            auxiliary=role_in(part(group, "template")) is PodRole.AUXILIARY,
         )
 
 

@@ -10,16 +10,17 @@ KubeRay's status values are interpreted by their observed meaning, not by their 
     program may train with fewer workers. Before that, workers without a node can be left out (`surge.resizing`).
  6. A failure is the program's own only if Ray knows its exit code and no signal caused it. A job that KubeRay gives up
     may still train: it counts as lost, and the next attempt fences it.
+ 7. A head that trains, because no worker group is on the tier, is the attempt's only worker.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodSeen
+from spotladder.core.copying import replace
+from spotladder.core.model import AttemptSeen, Exit, PodPhase, PodRole, PodSeen
 from spotladder.core.reasons import Cause
 from spotladder.workloads import pending_pods
 from spotladder.workloads.exits import exit_of_code
@@ -83,7 +84,7 @@ def read(
         pods = [_before_submission(pod, what) for pod, what in zip(objects.pods, pods, strict=True)]
     return AttemptSeen(
         number=attempt,
-        pods=tuple(pods),
+        pods=tuple(_in_their_roles(objects, pods)),
         exit=ended,
         message=message,
         provisioning=pending_pods.provisioning(objects.pods, events),
@@ -114,6 +115,21 @@ def _before_submission(pod: PodRecord, what: PodSeen) -> PodSeen:
         )
     unready = next((entry for entry in others if not entry.ready), None)
     return replace(what, ready=False, container=unready.name if what.ready and unready else what.container)
+
+
+def _in_their_roles(objects: AttemptObjects, pods: Sequence[PodSeen]) -> Iterator[PodSeen]:
+    """The pods, with a head that trains as a worker. KubeRay replaces auxiliary pods, so their notices are no reason
+    to commit or to move, and those that Ray's autoscaler removes are not lost."""
+    rayjob = rayjob_of(objects)
+    trains = rayjob is not None and rayjob.head_on_tier
+    autoscaled = any(cluster.autoscaled for cluster in rayclusters_of(objects))
+    for pod in pods:
+        if pod.role is PodRole.HEAD and trains:
+            yield replace(pod, role=PodRole.WORKER)
+        elif pod.role is not PodRole.AUXILIARY:
+            yield pod
+        elif not (autoscaled and pod.phase is PodPhase.LOST and pod.cause is Cause.DELETED):
+            yield replace(pod, noticed=False, noticed_at=None, notice_ends_at=None, suspect=False)
 
 
 def _exit(rayjob: RayJobRecord, *, managed: bool) -> tuple[Exit | None, str]:

@@ -33,7 +33,7 @@ def surplus(objects: AttemptObjects) -> int | None:
     if found is None:
         return None
     cluster, wanted = found
-    return sum(group.replicas - wanted[group.name] for group in cluster.groups)
+    return sum(group.replicas - wanted[group.name] for group in cluster.groups if group.name in wanted)
 
 
 def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -> ObjectPatch | None:
@@ -45,6 +45,8 @@ def replacing(objects: AttemptObjects, pods: Collection[str], *, remove: bool) -
     cluster, wanted = found
     patch: list[dict[str, Any]] = []
     for index, group in enumerate(cluster.groups):
+        if group.name not in wanted:
+            continue
         mine = [pod for pod in objects.pods if pod.role is PodRole.WORKER and pod.group == group.name]
         if any(pod.uid in pods for pod in mine) or group.replicas != wanted[group.name]:
             patch += _patch(index, group, wanted[group.name], mine, pods, remove=remove)
@@ -61,6 +63,8 @@ def resizing(objects: AttemptObjects, workers: int) -> ObjectPatch | None:
     patch: list[dict[str, Any]] = []
     left = 0
     for index, group in enumerate(cluster.groups):
+        if group.name not in wanted:
+            continue
         mine = [pod for pod in objects.pods if pod.role is PodRole.WORKER and pod.group == group.name]
         out = {pod.name for pod in mine if pod.deleting or pod.phase not in _ALIVE or not pod.node}
         if workers >= sum(wanted.values()):
@@ -108,13 +112,14 @@ def _sized(
 
 
 def _surged(objects: AttemptObjects) -> tuple[RayClusterRecord, dict[str, int]] | None:
-    """The RayCluster that can be changed, and how many workers the RayJob has in each of its groups."""
+    """The RayCluster that can be changed, and how many workers the RayJob has in each of its groups on the tier."""
     rayjob, clusters = rayjob_of(objects), rayclusters_of(objects)
     cluster = next((each for each in clusters if rayjob is not None and each.name == rayjob.cluster), None)
     if rayjob is None or rayjob.deleting or cluster is None or cluster.deleting or cluster.autoscaled:
         return None
     wanted = dict(rayjob.groups)
-    known = {group.name for group in cluster.groups} == set(wanted)
-    if not wanted or not known or any(group.hosts > 1 for group in cluster.groups):
+    groups = [group for group in cluster.groups if not group.auxiliary]
+    known = {group.name for group in groups} == set(wanted)
+    if not wanted or not known or any(group.hosts > 1 for group in groups):
         return None
     return cluster, wanted

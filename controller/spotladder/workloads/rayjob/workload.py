@@ -11,7 +11,9 @@
    before KubeRay has read the exit code. Templates with settings of a submitter get K8sJobMode.
 5. Ray declares a node dead after at most 35 s of silence. With its own settings this takes up to 65 s, during which
    the other workers wait for a machine that is gone.
-6. Pods are ready as soon as Ray is. KubeRay's own probe starts after ten seconds and repeats every five seconds, but a
+6. A head without workers on the tier trains itself: it is the attempt's only worker, on the tier's nodes. The sizes of
+   groups beside the tier are left to Ray's autoscaler, if the template turns it on; those on the tier are fixed.
+7. Pods are ready as soon as Ray is. KubeRay's own probe starts after ten seconds and repeats every five seconds, but a
    Ray node is ready after four, and the program waits for the last node.
 """
 
@@ -22,8 +24,8 @@ from types import MappingProxyType
 from typing import Any
 
 from spotladder.api.fields import LONGEST_RAYJOB_NAME
-from spotladder.api.problems import Path, dotted
-from spotladder.api.ray_workload import workers_of
+from spotladder.api.problems import Path, Refusals, dotted
+from spotladder.api.ray_workload import group_name, groups_on_tier, worker_groups, workers_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Instant, PodRole
 from spotladder.errors import InvalidSpec
@@ -35,6 +37,7 @@ from spotladder.workloads.guards import Guarded, budget
 from spotladder.workloads.names import Origin
 from spotladder.workloads.network_policy import policy
 from spotladder.workloads.operators import silent_scheduler
+from spotladder.workloads.placement import Placement
 from spotladder.workloads.pods import PodOverlay, copied, variables, with_env, with_overlay
 from spotladder.workloads.program_container import ray_of
 from spotladder.workloads.rayjob import state, surge
@@ -108,7 +111,7 @@ class RayJobKind:
     install = "KubeRay is not installed in {cluster}: install the kuberay-operator chart (1.5 or newer)"
 
     def workers(self, job: TieredJob) -> int:
-        return workers_of(template_of(job, _FIELD).spec)
+        return workers_of(template_of(job, _FIELD).spec, job.spec.elsewhere)
 
     def longest_name(self, spec: Mapping[str, Any]) -> int:  # noqa: ARG002 – the port's
         return LONGEST_RAYJOB_NAME
@@ -125,7 +128,7 @@ class RayJobKind:
             job=job,
             overlay=overlay,
             spec=_spec(template.spec, overlay),
-            annotations=_ANNOTATIONS,
+            annotations={**_ANNOTATIONS, **({names.HEAD_TRAINS: "true"} if _head_trains(template.spec, tier) else {})},
         )
         guarded = Guarded.of(overlay, name)
         public = public_ports(rayjob["spec"]["rayClusterSpec"])
@@ -153,7 +156,7 @@ class RayJobKind:
 RAYJOB: WorkloadKind = RayJobKind()
 
 
-def _spec(given: Mapping[str, Any], overlay: PodOverlay) -> dict[str, Any]:
+def _spec(given: dict[str, Any], overlay: PodOverlay) -> dict[str, Any]:
     check(given, template_schema.RAYJOB, _AT)
     spec: dict[str, Any] = copied(given)
     _submission(spec)
@@ -171,14 +174,28 @@ def _spec(given: Mapping[str, Any], overlay: PodOverlay) -> dict[str, Any]:
     if not isinstance(cluster.get("headGroupSpec"), dict):
         message = "is required on a cluster: a mapping with template, the pod template of the program"
         raise InvalidSpec(message, path=dotted((*_CLUSTER, "headGroupSpec")))
-    _group(cluster["headGroupSpec"], overlay, PodRole.HEAD, (*_CLUSTER, "headGroupSpec"))
-    for index, group in enumerate(cluster["workerGroupSpecs"]):
-        group.setdefault("groupName", f"workers-{index}" if index else "workers")
-        _group(group, overlay, PodRole.WORKER, (*_CLUSTER, "workerGroupSpecs", index))
+    tier = overlay.tier
+    head_at = (*_CLUSTER, "headGroupSpec")
+    refusals = Refusals()
+    role, placement = (PodRole.WORKER, tier.workers) if _head_trains(given, tier) else (PodRole.HEAD, tier.head)
+    with refusals.kept():
+        _group(cluster["headGroupSpec"], overlay, role, placement, head_at, is_head=True)
+    cluster.setdefault("workerGroupSpecs", [])
+    groups = worker_groups(spec)
+    for index, (group, here) in enumerate(zip(groups, groups_on_tier(given, tier.groups), strict=True)):
+        group["groupName"] = group_name(group, index)
+        role, placement = PodRole.WORKER, tier.workers
+        if not here:
+            role, placement = PodRole.AUXILIARY, tier.beside(group["groupName"])
+        elif cluster.get("enableInTreeAutoscaling"):  # The workers on the tier are a gang: their number is fixed.
+            group["minReplicas"] = group["maxReplicas"] = group.get("replicas") or 0
+        with refusals.kept():
+            _group(group, overlay, role, placement, (*_CLUSTER, "workerGroupSpecs", index))
+    refusals.check()
     authenticate(cluster)
     if has_public_health(cluster):
         _probed(cluster["headGroupSpec"], PodRole.HEAD)
-        for group in cluster["workerGroupSpecs"]:
+        for group in groups:
             _probed(group, PodRole.WORKER)
     return spec
 
@@ -205,16 +222,30 @@ def _submitters(spec: Mapping[str, Any], job: TieredJob, attempt: int) -> list[s
     ]
 
 
-def _group(group: dict[str, Any], overlay: PodOverlay, role: PodRole, at: Path) -> None:
-    placement = overlay.tier.head if role is PodRole.HEAD else overlay.tier.workers
+def _head_trains(spec: dict[str, Any], tier: ResolvedTier) -> bool:
+    """Whether the head is the pod on the tier, because no worker group is."""
+    return not any(groups_on_tier(spec, tier.groups))
+
+
+def _group(
+    group: dict[str, Any],
+    overlay: PodOverlay,
+    role: PodRole,
+    placement: Placement,
+    at: Path,
+    *,
+    is_head: bool = False,
+) -> None:
     group.setdefault("rayStartParams", {})
     given, inside = group.get("template") or {}, (*at, "template")
     ray = ray_of(given, inside)
     given["spec"]["containers"].sort(key=lambda container: container is not ray)  # KubeRay runs Ray in the first.
     template = group["template"] = with_overlay(given, overlay, role, placement, inside, program=ray)
+    if is_head:
+        template["metadata"]["labels"][names.ROLE] = PodRole.HEAD.value
     drain = drain_of(template["spec"]["terminationGracePeriodSeconds"], overlay.tier.notice)
     settings = {**WITH_ALL_STACKS, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": str(drain)}
-    if role is PodRole.WORKER:
+    if not is_head:
         settings["RAY_NUM_REDIS_GET_RETRIES"] = str(_HEAD_QUERIES)
     else:
         settings |= _ELASTIC_HEALTH_CHECKS if overlay.job.spec.elastic else _HEALTH_CHECKS

@@ -1,0 +1,124 @@
+"""One entry of a job's list of tiers, and what it changes of the workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from spotladder.api.fields import (
+    Count,
+    EnvironmentName,
+    FilledText,
+    Name,
+    PositiveDuration,
+    PrivateText,
+    Quantity,
+    Switch,
+    Usd,
+    WholeNumber,
+    choice,
+)
+from spotladder.api.record import Record
+from spotladder.core.model import FOR_EVER, OnInsufficientCapacity
+
+
+class Resources(Record):
+    """Resources of a worker container."""
+
+    requests: dict[str, Quantity] = Field(
+        default_factory=dict, description="Resources that the scheduler reserves for the container."
+    )
+    limits: dict[str, Quantity] = Field(default_factory=dict, description="Maximum resources of the container.")
+
+
+class TierOverrides(Record):
+    """Changes to the workload on one tier."""
+
+    image: FilledText | None = Field(default=None, description="Image of the program containers on this tier.")
+    resources: Resources | None = Field(
+        default=None, description="Resources of the program containers of workers on this tier."
+    )
+    env: dict[EnvironmentName, PrivateText] = Field(
+        default_factory=dict, description="Environment variables on this tier; they override the template's."
+    )
+
+
+class GroupTier(Record):
+    """What a group of pods that is not on the tier takes instead."""
+
+    capacity_tier: Name = Field(
+        description="The CapacityTier on whose nodes the pods of the group run, in the same cluster as the tier's. "
+        "They are paid at its price."
+    )
+
+
+class JobTier(Record):
+    """One capacity tier of a job."""
+
+    name: Name = Field(description="Name of the tier, unique in the job; shown in status, logs and metrics.")
+    capacity_tier: Name = Field(
+        description="The CapacityTier to use. In local mode: a pool of the world file.",
+    )
+    max_failures: WholeNumber = Field(
+        default=0,
+        ge=FOR_EVER,
+        description=(
+            "Number of worker pods that may be lost on this tier, for any reason. The next loss moves "
+            "the job to the next tier. 0: the first loss moves the job. -1: unlimited."
+        ),
+    )
+    provision_timeout: PositiveDuration = Field(
+        default=600.0,
+        description="How long workers may be missing for lack of capacity, at the start or after a loss, before the "
+        "job "
+        "moves to the next tier.",
+    )
+    idle_budget: Usd | None = Field(
+        default=None,
+        description="Maximum cost in USD of the nodes of an incomplete gang that waits for more nodes. With more, the "
+        "nodes are released and the job moves to the next tier. Needs the price of the CapacityTier. Default: no "
+        "limit.",
+    )
+    probe: Count = Field(
+        default=0,
+        description="Number of workers that must have a node before the others ask for theirs, so that a tier whose "
+        "nodes do not join the cluster, or are reclaimed at once, costs these nodes at most. 0: all workers ask at "
+        "once.",
+    )
+    on_insufficient_capacity: Annotated[OnInsufficientCapacity, choice(OnInsufficientCapacity)] = Field(
+        default=OnInsufficientCapacity.WAIT,
+        description="Reaction to a report of the provisioner that it has no capacity: wait (until provisionTimeout) or "
+        "fallback (the job moves to the next tier at once).",
+    )
+    queue: Name | None = Field(
+        default=None,
+        description="LocalQueue of Kueue in the job's namespace. The attempt waits there until Kueue has quota for it. "
+        "Overrides the label kueue.x-k8s.io/queue-name of the template.",
+    )
+    queue_timeout: PositiveDuration | None = Field(
+        default=None,
+        description="How long an attempt may wait for quota in a queue of Kueue before the job moves to the next tier. "
+        "Default: without limit.",
+    )
+    surge: Switch = Field(
+        default=True,
+        description="Reaction to an eviction notice with time left. True: the controller starts a replacement for each "
+        "noticed worker at once, and the program continues with it inside the attempt. Both nodes are paid until then. "
+        "False, or where this is not possible, as for a JobSet: the job commits, and a new attempt starts.",
+    )
+    overrides: TierOverrides = Field(default_factory=TierOverrides, description="Changes to the workload on this tier.")
+    groups: dict[FilledText, GroupTier] = Field(
+        default_factory=dict,
+        description="Capacity of worker groups or replicated jobs beside the tier, by name, such as CPU nodes for the "
+        "pods that read data. Default: the groups that ask for accelerators, or all groups if none does, are on the "
+        "tier; the others keep the node selectors of the template. Lost pods of groups beside the tier are not "
+        "failures of the tier.",
+    )
+
+
+def large_probes(tiers: Sequence[JobTier], workers: int) -> dict[int, str]:
+    """Why the `probe` of these tiers, by index, is wrong for a workload with this number of workers."""
+    limit = f"must be at most the number of workers of the workload, {workers}"
+    return {index: f"{limit}, not {tier.probe}" for index, tier in enumerate(tiers) if tier.probe > workers}
