@@ -175,6 +175,7 @@ def test_an_event_gives_the_cause(reason: str, expected: Cause) -> None:
         (75, "Error", Cause.UNKNOWN),
         (76, "Error", Cause.UNKNOWN),
         (77, "Error", Cause.UNKNOWN),
+        (78, "Error", Cause.UNKNOWN),
         (137, "Error", Cause.UNKNOWN),
         (137, "OOMKilled", Cause.OOM_KILLED),
         (137, "ContainerStatusUnknown", Cause.NODE_LOST),

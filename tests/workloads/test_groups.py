@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from spotladder.api.groups import asks_for_accelerators, on_tier
+from spotladder.api.accelerators import asks_for_accelerators
+from spotladder.api.groups import on_tier
 from spotladder.api.problems import InvalidDocument
 from spotladder.api.review import review
 from spotladder.api.tieredjob import TieredJob

@@ -229,7 +229,7 @@ def test_a_claim_that_pods_or_tiers_cannot_share_is_warned_about(
 
 def test_the_claims_of_a_jobset_are_counted_for_all_of_its_pods(tmp_path: Path) -> None:
     volumes = "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}], containers: [{name: train, image: i}]"
-    text = changed(JOBSET, ("containers: [{name: train}]", volumes), ("backoffLimit: 6, ", ""))
+    text = changed(JOBSET, ("containers: [{name: train}]", volumes), ("restartPolicy: Always, ", ""))
     found = review([written(tmp_path, "job.yaml", text)], more_capacity=True, now=0.0)
     (message,) = [problem.message for problem in warnings(found) if problem.path == "spec.workload"]
     assert message.startswith("claim data: 2 pods mount it")

@@ -8,29 +8,7 @@ a failure of the tier.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
-
-from spotladder.api.template import inner
-
-_NO_ACCELERATOR = re.compile(r"(?i)efa|rdma|infiniband|sriov|fuse|kvm|networking|eni$|pod-?eni|ipv4")
-"""Extended resources that are no accelerators: network cards, addresses and devices of the host."""
-
-
-def asks_for_accelerators(pod: Any) -> bool:
-    """Whether a pod spec requests an accelerator: an extended resource, or a claim of dynamic resource allocation.
-    Values of other types are not accelerators."""
-    if inner(pod, "resourceClaims"):
-        return True
-    containers = inner(pod, "containers")
-    return isinstance(containers, list) and any(
-        _accelerator(name, amount)
-        for container in containers
-        for kind in ("requests", "limits")
-        if isinstance(amounts := inner(container, "resources", kind), Mapping)
-        for name, amount in amounts.items()
-    )
+from collections.abc import Collection, Sequence
 
 
 def on_tier(groups: Sequence[tuple[str, bool]], elsewhere: Collection[str] = ()) -> tuple[bool, ...]:
@@ -38,8 +16,3 @@ def on_tier(groups: Sequence[tuple[str, bool]], elsewhere: Collection[str] = ())
     are the groups that have a CapacityTier of their own."""
     alike = not any(asks for name, asks in groups if name not in elsewhere)
     return tuple((asks or alike) and name not in elsewhere for name, asks in groups)
-
-
-def _accelerator(name: Any, amount: Any) -> bool:
-    extended = isinstance(name, str) and "/" in name and not name.startswith("kubernetes.io/")
-    return extended and not _NO_ACCELERATOR.search(name) and str(amount) not in ("0", "None")

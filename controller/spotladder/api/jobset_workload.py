@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from spotladder.api.accelerators import asks_for_accelerators
 from spotladder.api.fields import Finding, several
-from spotladder.api.groups import asks_for_accelerators
 from spotladder.api.problems import Path
 from spotladder.api.record import Record
 from spotladder.api.template import TemplateMetadata, bound_to_a_node, inner

@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from spotladder.api.accelerators import asks_for_accelerators
 from spotladder.api.document import documents_of
 from spotladder.api.fields import OWN_ENVIRONMENT, Finding, several
-from spotladder.api.groups import asks_for_accelerators, on_tier
+from spotladder.api.groups import on_tier
 from spotladder.api.problems import Path, printable
 from spotladder.api.record import Record
 from spotladder.api.suggest import closest

@@ -15,7 +15,6 @@ from spotladder.api.problems import InvalidDocument, Path, Problem, dotted
 from spotladder.api.review import Review, Reviewed
 from spotladder.api.tieredjob import TieredJob
 from spotladder.conversion.draft import Draft
-from spotladder.conversion.rayjob import with_a_worker
 from spotladder.conversion.source import Options, Source
 from spotladder.errors import InvalidSpec
 from spotladder.workloads.review import for_cluster
@@ -53,8 +52,6 @@ def accept(draft: Draft, source: Source, options: Options) -> None:
 
 def _mend(draft: Draft, paths: Mapping[str, Path], problem: Problem) -> bool:
     path, every = paths.get(problem.path), paths.values()
-    if problem.path.endswith(".workerGroupSpecs"):
-        return with_a_worker(draft)
     if path is None or path[-1] not in _CONTROL or not problem.path.startswith(_WORKLOAD):
         return False
     why = problem.message.removesuffix("; remove it").removesuffix(": remove it")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+from spotladder.api.accelerators import asks_for_accelerators
 from spotladder.api.problems import Path
 from spotladder.api.template import inner
 from spotladder.conversion import limits, skeleton, templates
 from spotladder.conversion.draft import Draft, plain
 from spotladder.conversion.source import Options, Source, found
-from spotladder.workloads.program_container import accelerators
 
 _AT: Path = ("spec", "workload", "ray", "template", "spec")
 _CLUSTER: Path = (*_AT, "rayClusterSpec")
@@ -69,7 +69,7 @@ def _converted(draft: Draft, options: Options) -> Draft:
         templates.off_spot(draft, head)
         templates.program_container(draft, head, ray=True)
     groups = draft.get(*_GROUPS) or []
-    equipped = [any(accelerators(one) for one in _containers(group)) for group in groups]
+    equipped = [asks_for_accelerators(inner(group, "template", "spec")) for group in groups]
     for index, group in enumerate(groups):
         at = (*_GROUPS, index, "template")
         if isinstance(group, dict) and isinstance(group.get("template"), dict):
@@ -99,26 +99,3 @@ def _clamped(group: dict[str, Any]) -> int:
 
 def _whole(value: Any, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else default
-
-
-def _containers(group: Any) -> list[Any]:
-    return inner(group, "template", "spec", "containers") or []
-
-
-def with_a_worker(draft: Draft) -> bool:
-    """Give a cluster of a head alone one worker like its head. False if there is nothing to give."""
-    head = draft.get(*_CLUSTER, "headGroupSpec")
-    cluster = draft.get(*_CLUSTER)
-    if not isinstance(head, dict) or not head.get("template") or cluster.get("workerGroupSpecs"):
-        return False
-    worker = {"groupName": "workers", "replicas": 1, "rayStartParams": {}, "template": deepcopy(head["template"])}
-    cluster["workerGroupSpecs"] = [worker]
-    for index, container in enumerate(_containers(head)):
-        for name in accelerators(container):
-            for amounts in ("limits", "requests"):
-                at = (*_CLUSTER, "headGroupSpec", "template", "spec", "containers", index, "resources", amounts, name)
-                draft.remove(at, "is of the worker now")
-    head["rayStartParams"] = {**(head.get("rayStartParams") or {}), "num-cpus": "0"}
-    draft.note(_GROUPS, "Added: the cluster had only a head. The tasks run on one worker on the tier's nodes.")
-    draft.note((*_CLUSTER, "headGroupSpec", "rayStartParams", "num-cpus"), "Added: the tasks run on the worker.")
-    return True

@@ -17,10 +17,10 @@ readiness, and get nothing of the tier or of the checkpoint store.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from spotladder.api.accelerators import accelerators
 from spotladder.api.problems import Path, dotted, quoted
 from spotladder.core.contract import PREFIX
 from spotladder.errors import InvalidSpec
@@ -29,8 +29,6 @@ DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 """The annotation of a pod that names its main container; `kubectl logs` and `kubectl exec` use it, too."""
 
 _RAY_NAMES = frozenset({"ray-head", "ray-worker", "ray"})
-_ACCELERATOR = re.compile(r"/.*(gpu|tpu|npu|neuron|gaudi|ascend|mig-|i915|xe$)|^cloud-tpus\.", re.I)
-"""Names of extended resources that are accelerators: nvidia.com/gpu, nvidia.com/mig-1g.10gb, google.com/tpu, …"""
 
 
 def program_of(template: Mapping[str, Any], at: Path) -> dict[str, Any]:
@@ -75,13 +73,6 @@ def program_name(pod: Mapping[str, Any]) -> str:
     containers: Sequence[dict[str, Any]] = (pod.get("spec") or {}).get("containers") or ()
     found = _annotated(pod, containers) or _only(containers, _has_ray_name) or _likely(containers)
     return str((found or next(iter(containers), {})).get("name") or "")
-
-
-def accelerators(container: Mapping[str, Any]) -> dict[str, Any]:
-    """The accelerators that a container requests, by the name of the resource."""
-    resources = container.get("resources") or {}
-    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    return {name: count for name, count in amounts.items() if _ACCELERATOR.search(name) and str(count) != "0"}
 
 
 def native_sidecars(pod: Mapping[str, Any]) -> frozenset[str]:
