@@ -32,6 +32,13 @@ class MemoryBucket:
         self.opened.append(address)
         return _TestLog(self, address)
 
+    def start(self, namespace: str, job: str, attempt: int) -> None:
+        """Start the attempt in the log, as the program does, unless it has started."""
+        log = CommitLog(self.store, job, namespace=namespace)
+        started = log.read().start
+        if started is None or started.attempt < attempt:
+            log.start(attempt, "")
+
     def commit(
         self, namespace: str, job: str, *, attempt: int, step: int, total: int = 100, files: Mapping[str, bytes] = {}
     ) -> None:

@@ -85,6 +85,7 @@ async def test_a_capacity_tier_deleted_while_in_use(api_server: ApiServer) -> No
         await kube.submit()
         await kube.run(1)
         await eventually(lambda: kube.has_phase("Running"))
+        await kube.program_starts(1)
         await kube.client.delete(CAPACITYTIERS, f"{kube.namespace}-spot-a")
         assert "spot-a" in await message_of(kube, "Degraded", "True", "CapacityTierGone")
         assert await kube.has_phase("Running")

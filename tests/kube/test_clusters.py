@@ -111,6 +111,7 @@ async def test_a_job_leaves_a_lost_cluster_which_is_cleaned_up_after_it_returns(
         kube.operator(sources={"east": east.source}) as runtime,
     ):
         await running_in_east(kube, east)
+        await kube.program_starts(1)
         await east.proxy.cut()
         await down(kube, runtime)
         await eventually(lambda: degraded(kube, "ClusterUnreachable"))
@@ -141,6 +142,7 @@ async def test_a_deleted_job_reports_at_once_that_it_waits_for_a_lost_cluster(
         kube.operator(sources={"east": east.source}) as runtime,
     ):
         await running_in_east(kube, east)
+        await kube.program_starts(1)
         await east.proxy.cut()
         await down(kube, runtime)
         await kube.pass_time(601)
@@ -164,6 +166,7 @@ async def test_a_short_outage_ends_no_attempt(api_server: ApiServer, second_serv
         kube.operator(sources={"east": east.source}) as runtime,
     ):
         await running_in_east(kube, east)
+        await kube.program_starts(1)
         await east.proxy.cut()
         await down(kube, runtime)
         await east.kill_worker(1)  # The controller does not observe this.
@@ -190,6 +193,7 @@ async def test_a_controller_that_starts_during_an_outage_counts_no_loss(
     async with two_clusters(api_server, second_server) as (kube, east):
         async with kube.operator(sources={"east": east.source}):
             await running_in_east(kube, east)
+        await kube.program_starts(1)
         await east.proxy.cut()
         async with kube.operator(sources={"east": east.source}) as runtime:
             await down(kube, runtime)

@@ -38,6 +38,7 @@ async def has_moved(kube: KubeWorld) -> None:
     """A job whose attempt 1 has lost a worker: the RayJob and the other worker still exist."""
     await kube.submit(tiers=strict(kube))
     await kube.begin(1, "spot-a")
+    await kube.program_starts(1)
     await keep(kube)
     await kube.kill_worker(1)
     await eventually(lambda: kube.is_on("on-demand", 2))

@@ -245,6 +245,13 @@ class KubeWorld:
             await self.pod(attempt, role, index, name=name)
         await self.report(attempt, name, jobDeploymentStatus="Running", jobStatus="RUNNING")
 
+    async def program_starts(self, attempt: int, name: str = "digits") -> None:
+        """The program writes its start entry, and the controller has read it."""
+        self.bucket.start(self.namespace, name, attempt)
+        if self.runtime is not None:
+            self.runtime._logs.read_now((self.namespace, name))
+            await self.idle()
+
     async def begin(self, attempt: int, tier: str) -> None:
         """Wait until the job launches the attempt on that tier, and run it."""
         await eventually(lambda: self.is_on(tier, attempt))

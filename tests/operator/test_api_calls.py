@@ -71,6 +71,7 @@ async def test_a_fallback_takes_only_the_calls_that_it_cannot_do_without(tmp_pat
         for leader in range(1, leaders + 1):
             async with kube.operator(client=client):
                 await eventually(lambda: kube.has_phase("Running"))
+                await kube.program_starts(1)
                 await kube.pass_time(1)
                 await kube.events()
                 if leader < leaders:

@@ -51,6 +51,7 @@ async def test_a_first_list_that_is_answered_late_holds_no_job() -> None:
     async with filled_world() as kube:
         async with kube.operator():
             await running(kube)
+            await kube.program_starts(1)
         client = LateLists(kube, failures=3)
         async with kube.operator(client=client):
             await kube.kill_worker(1)

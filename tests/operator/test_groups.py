@@ -38,6 +38,7 @@ async def test_data_workers_that_are_lost_exhaust_no_tier(kube: KubeWorld) -> No
     data = await kube.pod(1, "auxiliary", 0)
     await kube.run(1)
     await eventually(lambda: kube.has_phase("Running"))
+    await kube.program_starts(1)
     for index in range(1, 4):
         node = (await kube.client.get(PODS, data, kube.namespace))["spec"]["nodeName"]
         await kube.set_pod(data, phase="Failed", conditions=[])

@@ -129,7 +129,7 @@ def _interrupted(draft: Draft, seen: AttemptSeen, message: str) -> None:
     counted = counted_pods(attempt, seen)
     deleted = any(pod.cause is Cause.DELETED and pod.uid not in counted for pod in seen.pods)
     if draft.situation.outlived_loss and not noticed and not deleted:
-        return draft.end(Reason.INTERRUPTED, "a pod that was counted as lost has ended")
+        return draft.end(Reason.INTERRUPTED, message or "a pod that was counted as lost has ended")
     if not noticed and not deleted and not draft.state.loss_counted:
         draft.state = paced(draft.state, attempt, draft.seen.progress, draft.now)
     draft.count(noticed)

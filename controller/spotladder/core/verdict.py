@@ -193,9 +193,9 @@ def interruption(situation: Situation) -> str:
     going = [*noticed, *suspect_pods(attempt, seen), *lost_pods(attempt, seen)]
     if going:
         return f"the node of {going[0].called} was about to go or had gone ({going[0].cause})"
-    if situation.outlived_loss:
-        return "a pod that was counted as lost still took part"
-    return "a pod was lost" if state.loss_counted else ""
+    if state.loss_counted:
+        return "a pod was lost"
+    return "a pod that was counted as lost still took part" if situation.outlived_loss else ""
 
 
 def _exited(situation: Situation, how: Exit) -> bool:

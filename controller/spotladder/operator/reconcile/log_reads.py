@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spotladder.core.model import Exit, Instant, Seconds, Stage
+from spotladder.core.model import Exit, Handover, Instant, Seconds, Stage
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
 from spotladder.operator.loaded import Loaded
@@ -15,6 +15,9 @@ def time_until_log_read(loaded: Loaded, logs: Logs, now: Instant) -> Seconds:
     A decision about the end of a program needs its last commit. A decision about the first notice and, with `overlap`,
     about a changed template needs the start entry, which states whether the program can hand over and stand by.
 
+    A decision to start the next attempt while the ended one is removed needs a start entry: without one, the log fences
+    no program.
+
     If the workload's operator gave up the job, there is no last commit to wait for, and the next attempt reads the
     log anyway.
     """
@@ -24,6 +27,8 @@ def time_until_log_read(loaded: Loaded, logs: Logs, now: Instant) -> Seconds:
         return 0.0
     if seen.exit not in (None, Exit.LOST):
         return logs.time_until_read(key, (seen.number, seen.exit))
+    if loaded.state.stage is Stage.ENDING and loaded.spec.handover is Handover.FENCED and not reading.unreadable:
+        return 0.0 if reading.progress.attempt else logs.time_until_read(key, (seen.number, Stage.ENDING))
     if loaded.state.stage is not Stage.RUNNING or reading.progress.attempt >= seen.number or reading.unreadable:
         return 0.0
     noticed = any(pod.noticed for pod in seen.pods)
