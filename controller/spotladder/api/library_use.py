@@ -12,11 +12,18 @@ from spotladder.api.entrypoints import commands_of, entrypoints, program_of, she
 from spotladder.api.problems import Path
 from spotladder.api.tieredjob import TieredJob
 
-LONGEST = 1 << 20
-"""Bytes of the largest script that is read, and of all scripts of a job."""
+LONGEST = 1 << 18
+"""Bytes of the largest script that is read."""
+
+MOST_BYTES = 1 << 20
+"""Bytes of all scripts that are read for a job: parsing them takes two seconds at most."""
 
 MOST_FILES = 64
-"""The number of scripts that are read for a job."""
+MOST_MODULES = 1000
+"""The numbers of scripts and of modules that are looked up for a job."""
+
+_DEEPEST = 16
+"""The number of packages around a module."""
 
 _LIBRARY = "spotladder"
 _STARTERS = frozenset({"importlib", "runpy", "subprocess"})
@@ -108,7 +115,7 @@ def _readable(file: File) -> bool:
 
 def _imports_library(scripts: Sequence[tuple[File, tuple[File, ...]]]) -> bool:
     """Whether these scripts, or the modules beside them that they import, import the library."""
-    waiting, read, size = list(scripts), set[File](), 0
+    waiting, read, named, size = list(scripts), set[File](), 0, 0
     while waiting:
         file, roots = waiting.pop(0)
         if file in read:
@@ -116,9 +123,11 @@ def _imports_library(scripts: Sequence[tuple[File, tuple[File, ...]]]) -> bool:
         read.add(file)
         data = _content(file)
         size += len(data)
-        if len(read) > MOST_FILES or size > LONGEST:
+        modules = dict.fromkeys(_modules(data, file))
+        named += len(modules)
+        if len(read) > MOST_FILES or size > MOST_BYTES or named > MOST_MODULES:
             raise _Unknown
-        for module in _modules(data, file):
+        for module in modules:
             top = module.lstrip(".").partition(".")[0]
             if module.startswith("."):
                 level = len(module) - len(module.lstrip("."))
@@ -170,6 +179,8 @@ def _called(function: ast.expr) -> str:
 def _local(module: str, roots: Sequence[File]) -> list[File]:
     """The files of a module in the first of these folders that has it, and those of the packages around it."""
     parts = module.split(".") if module else []
+    if len(parts) > _DEEPEST:
+        raise _Unknown
     for root in roots:
         around = [root.joinpath(*parts[:depth], "__init__.py") for depth in range(len(parts) + 1 if parts else 1)]
         files = [*around[1:], root.joinpath(*parts).with_suffix(".py")] if parts else around
