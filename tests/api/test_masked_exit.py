@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from spotladder.api.document import documents_of
-from spotladder.api.masked_exit import _script, masked_exits, masks
+from spotladder.api.entrypoints import shell_script
+from spotladder.api.masked_exit import masked_exits, masks
 from spotladder.api.tieredjob import TieredJob
 from tests.api.builders import JOB
 
@@ -80,7 +81,7 @@ def test_other_entrypoints_are_left_alone(script: str) -> None:
     ],
 )
 def test_the_script_of_a_container_is_that_of_its_shell(words: list[Any], script: str) -> None:
-    assert _script(words) == script
+    assert shell_script(words) == script
 
 
 def test_the_containers_of_a_jobset_are_read_too() -> None:

@@ -12,7 +12,7 @@ from spotladder.core.codec import dump
 from spotladder.core.model import JobState
 from tests.api.builders import JOB, WORLD, changed, written
 from tests.cli.terminal import call, earlier_run, start
-from tests.workloads.test_review import JOBSET
+from tests.workloads.test_review import JOBSET, cluster_job
 
 Capture = pytest.CaptureFixture[str]
 
@@ -85,6 +85,21 @@ def test_empty_standard_input_is_rejected() -> None:
     answer = start("validate", "-")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err == "error: <stdin>: is empty; specify a TieredJob, CapacityTier or world file\n"
+
+
+@pytest.mark.parametrize("cluster", [False, True], ids=["offline", "--cluster"])
+def test_warnings_of_the_program_do_not_make_a_file_invalid(capsys: Capture, tmp_path: Path, cluster: bool) -> None:
+    """Without --cluster these are the only warnings."""
+    (tmp_path / "train.py").write_text("import ray\n")
+    text = changed(cluster_job(), ("entrypoint: python train.py", "entrypoint: python train.py 2>&1 | tee log"))
+    job = written(tmp_path, "job.yaml", text)
+    answer = call(capsys, "validate", *(["--cluster"] if cluster else []), job)
+    assert answer.code == 0
+    at = f"warning: {job}:26:23: spec.workload.ray.template.spec.entrypoint: "
+    masked, unused = [line.removeprefix(at) for line in answer.err.splitlines() if line.startswith(at)]
+    assert masked.startswith("a pipe has the exit code of its last command")
+    assert unused.startswith("the program train.py does not import spotladder.train")
+    assert cluster or len(answer.err.splitlines()) == 2
 
 
 def test_a_missing_file_is_rejected(capsys: Capture, tmp_path: Path) -> None:

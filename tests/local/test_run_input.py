@@ -89,11 +89,19 @@ def test_an_invalid_job_is_reported_with_its_position(
     assert "Traceback" not in said
 
 
+def test_a_program_that_does_not_use_the_library_is_named_before_the_start(files: Files) -> None:
+    with pytest.raises(AssertionError):  # The first process is not started here.
+        files.run()
+    noted = [each.text for path in files.state.rglob("timeline.jsonl") for each in timeline.read(path).records
+             if isinstance(each, records.Noted)]  # fmt: skip
+    assert ["the program train.py does not import spotladder.train" in text for text in noted] == [True]
+
+
 @pytest.mark.parametrize("world", [True, False])
 def test_a_jobset_is_rejected_in_local_mode(files: Files, capsys: pytest.CaptureFixture[str], world: bool) -> None:
-    files.job.write_text(
-        JOB[: JOB.index("    ray:")] + "    jobSet: {template: {spec: {replicatedJobs: [{name: w}]}}}\n"
-    )
+    pods = "{spec: {template: {spec: {containers: [{name: train}]}}}}"
+    jobset = f"    jobSet: {{template: {{spec: {{replicatedJobs: [{{name: w, template: {pods}}}]}}}}}}\n"
+    files.job.write_text(JOB[: JOB.index("    ray:")] + jobset)
     arguments = ["run", str(files.job), "--state-dir", str(files.state)]
     assert main([*arguments, *(["--world", str(files.world)] if world else [])]) == 2
     said = capsys.readouterr().err

@@ -287,6 +287,26 @@ def test_a_notice_before_the_first_commit_is_recorded_without_a_note() -> None:
     assert rig.of(Noted) == []
 
 
+def test_a_program_without_the_library_is_recorded_once() -> None:
+    def uses_nothing(rig: RunnerRig) -> None:
+        rig.backend.bring_up(1)
+        rig.backend.progress = Progress()  # The log has no start entry.
+
+    rig = RunnerRig(replace(SPEC, stall_timeout=60.0), script=[(1, uses_nothing), (300, ends(1, Exit.SUCCEEDED))])
+    assert rig.run() == 0
+    (noted,) = rig.of(Noted)
+    assert isinstance(noted, Noted)
+    assert noted.at == pytest.approx(BEGAN + 61, abs=0.5)
+    assert "does not use spotladder.train" in noted.text
+    assert rig.runner.state.failures == 0, "stallTimeout does not apply"
+
+
+def test_a_program_with_the_library_is_not_recorded_as_one_without() -> None:
+    rig = RunnerRig(replace(SPEC, stall_timeout=60.0), script=[(1, comes_up(1)), (50, ends(1, Exit.SUCCEEDED))])
+    rig.run()
+    assert rig.of(Noted) == []
+
+
 def test_the_last_commit_is_recorded_before_the_end_of_the_job() -> None:
     commit = Committed(BEGAN, 1, "spot-a", 20)
 

@@ -29,6 +29,7 @@ from spotladder.core.model import (
 from spotladder.core.probing import gated, ungating
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, READY, Situation
+from spotladder.core.standby_facts import overlap_deadline, standby_deadline
 
 ACTION_RETRY_INTERVAL: Seconds = 10.0
 """Interval after which an action whose effect is not observed is repeated."""
@@ -191,7 +192,7 @@ def _standby_timers(situation: Situation) -> list[Instant | None]:
     used_up = (
         None if bound is None or not rate else situation.now + max(0.0, (bound - situation.state.overlap_usd) / rate)
     )
-    return [begins, situation.standby_deadline, situation.overlap_deadline, used_up]
+    return [begins, standby_deadline(situation), overlap_deadline(situation), used_up]
 
 
 def _budget_ends_at(situation: Situation) -> Instant | None:

@@ -22,6 +22,7 @@ from spotladder.core.impediment import Timer, rule_of
 from spotladder.core.model import Handover, Instant, Stage, Tier
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import Situation
+from spotladder.core.standby_facts import overlap_budget_used, standby_ready
 from spotladder.core.standing_by import PlannedMove, give_up, plan
 
 
@@ -43,7 +44,7 @@ def hedge_tier(situation: Situation) -> Tier | None:
         return None
     if (
         state.standby is not None
-        or situation.overlap_budget_used
+        or overlap_budget_used(situation)
         or situation.finished
         or limits.over_backoff_limit(situation)
     ):
@@ -75,7 +76,7 @@ def hedge_takes_over(draft: Draft) -> bool:
     if situation.all_pods_ready and not writes:
         give_up(draft, f"attempt {situation.attempt.number} on {situation.attempt.tier} is ready first")
         return False
-    if not writes and not situation.standby_ready:
+    if not writes and not standby_ready(situation):
         return False
     if situation.waits_for_capacity:
         draft.state = with_sightings(draft.state, {situation.attempt.tier: False}, draft.now)

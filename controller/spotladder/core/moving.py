@@ -10,6 +10,7 @@ from spotladder.core.model import TERMINAL, Attempt, AttemptRecord, Instant, Job
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
+from spotladder.core.standby_facts import standby_seen
 from spotladder.core.transitions import target
 
 HISTORY = 20
@@ -114,7 +115,7 @@ def without_standby(situation: Situation, state: JobState) -> JobState:
     standby = state.standby
     if standby is None:
         return state
-    if situation.standby_seen is not None:
+    if standby_seen(situation) is not None:
         state = _with_left(state, LeftAttempt(standby.number, standby.tier, situation.now, state.standby_nodes))
     return replace(state, standby=None, standby_nodes=0)
 

@@ -20,6 +20,7 @@ from spotladder.core.model import PodSeen
 from spotladder.core.reasons import Reason
 from spotladder.core.replacing import commit_due
 from spotladder.core.situation import READY
+from spotladder.core.standby_facts import overlaps, standby_ready
 from spotladder.core.standing_by import PlannedMove, plan
 
 
@@ -27,7 +28,7 @@ def trains_until_relieved(draft: Draft, notices: list[PodSeen]) -> bool:
     """Begin to wait for the next attempt after these notices, whose failures are counted, if that is possible. Returns
     whether the live attempt continues for now."""
     situation, by = draft.situation, commit_due(draft.situation, notices)
-    if by <= situation.now or not situation.overlaps or limits.over_backoff_limit(situation):
+    if by <= situation.now or not overlaps(situation) or limits.over_backoff_limit(situation):
         return False
     if draft.state.standby is None and not _planned(draft, notices):
         return False
@@ -41,7 +42,7 @@ def trains_until_relieved(draft: Draft, notices: list[PodSeen]) -> bool:
 def waits_for_relief(draft: Draft) -> bool:
     """Whether the live attempt, which has a notice, continues for now because the next one boots."""
     situation = draft.situation
-    if situation.state.standby is None or situation.standby_ready:
+    if situation.state.standby is None or standby_ready(situation):
         return False
     return situation.state.stage in READY and not situation.passed(situation.attempt.leave_by)
 
@@ -62,7 +63,7 @@ def relief(draft: Draft) -> str:
     what = "drained" if draft.situation.notice_reason is Reason.MAINTENANCE else "being reclaimed"
     if standby is None:
         return f"its nodes are {what}, and no attempt stands by"
-    ready = "stands by" if draft.situation.standby_ready else "is not ready yet"
+    ready = "stands by" if standby_ready(draft.situation) else "is not ready yet"
     return f"its nodes are {what}; attempt {standby.number} on {standby.tier} {ready}"
 
 

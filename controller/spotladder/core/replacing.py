@@ -17,6 +17,8 @@ room on the node until the cluster marks the node: the scheduler would give the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from spotladder.core import limits
 from spotladder.core.copying import replace
 from spotladder.core.draft import Draft
@@ -28,6 +30,7 @@ from spotladder.core.model import (
     Handover,
     Instant,
     Observation,
+    PodPhase,
     PodRole,
     PodSeen,
     Seconds,
@@ -112,7 +115,7 @@ def advance(draft: Draft) -> None:
     elif attempt.handing_over_since is not None:
         if situation.passed(situation.handing_over_deadline):
             draft.move(situation.notice_reason, "the program did not continue without the noticed pods")
-    elif situation.replacements_ready or (situation.passed(attempt.replace_by) and _continues_before(situation)):
+    elif _replacements_ready(situation) or (situation.passed(attempt.replace_by) and _continues_before(situation)):
         hand_over(draft)
     elif situation.passed(attempt.replace_by) and situation.notices_withdrawn:
         draft.state = replace(draft.state, attempt=replace(attempt, replace_by=draft.now + MAINTENANCE_LIMIT))
@@ -123,7 +126,25 @@ def advance(draft: Draft) -> None:
 
 def _continues_before(situation: Situation) -> bool:
     """Whether the program continues although the replacements are not ready."""
-    return situation.replacements_placed or continues_smaller(situation)
+    return _replacements_placed(situation) or continues_smaller(situation)
+
+
+def _replacements_ready(situation: Situation) -> bool:
+    """Whether enough workers are ready without the leaving pods."""
+    return _enough_stay(situation, lambda pod: pod.phase is PodPhase.RUNNING and pod.ready)
+
+
+def _replacements_placed(situation: Situation) -> bool:
+    """Whether enough workers have a node and their image, without the leaving pods."""
+    return _enough_stay(situation, lambda pod: pod.phase is not PodPhase.LOST and pod.placed)
+
+
+def _enough_stay(situation: Situation, met: Callable[[PodSeen], bool]) -> bool:
+    seen, going = situation.attempt_seen, situation.attempt.leaving
+    if seen is None or not seen.reachable:
+        return False
+    workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.uid not in going)
+    return sum(1 for pod in workers if met(pod) and not pod.noticed) >= situation.workers
 
 
 def hand_over(draft: Draft) -> None:

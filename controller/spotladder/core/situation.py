@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from spotladder.core.gang import (
@@ -18,7 +17,6 @@ from spotladder.core.losses import all_suspect, head_lost
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
-    CapacityType,
     Handover,
     Instant,
     JobSpec,
@@ -32,7 +30,6 @@ from spotladder.core.model import (
     Stage,
     Tier,
 )
-from spotladder.core.overlap_prices import missing_prices
 from spotladder.core.reasons import Cause, Reason
 
 LIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.REPLACING, Stage.RECOVERING})
@@ -182,23 +179,6 @@ class Situation:
         """The pods of the live attempt that are being replaced and still run."""
         seen, going = self.attempt_seen, self.attempt.leaving
         return [pod for pod in seen.pods if pod.uid in going and pod.phase is PodPhase.RUNNING] if seen else []
-
-    @property
-    def replacements_ready(self) -> bool:
-        """Whether enough workers are ready without the leaving pods."""
-        return self._staying(lambda pod: pod.phase is PodPhase.RUNNING and pod.ready)
-
-    @property
-    def replacements_placed(self) -> bool:
-        """Whether enough workers have a node and their image, without the leaving pods."""
-        return self._staying(lambda pod: pod.phase is not PodPhase.LOST and pod.placed)
-
-    def _staying(self, met: Callable[[PodSeen], bool]) -> bool:
-        seen, going = self.attempt_seen, self.attempt.leaving
-        if seen is None or not seen.reachable:
-            return False
-        workers = (pod for pod in seen.pods if pod.role is PodRole.WORKER and pod.uid not in going)
-        return sum(1 for pod in workers if met(pod) and not pod.noticed) >= self.workers
 
     @property
     def handing_over_deadline(self) -> Instant | None:
@@ -372,78 +352,6 @@ class Situation:
         attempt = self.state.attempt
         has_run = attempt is not None and attempt.running_at is not None
         return self.spec.handover is Handover.FENCED and (self.uses_library or not has_run)
-
-    # --- the standby attempt ---
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether a planned move may start the next attempt beside the live one."""
-        spec, attempt, progress = self.spec, self.state.attempt, self.seen.progress
-        if spec.overlap is None or spec.handover is not Handover.FENCED or attempt is None:
-            return False
-        if self.state.stage not in READY or self.finished:
-            return False
-        if missing_prices(spec.overlap, {tier.name: tier.price.known for tier in spec.tiers}).for_moves:
-            return False  # Nothing bounds the cost.
-        return progress.stands_by and progress.attempt == attempt.number and not self.overlap_budget_used
-
-    def returns_beside(self, target: Tier) -> bool:
-        """Whether the attempt of the policy's move to this tier may start beside the live one. A move to a tier that is
-        not cheaper saves a deadline, so it never waits."""
-        current, standby = self.tier, self.state.standby
-        if standby is not None:
-            return standby.tier == target.name
-        if current is None or target.name == current.name or not (target.standby and self.overlaps):
-            return False
-        if target.price.known and current.price.known and target.price != current.price:
-            return target.price.per_node_hour < current.price.per_node_hour
-        return target.capacity_type is CapacityType.SPOT and current.capacity_type is not CapacityType.SPOT
-
-    @property
-    def overlap_budget_used(self) -> bool:
-        """Whether the standby attempts have cost as much as they may."""
-        overlap = self.spec.overlap
-        return overlap is not None and overlap.budget is not None and self.state.overlap_usd >= overlap.budget
-
-    @property
-    def standby_seen(self) -> AttemptSeen | None:
-        """The standby attempt as observed; None if it does not exist or cannot be observed."""
-        standby = self.state.standby
-        return self.seen.attempt(standby.number) if standby is not None else None
-
-    @property
-    def standby_ready(self) -> bool:
-        """Whether the standby attempt can take over at once: every worker that it needs is ready and its program is
-        held."""
-        standby, seen = self.state.standby, self.standby_seen
-        if standby is None or seen is None or seen.held is False:
-            return False
-        return required_ready(standby, seen, self.spec)
-
-    @property
-    def standby_placed(self) -> bool:
-        """Whether the head and every worker that the standby attempt needs have a node with their image."""
-        standby, seen = self.state.standby, self.standby_seen
-        return standby is not None and gang_placed(seen, required_workers(standby, seen, self.spec))
-
-    @property
-    def standby_deadline(self) -> Instant | None:
-        """When the standby attempt is given up unless it is ready: after the provisionTimeout of its tier, and then
-        startTimeout while every pod that it needs has its node and image."""
-        standby = self.state.standby
-        tier = self.spec.tier(standby.tier) if standby is not None else None
-        if standby is None or tier is None:
-            return None
-        placed = self.spec.start_timeout if self.standby_placed else 0.0
-        return standby.created_at + tier.provision_timeout + placed
-
-    @property
-    def overlap_deadline(self) -> Instant | None:
-        """When the standby attempt reaches the maximum duration of an overlap."""
-        standby, overlap = self.state.standby, self.spec.overlap
-        if standby is None or overlap is None or overlap.max_duration is None:
-            return None
-        return standby.created_at + overlap.max_duration
 
     def passed(self, deadline: Instant | None) -> bool:
         """Whether this timer runs and has expired."""

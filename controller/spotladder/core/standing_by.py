@@ -41,6 +41,16 @@ from spotladder.core.model import (
 from spotladder.core.moving import launch_reason, launched_with, next_number, without_standby
 from spotladder.core.reasons import Reason
 from spotladder.core.situation import LIVE, Situation
+from spotladder.core.standby_facts import (
+    overlap_budget_used,
+    overlap_deadline,
+    overlaps,
+    returns_beside,
+    standby_deadline,
+    standby_placed,
+    standby_ready,
+    standby_seen,
+)
 
 STANDBY_RETRY_INTERVAL: Seconds = 300.0
 """Minimum time between the end of a standby attempt that was given up and the start of the next one."""
@@ -65,7 +75,7 @@ def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
         return False  # The live attempt does not train.
     if standby is not None:
         if move is not None and move.tier == standby.tier:
-            return not situation.standby_ready
+            return not standby_ready(situation)
         if move is None and not situation.reachable:
             return True  # Whether the move is still wanted is known when the live attempt is observed again.
         give_up(draft, "the move is no longer needed" if move is None else f"{move.tier} is wanted instead")
@@ -83,7 +93,7 @@ def take_in_standby(draft: Draft) -> None:
     standby = draft.state.standby
     if standby is None:
         return
-    seen = draft.situation.standby_seen
+    seen = standby_seen(draft.situation)
     standby = replace(
         standby,
         seen=standby.seen or (seen is not None and seen.reachable),
@@ -112,7 +122,7 @@ def give_up(draft: Draft, why: str) -> None:
 
 def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
     """The state with the standby attempt as the live one, the reason of the transition and its message."""
-    state, standby, seen = situation.state, situation.state.standby, situation.standby_seen
+    state, standby, seen = situation.state, situation.state.standby, standby_seen(situation)
     if standby is None:
         raise AssertionError("no standby attempt to adopt")
     lost = [pod.uid for pod in seen.pods if pod.phase is PodPhase.LOST] if seen is not None else []
@@ -166,8 +176,8 @@ def _possible(situation: Situation, move: PlannedMove) -> bool:
     if target is None or move.tier in situation.seen.unavailable:
         return False
     if move.reason is Reason.SPEC_UPDATED:
-        return target.standby and situation.overlaps
-    return situation.returns_beside(target)
+        return target.standby and overlaps(situation)
+    return returns_beside(situation, target)
 
 
 def _unwanted(situation: Situation, standby: Attempt) -> str:
@@ -206,7 +216,7 @@ def _failed(situation: Situation, standby: Attempt, seen: AttemptSeen | None) ->
 
 
 def _lacks_capacity(situation: Situation, seen: AttemptSeen | None) -> bool:
-    if seen is None or situation.standby_placed:
+    if seen is None or standby_placed(situation):
         return False
     return seen.refused or any(pod.unschedulable and pod.role is not PodRole.AUXILIARY for pod in seen.pods)
 
@@ -216,13 +226,13 @@ def _expired(situation: Situation, seen: AttemptSeen | None) -> str:
     overlap = situation.spec.overlap
     if situation.state.stage not in LIVE or overlap is None:
         return ""
-    if situation.overlap_budget_used:
+    if overlap_budget_used(situation):
         return f"spec.overlap.budget of {overlap.budget:g} USD is spent"
-    if overlap.max_duration is not None and situation.passed(situation.overlap_deadline):
+    if overlap.max_duration is not None and situation.passed(overlap_deadline(situation)):
         return f"spec.overlap.maxDuration of {format_duration(overlap.max_duration)} has passed"
-    if situation.standby_ready or not situation.passed(situation.standby_deadline):
+    if standby_ready(situation) or not situation.passed(standby_deadline(situation)):
         return ""
-    if situation.standby_placed:
+    if standby_placed(situation):
         within = format_duration(situation.spec.start_timeout)
         return f"every pod that it needs was placed, but it was not ready within {within}"
     waits = [pod.waiting_message for pod in seen.pods if pod.waiting_message] if seen is not None else []

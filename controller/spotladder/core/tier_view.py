@@ -8,6 +8,7 @@ from spotladder.core.model import Instant, Seconds, Stage, TierOutlook, TierView
 from spotladder.core.move_costs import lost_work_usd, move_costs
 from spotladder.core.outcomes import with_fleet
 from spotladder.core.situation import LIVE, Situation
+from spotladder.core.standby_facts import returns_beside
 from spotladder.core.starts import start_overhead, start_reserve
 from spotladder.core.work import work_left
 
@@ -63,7 +64,7 @@ def view_of(situation: Situation, *, live: bool) -> TierView:
                 tier.name,
                 available.get(tier.name),
                 start_overhead(spec, state, tier),
-                overlaps=live and situation.returns_beside(tier),
+                overlaps=live and returns_beside(situation, tier),
                 move=move_costs(situation, tier, lost_work),
                 granted_at=seen.granted.get(tier.name),
                 reserve=start_reserve(spec, state, tier),

@@ -29,6 +29,7 @@ from spotladder.core.model import (
 )
 from spotladder.core.savings import savings, uninterrupted_usd
 from spotladder.core.situation import READY, Situation
+from spotladder.core.standby_facts import standby_ready, standby_seen
 from spotladder.display.figures import NONE, clock, count, count_of, measure, money, percent, rate, span
 from spotladder.display.narrate import Tone, removal_text, tolerated
 from spotladder.display.view_state import RunSummary, ViewSnapshot
@@ -228,9 +229,9 @@ def _blocked(snapshot: ViewSnapshot) -> str:
 def _standby_state(snapshot: ViewSnapshot, standby: Attempt) -> tuple[Tone, str]:
     """The state of the standby attempt, which boots beside the live one."""
     situation = Situation(snapshot.spec, snapshot.state, snapshot.seen, snapshot.now)
-    if situation.standby_ready:
+    if standby_ready(situation):
         return Tone.GOOD, f"attempt {standby.number} stands by"
-    up = len(_up(situation.standby_seen))
+    up = len(_up(standby_seen(situation)))
     return (
         Tone.CAUTION,
         f"attempt {standby.number} starts as standby, {up}/{launched_workers(standby, situation.spec)} up",

@@ -253,12 +253,14 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
 
 
 def _warnings(request: Request) -> Iterator[str]:
+    from spotladder.api.library_use import without_library
     from spotladder.api.masked_exit import masked_exits
     from spotladder.api.resolve import local_program
 
     if step_time := request.world.step_time:
         yield f"costs and the report count each step as {format_duration(step_time)} of training (stepTime)"
-    for path, message in masked_exits(request.job):
+    unused = without_library(request.job, (request.file.resolve().parent,))
+    for path, message in (*masked_exits(request.job), *unused):
         yield f"{'.'.join(map(str, path))}: {message}"
     ignored = local_program(request.job, request.job.spec.tiers[0].name).ignored
     if ignored:

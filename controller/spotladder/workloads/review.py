@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path as File
 
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.group_problems import groups_in
 from spotladder.api.job_tier import large_probes
+from spotladder.api.library_use import without_library
 from spotladder.api.masked_exit import masked_exits
 from spotladder.api.problems import Problem, quoted
 from spotladder.api.ray_workload import RayWorkload
@@ -104,7 +106,7 @@ def _of_job(entry: Reviewed, job: TieredJob, capacity: Mapping[str, CapacityTier
 
 def warnings(files: Review) -> list[Problem]:
     """The conditions of the files that only the cluster's administrator can check, Ray clusters without a token, groups
-    of pods without a price, and volume claims that several pods or tiers share."""
+    of pods without a price, volume claims that several pods or tiers share, and those of the programs."""
     capacity = {entry.name: entry.model for entry in files.objects if isinstance(entry.model, CapacityTier)}
     found = []
     for entry in files.objects:
@@ -128,16 +130,20 @@ def warnings(files: Review) -> list[Problem]:
             found.append(Problem(entry.document.where_named(path), path, message))
         where = entry.document.where_named("spec.workload")
         found += [Problem(where, "spec.workload", message) for message in _of_claims(entry.model, capacity)]
-    return [*found, *masked(files)]
+    return [*found, *of_programs(files)]
 
 
-def masked(files: Review) -> list[Problem]:
-    """The entrypoints of the files that hide the exit code of the program."""
+def of_programs(files: Review) -> list[Problem]:
+    """The entrypoints of the files that hide the exit code of the program, and the programs that evidently do not use
+    the library. Scripts are searched beside their file and in the working directory."""
     return [
         Problem(entry.document.where(path), ".".join(map(str, path)), message)
         for entry in files.objects
         if isinstance(entry.model, TieredJob)
-        for path, message in masked_exits(entry.model)
+        for path, message in (
+            *masked_exits(entry.model),
+            *without_library(entry.model, (File(entry.document.file).parent, File())),
+        )
     ]
 
 

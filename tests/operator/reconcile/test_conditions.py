@@ -12,6 +12,7 @@ from spotladder.core.model import (
     JobSpec,
     JobState,
     Loss,
+    Move,
     Observation,
     Progress,
     Stage,
@@ -139,6 +140,38 @@ def test_the_checkpointing_condition_has_the_newest_commit(
     progress: Progress, reading: Reading, expected: ConditionUpdate
 ) -> None:
     assert updates(JobState(progress=progress), reading=reading)[ConditionType.CHECKPOINTING] == expected
+
+
+@pytest.mark.parametrize(
+    ("progress", "waited", "stage", "reason"),
+    [
+        (Progress(), 599, Stage.RUNNING, "NothingCommitted"),
+        (Progress(), 601, Stage.RUNNING, "NoStartEntry"),
+        (Progress(attempt=1), 601, Stage.RUNNING, "NothingCommitted"),
+        (Progress(), 601, Stage.STARTING, "NothingCommitted"),
+    ],
+    ids=["within stallTimeout", "no start entry", "a start entry", "not running yet"],
+)
+def test_the_checkpointing_condition_names_a_program_without_the_library(
+    progress: Progress, waited: float, stage: Stage, reason: str
+) -> None:
+    state = JobState(stage=stage, attempt=replace(LIVE, all_ready_at=START), tier="spot-a", clock=START + waited)
+    found = updates(state, Observation(1, (all_ready(1),), progress), job=spec(stall_timeout=600.0))
+    update = found[ConditionType.CHECKPOINTING]
+    assert (update.status, update.reason) == ("False", reason)
+    assert ("does not use spotladder.train" in update.message) == (reason == "NoStartEntry")
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["it has just ended", "long ago"])
+def test_the_log_is_not_read_yet_when_the_job_ends(moves: bool) -> None:
+    state = JobState(stage=Stage.SUCCEEDED, reason=Reason.COMPLETED, clock=START, progress=Progress(40, 100, START))
+    move = Move(Stage.RUNNING, Stage.SUCCEEDED, Reason.COMPLETED, 1, "spot-a")
+    decision = Decision(state, moves=(move,) if moves else ())
+    found = conditions.of_decision(spec(), decision, Observation(1, progress=state.progress), READ)
+    text = f"the commit log was not read after the end yet: {conditions.not_read(state)}"
+    expected = ConditionUpdate("Unknown", "EndNotRead", text) if moves else None
+    assert found.get(ConditionType.CHECKPOINTING) == expected
+    assert "step 40 is the newest that was read" in text
 
 
 CHANGED = "the spec's pods changed"

@@ -1,0 +1,139 @@
+"""Programs that evidently do not use the library, as their scripts show."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from spotladder.api.document import documents_of
+from spotladder.api.library_use import LONGEST, MOST_FILES, MOST_MODULES, without_library
+from spotladder.api.tieredjob import TieredJob
+from tests.api.builders import JOB, changed
+
+USES = "from spotladder import train\n"
+PLAIN = "import ray\n\nray.data.range(3).show()\n"
+Files = Mapping[str, str | bytes]
+
+
+def warned(folder: Path, files: Files, entrypoint: str = "python train.py") -> list[str]:
+    """The warnings for a job with these files beside it."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    text = changed(JOB, ("entrypoint: python train.py", "entrypoint: |\n            " + entrypoint))
+    (document,) = documents_of(text, "job.yaml")
+    return [message for _, message in without_library(TieredJob.model_validate(document.data), [folder])]
+
+
+UNUSED: dict[str, tuple[Files, str]] = {
+    "a plain script": ({"train.py": PLAIN}, "python train.py"),
+    "Ray Train without our run config": (
+        {"train.py": "from ray.train import RunConfig\nfrom ray.train.torch import TorchTrainer\n"},
+        "python -u train.py --epochs 3",
+    ),
+    "another package with a similar name": ({"train.py": "import spotladder_extras\n"}, "python train.py"),
+    "only in a comment and a text": ({"train.py": "# import spotladder\nx = 'import spotladder'\n"}, "python train.py"),
+    "in a sub folder": ({"src/train.py": PLAIN}, "python src/train.py"),
+    "after cd": ({"src/train.py": PLAIN}, "cd src && python train.py 2>&1 | tee log"),
+    "in a shell": ({"train.py": PLAIN}, "bash -c 'set -o pipefail; pip install x && exec python train.py'"),
+    "with a launcher": ({"train.py": PLAIN}, "OMP_NUM_THREADS=1 torchrun --nproc-per-node=2 train.py"),
+    "a package": ({"pkg/__init__.py": "", "pkg/__main__.py": PLAIN}, "python -m pkg"),
+    "a module of a package": ({"pkg/__init__.py": "", "pkg/train.py": PLAIN}, "python -m pkg.train"),
+    "a launcher that is a module": ({"train.py": PLAIN}, "python -m torch.distributed.run train.py"),
+    "modules beside it": (
+        {"train.py": "import model\nfrom data import load\n", "model.py": PLAIN, "data/__init__.py": "import train\n"},
+        "python train.py",
+    ),
+    "an old escape in a text": ({"train.py": r"x = '\d'" + "\n"}, "python train.py"),
+}
+
+NO_WARNING: dict[str, tuple[Files, str]] = {
+    "it is imported": ({"train.py": USES}, "python train.py"),
+    "as a module": ({"train.py": "import spotladder.train as t\n"}, "python train.py"),
+    "in a function": ({"train.py": "def f():\n    from spotladder.train import current\n"}, "python train.py"),
+    "by a module beside it": ({"train.py": "import loop\n", "loop.py": USES}, "python train.py"),
+    "by a module of a module": (
+        {"train.py": "from pkg import a\n", "pkg/__init__.py": "", "pkg/a.py": "from .b import c\n", "pkg/b.py": USES},
+        "python train.py",
+    ),
+    "by the package around a module": (
+        {"pkg/__init__.py": USES, "pkg/train.py": PLAIN},
+        "python -m pkg.train",
+    ),
+    "by the package above": (
+        {"pkg/__init__.py": "", "pkg/job.py": USES, "pkg/sub/a.py": "from .. import job\n"},
+        "python -m pkg.sub.a",
+    ),
+    "by a module in src": ({"train.py": "import pkg.loop\n", "src/pkg/loop.py": USES}, "python train.py"),
+    "by a module beside the job": ({"bin/train.py": "import loop\n", "loop.py": USES}, "python bin/train.py"),
+    "by one of two programs": ({"a.py": PLAIN, "b.py": USES}, "python a.py && python b.py"),
+    "no such file": ({}, "python train.py"),
+    "a file in the image": ({}, "python /opt/image-only/train.py"),
+    "one file is missing": ({"a.py": PLAIN}, "python a.py && python /opt/image-only/train.py"),
+    "a folder": ({"train.py/x": ""}, "python train.py"),
+    "invalid Python": ({"train.py": "import ray\nif:\n"}, "python train.py"),
+    "an invalid module": ({"train.py": "import loop\n", "loop.py": "if:\n"}, "python train.py"),
+    "binary": ({"train.py": b"\x7fELF\x00\xff\xfe" * 100}, "python train.py"),
+    "empty": ({"train.py": ""}, "python train.py"),
+    "huge": ({"train.py": PLAIN + "#" * LONGEST}, "python train.py"),
+    "a huge module": ({"train.py": "import loop\n", "loop.py": "#" * (LONGEST + 1)}, "python train.py"),
+    "together huge": (
+        {"train.py": "import a, b, c, d\n", **{f"{name}.py": "#" * LONGEST for name in "abcd"}},
+        "python train.py",
+    ),
+    "very many names": ({"train.py": "".join(f"import m{n}\n" for n in range(MOST_MODULES + 1))}, "python train.py"),
+    "a very deep module": ({"train.py": f"import {'a.' * 10_000}a\n"}, "python train.py"),
+    "deeply nested": ({"train.py": "x = " + "-" * 200_000 + "1\n"}, "python train.py"),
+    "many modules": (
+        {"train.py": "import m0\n", **{f"m{n}.py": f"import m{n + 1}\n" for n in range(MOST_FILES)}},
+        "python train.py",
+    ),
+    "it runs others": ({"train.py": "import subprocess\n"}, "python train.py"),
+    "it calls others": ({"train.py": "import os\nos.execvp('python', ['python', 'b.py'])\n"}, "python train.py"),
+    "a shell's script": ({"run.sh": "python train.py", "train.py": PLAIN}, "./run.sh"),
+    "code in the entrypoint": ({"train.py": PLAIN}, "python -c 'import train'"),
+    "a here-document": ({"train.py": PLAIN}, "python - <<END"),
+    "another program": ({"train.py": PLAIN}, "my-trainer --script train"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_a_program_that_does_not_import_the_library_is_named(tmp_path: Path, name: str) -> None:
+    files, entrypoint = UNUSED[name]
+    (message,) = warned(tmp_path, files, entrypoint)
+    assert "does not import spotladder.train: it begins from the start after each loss" in message
+    assert "stallTimeout does not apply" in message
+    assert message.split()[2] in entrypoint
+
+
+@pytest.mark.parametrize("name", NO_WARNING)
+def test_a_program_that_may_use_the_library_is_not_named(tmp_path: Path, name: str) -> None:
+    assert warned(tmp_path, *NO_WARNING[name]) == []
+
+
+def test_a_script_that_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "train.py")
+    assert warned(tmp_path, {}) == []
+
+
+def test_a_script_is_never_run(tmp_path: Path) -> None:
+    assert warned(tmp_path, {"train.py": "import loop\n", "loop.py": "raise SystemExit(9)\n"})
+    assert not list(tmp_path.rglob("*.pyc"))
+
+
+@pytest.mark.parametrize(("beside", "count"), [({}, 1), ({"name": "other", "image": "x"}, 0)], ids=["alone", "sidecar"])
+def test_a_jobset_is_named_if_all_of_its_containers_are_known(
+    tmp_path: Path, beside: dict[str, str], count: int
+) -> None:
+    (tmp_path / "train.py").write_text(PLAIN)
+    container = {"name": "train", "image": "train", "command": ["python", "train.py"]}
+    pods = {
+        "template": {"spec": {"template": {"spec": {"containers": [each for each in (container, beside) if each]}}}}
+    }
+    (document,) = documents_of(JOB, "job.yaml")
+    workload = {"jobSet": {"template": {"spec": {"replicatedJobs": [{"name": "w", "replicas": 1, **pods}]}}}}
+    data = {**document.data, "spec": {**document.data["spec"], "workload": workload}}
+    assert len(list(without_library(TieredJob.model_validate(data), [tmp_path]))) == count
