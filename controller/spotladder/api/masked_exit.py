@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,9 +40,10 @@ def _found(path: Path, script: object) -> Iterator[tuple[Path, str]]:
 
 def _script(words: list[Any]) -> str:
     """The script that a shell runs with these arguments; "" if they run no shell."""
-    if not words or not all(isinstance(word, str) for word in words):
+    if not all(isinstance(word, str) for word in words):
         return ""
-    if words[0].rpartition("/")[2] not in _SHELLS:
+    words = words[_wrappers(words) :]
+    if not words or words[0].rpartition("/")[2] not in _SHELLS:
         return ""
     options: list[str] = []
     for index, word in enumerate(words[1:], start=1):
@@ -55,55 +57,61 @@ def _script(words: list[Any]) -> str:
     return ""
 
 
+def _wrappers(words: list[str]) -> int:
+    """The number of words before the command itself: programs that end as their command does, options, variables."""
+    for index, word in enumerate(words):
+        if word.rpartition("/")[2] not in _WRAPPERS and not word.startswith("-") and "=" not in word:
+            return index
+    return len(words)
+
+
 def masks(script: str) -> str:
     """How this shell script hides the exit code of its program, and what to write instead; "" if it does not."""
     words = _words(script)
     if not any(isinstance(word, _Operator) for word in words):
         inside = _script(list(words))
         return masks(inside) if inside else ""
-    if any(word in ("<<", "<<-") for word in words):
-        return ""  # The lines of the input are not commands.
     commands, ends = _commands(words)
-    if not commands:
+    if not commands or "PIPESTATUS" in script:
         return ""
     before, last = ends[-2] if len(ends) > 1 else "", commands[-1]
     if ends[-1] == "&" or ("&" in ends and last == ["wait"]):
         return "the program runs in the background (&), so its exit code is lost: remove the &"
-    if before == "||" and last[0].rpartition("/")[2] in _NOTHING:
-        return f"|| {last[0]} hides the program's exit code: remove it"
+    if before == "||" and (afterwards := _afterwards(last)):
+        return f"|| {afterwards} hides the program's exit code: remove it"
     if not any(_sets(command, "pipefail") for command in commands) and _piped(commands, ends):
         return (
             "a pipe has the exit code of its last command, not the program's: write "
             "bash -c 'set -o pipefail; … | …', or redirect the output to a file"
         )
     stops = any(_sets(command, "errexit", "e") for command in commands)
-    if (
-        before in (";", "\n")
-        and not stops
-        and last[0].rpartition("/")[2] in _AFTERWARDS
-        and _any_program(commands[:-1])
-    ):
+    if before in (";", "\n") and not stops and (afterwards := _afterwards(last)) and _any_program(commands[:-1]):
         return (
-            f"the exit code is that of the last command ({last[0]}), not the program's: separate the commands with &&, "
-            "or begin with set -e"
+            f"the exit code is that of the last command ({afterwards}), not the program's: separate the commands with "
+            "&&, or begin with set -e"
         )
     return ""
 
 
-_NOTHING = frozenset({"true", ":"})
-_AFTERWARDS = frozenset(
-    {":", "cat", "cp", "date", "echo", "gsutil", "ls", "mv", "printf", "rm", "sleep", "sync", "tar", "touch", "true"}
-)
+_AFTERWARDS = frozenset({
+    ":", "aws", "azcopy", "cat", "cp", "curl", "date", "echo", "gcloud", "gsutil", "ls", "mv", "printf", "rclone", "rm",
+    "rsync", "sleep", "sync", "tar", "touch", "true",
+})  # fmt: skip
 """Commands that are not the program: after it, they hide how it ended."""
 
+_WRAPPERS = frozenset({"dumb-init", "env", "exec", "nice", "nohup", "stdbuf", "time", "tini"})
 _PROGRAMS = frozenset({"accelerate", "deepspeed", "horovodrun", "mpirun", "ray", "torchrun", "uv", "poetry", "pipenv"})
 _BEFORE = frozenset({"set", "cd", "export", "source", ".", "ulimit", "umask", "trap", "mkdir", "unset", "echo"})
 
 
 def _first(command: list[str]) -> str:
     """The name of the program of a command, without assignments of variables and wrappers."""
-    names = (word for word in command if "=" not in word and word not in ("exec", "env", "nohup", "time", "stdbuf"))
-    return next((name for word in names if not word.startswith("-") for name in [word.rpartition("/")[2]]), "")
+    return next((word.rpartition("/")[2] for word in command[_wrappers(command) :]), "")
+
+
+def _afterwards(command: list[str]) -> str:
+    """The name of a command that follows the program and hides how it ended; "" for other commands."""
+    return "exit 0" if command == ["exit", "0"] else _first(command) if _first(command) in _AFTERWARDS else ""
 
 
 def _is_program(command: list[str]) -> bool:
@@ -141,12 +149,12 @@ class _Operator(str):
     __slots__ = ()
 
 
-_OPERATORS = ("<<-", "<<", "&>>", "&>", ">&", "<&", ">|", "&&", "||", "|&", ";;", ";", "&", "|", "(", ")", "\n")
+_OPERATORS = ("<<<", "<<-", "<<", "&>>", "&>", ">&", "<&", ">|", "&&", "||", "|&", ";;", ";", "&", "|", "(", ")", "\n")
 _SEPARATORS = frozenset({"&&", "||", "|&", "|", ";", "&", "\n"})
 
 
 def _words(script: str) -> list[str]:
-    """The words and operators of a script. Quoted text belongs to its word, and comments are left out."""
+    """The words and operators of a script. Comments and here-documents are left out."""
     found: list[str] = []
     word: str | None = None
     index = 0
@@ -169,6 +177,8 @@ def _words(script: str) -> list[str]:
             if operator:
                 found.append(_Operator(operator))
             index += len(operator) or 1
+            if operator == "\n":
+                index = _after_input(script, index, found)
         else:
             word = (word or "") + char
             index += 1
@@ -183,6 +193,17 @@ def _quoted_until(script: str, start: int) -> int:
     return index
 
 
+def _after_input(script: str, start: int, words: list[str]) -> int:
+    """The place after the here-documents of the line that ends before `start`, where the script has these words."""
+    for index in range(len(words) - 2, 0, -1):
+        if isinstance(words[index], _Operator) and words[index] == "\n":
+            break
+        if isinstance(words[index - 1], _Operator) and words[index - 1] in ("<<", "<<-"):
+            end = re.compile(rf"^\t*{re.escape(words[index])}$", re.MULTILINE).search(script, start)
+            start = end.end() if end else len(script)
+    return start
+
+
 def _commands(words: list[str]) -> tuple[list[list[str]], list[str]]:
     """The commands of the script, and the separator after each of them ("" after the last)."""
     commands: list[list[str]] = []
@@ -190,7 +211,7 @@ def _commands(words: list[str]) -> tuple[list[list[str]], list[str]]:
     current: list[str] = []
     for word in [*words, _Operator("")]:
         if not isinstance(word, _Operator):
-            current.append(word)
+            current += [word] if current or word not in ("{", "}") else []
         elif word in _SEPARATORS or not word:
             if current:
                 commands.append(current)
