@@ -46,12 +46,12 @@ def validate(
     from spotladder.api.problems import InvalidDocument
     from spotladder.api.review import review
     from spotladder.cli.cluster.job_namespace import namespace_problems
-    from spotladder.workloads.review import for_cluster, for_clusters_alone, masked
+    from spotladder.workloads.review import for_cluster, for_clusters_alone, of_programs
 
     found = review(files, now=time.time())
     found = found.with_problems(for_cluster(found) if cluster else for_clusters_alone(found))
     found = found.with_problems(namespace_problems(found, namespace))
-    for warning in () if found.problems else _warnings(found) if cluster else masked(found):
+    for warning in () if found.problems else _warnings(found) if cluster else of_programs(found):
         typer.echo(f"warning: {warning}", err=True)
     if output is not Format.TABLE:
         print_data(_plain(found), output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path as File
 
 from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
@@ -15,6 +16,7 @@ from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
 from spotladder.api.review import Review, Reviewed, problems_of
 from spotladder.api.tieredjob import TieredJob
+from spotladder.api.without_library import without_library
 from spotladder.api.world import World
 from spotladder.errors import InvalidSpec
 from spotladder.versions import TESTED_RAY
@@ -128,16 +130,19 @@ def warnings(files: Review) -> list[Problem]:
             found.append(Problem(entry.document.where_named(path), path, message))
         where = entry.document.where_named("spec.workload")
         found += [Problem(where, "spec.workload", message) for message in _of_claims(entry.model, capacity)]
-    return [*found, *masked(files)]
+    return [*found, *of_programs(files)]
 
 
-def masked(files: Review) -> list[Problem]:
-    """The entrypoints of the files that hide the exit code of the program."""
+def of_programs(files: Review) -> list[Problem]:
+    """The entrypoints of the files that hide the exit code of the program, or whose program is without the library."""
     return [
         Problem(entry.document.where(path), ".".join(map(str, path)), message)
         for entry in files.objects
         if isinstance(entry.model, TieredJob)
-        for path, message in masked_exits(entry.model)
+        for path, message in (
+            *masked_exits(entry.model),
+            *without_library(entry.model, File(entry.document.file).parent),
+        )
     ]
 
 
