@@ -6,6 +6,7 @@ problem is an error of the source.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,9 @@ _CONTROL = {
     "ttlSecondsAfterFinished",
 }  # fmt: skip
 _WORKLOAD = "spec.workload."
+_REMEDY = re.compile(r"([;:]) remove it(, (?:and|or) |$)")
+"""What a message advises and the conversion has done."""
+
 _ROUNDS = 64
 """Maximum number of reviews: each finds at least one field and value."""
 
@@ -54,7 +58,7 @@ def _mend(draft: Draft, paths: Mapping[str, Path], problem: Problem) -> bool:
     path, every = paths.get(problem.path), paths.values()
     if path is None or path[-1] not in _CONTROL or not problem.path.startswith(_WORKLOAD):
         return False
-    why = problem.message.removesuffix("; remove it").removesuffix(": remove it")
+    why = _REMEDY.sub(lambda found: f"{found[1]} " if found[2] else "", problem.message)
     for like in _alike(draft, path, every):
         draft.remove(like, why)
     return True
