@@ -38,7 +38,7 @@ def accept(draft: Draft, source: Source, options: Options) -> None:
 
     Raises:
         InvalidDocument: the source has a field that cannot be converted; names it as it is in the result.
-        InvalidSpec: the address of the checkpoints is wrong.
+        InvalidSpec: an option is wrong.
     """
     for _ in range(_ROUNDS):
         found = _problems(draft.job, source)
@@ -48,9 +48,11 @@ def accept(draft: Draft, source: Source, options: Options) -> None:
         changed = [problem for problem in found if _mend(draft, paths, problem)]
         if not changed:
             break
-    given = [problem for problem in found if problem.path == "spec.checkpoints.uri"]
-    if given and options.checkpoints:
-        raise InvalidSpec(given[0].message, path="--checkpoints")
+    for problem in found:
+        if options.checkpoints and problem.path == "spec.checkpoints.uri":
+            raise InvalidSpec(problem.message, path="--checkpoints")
+        if options.tiers and problem.path.startswith("spec.tiers["):
+            raise InvalidSpec(problem.message, path="--tier")
     raise InvalidDocument(found)
 
 
