@@ -13,6 +13,7 @@ import pytest
 
 from spotladder.checkpoints import outputs
 from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.open_store import open_store
 from spotladder.checkpoints.upload import commit_folder
 from spotladder.cli.main import main
@@ -112,9 +113,15 @@ def test_verify_checks_a_bucket_before_the_first_job(capsys: Output, monkeypatch
     class Bucket(Ignores):
         endpoint = "s3: the endpoint"
 
+    class SafeBucket(MemoryStore):
+        endpoint = "s3: the endpoint"
+
     monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda _: Bucket())
     code, _, err = run(capsys, "verify", "s3://bucket/prefix")
     assert (code, "a second create of an object succeeds" in err) == (5, True)
+    monkeypatch.setattr("spotladder.checkpoints.open_store.open_store", lambda _: SafeBucket())
+    code, _, err = run(capsys, "verify", "s3://bucket/prefix")
+    assert (code, "the store can fence an attempt" in err, "no commit log found" in err) == (2, True, True)
 
 
 def refused(_: int) -> None:

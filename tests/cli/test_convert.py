@@ -30,6 +30,20 @@ def test_a_removed_field_stands_where_it_was(capsys: Capture) -> None:
     assert lines[place + 1].strip().startswith("backoffLimit:")
 
 
+def test_the_result_does_not_replace_its_source(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    given = (FOLDER / "batch-plain.yaml").read_text(encoding="utf-8")
+    file.write_text(given, encoding="utf-8")
+    answer = call(capsys, "convert", file, "-o", tmp_path / "." / "job.yaml")
+    assert (answer.code, "--output: is one of the files to convert: name another file" in answer.err) == (2, True)
+    assert file.read_text(encoding="utf-8") == given
+
+
+def test_an_error_of_an_option_names_the_option(capsys: Capture) -> None:
+    answer = call(capsys, "convert", FOLDER / "batch-plain.yaml", "--tier", "spot", "--tier", "spot")
+    assert (answer.code, answer.err.startswith('error: --tier: "spot" is already the name of')) == (2, True)
+
+
 def test_several_files_become_one_with_all_jobs(capsys: Capture, tmp_path: Path) -> None:
     to = tmp_path / "jobs.yaml"
     answer = call(capsys, "convert", FOLDER / "batch-plain.yaml", FOLDER / "sky-cpu.yaml", "-o", to)

@@ -49,6 +49,13 @@ def test_defaults_say_that_they_are_assumptions() -> None:
     assert "begins from the start unless it resumes with spotladder.train" in comments(made)
 
 
+def test_a_removed_limit_of_retries_names_the_field_that_replaces_it() -> None:
+    made = draft("ray-submitter")
+    assert made.get(*RAY, "backoffLimit") is None
+    assert "spec.applicationFailures limits the job's errors" in comments(made)
+    assert "spec.restartPolicy" not in comments(made)
+
+
 @pytest.mark.parametrize(
     ("name", "field", "value"),
     [

@@ -57,6 +57,12 @@ def test_the_result_is_valid_on_a_cluster(name: str, tmp_path: Path) -> None:
     assert [entry.document.data for entry in found.objects] == [draft.job for draft in made.drafts]
 
 
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_no_comment_advises_what_the_conversion_has_done(name: str) -> None:
+    made = converted(name)
+    assert [note.text for draft in made.drafts for note in draft.notes if "remove it" in note.text] == []
+
+
 NOT_FIELDS = {"apiVersion", "kind", "generateName", "clusterSelector", "ray.io/cluster", "annotations", "status"}
 """Keys whose meaning is in the result under another name, and what only a live object has."""
 

@@ -97,6 +97,7 @@ def test_a_failure_soon_after_a_recovery_is_attributed_to_the_loss(later: float,
     """Replacement pods may be ready before the program ends because of the lost ones."""
     job = SteppedJob(spec(tier("spot-a", 1), attribution_window=20)).running()
     job.see(attempt(1, head(), lost("w1-0", Cause.NODE_LOST), worker("w1-1")), after=1)
+    job.commit(10, start=1)  # The program has restarted without the lost pod.
     job.see(attempt(1, head(), worker("w1-2"), worker("w1-1")), after=15)
     assert job.state.stage is Stage.RUNNING
     failed = attempt(1, head(), worker("w1-2"), worker("w1-1"), exit=Exit.FAILED)

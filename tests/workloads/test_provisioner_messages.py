@@ -37,6 +37,9 @@ CLOUDS = [
     ("GCE quota exceeded", QUOTA),
     ("QUOTA_EXCEEDED: Quota 'NVIDIA_H100_GPUS' exceeded", QUOTA),
     ("Quota 'GPUS_ALL_REGIONS' exceeded. Limit: 0.0 globally.", QUOTA),
+    ("Quota 'PREEMPTIBLE_NVIDIA_L4_GPUS' exceeded. Limit: 1.0 in region us-central1.", QUOTA),
+    ("SpotMaxPriceTooLow: Your Spot request price of 0.1 is lower than the minimum", NO_CAPACITY),
+    ("The zone 'zones/us-central1-a' does not have enough resources available to fulfill the request", NO_CAPACITY),
     ("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit", QUOTA),
     ("MaxSpotInstanceCountExceeded: Max spot instance count exceeded", QUOTA),
     ("MaxFleetCountExceeded", QUOTA),
@@ -186,7 +189,7 @@ SENTENCES: list[tuple[Speaker, str, Meaning | None]] = [
         (Speaker.API, text, means)
         for text, means in (
             ('pods "w" is forbidden: exceeded quota: gpu, requested: nvidia.com/gpu=8', Meaning.RESOURCE_QUOTA),
-            ('pods "w" is forbidden: failed quota: gpu: must specify limits.cpu', Meaning.RESOURCE_QUOTA),
+            ('pods "w" is forbidden: failed quota: gpu: must specify limits.cpu', Meaning.TEMPLATE),
             ("pods is forbidden: insufficient quota to match these scopes", Meaning.RESOURCE_QUOTA),
             ('User "system:serviceaccount:a:b" cannot create resource "pods"', Meaning.RIGHTS),
             ('User "x" cannot get resource "secrets"', Meaning.RIGHTS),

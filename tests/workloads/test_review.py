@@ -12,7 +12,7 @@ from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.review import review
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.names import Origin
-from spotladder.workloads.review import for_cluster, for_clusters_alone, problems, warnings
+from spotladder.workloads.review import for_cluster, for_clusters_alone, of_programs, problems, warnings
 from spotladder.workloads.shared_claims import claim_warnings
 from spotladder.workloads.tiers import resolve_tiers
 from tests.api.builders import JOB, WORLD, changed, written
@@ -67,6 +67,12 @@ def test_a_jobset_is_always_checked_for_clusters(tmp_path: Path) -> None:
     (problem,) = for_clusters_alone(review([written(tmp_path, "job.yaml", JOBSET)]))
     assert problem.path.endswith("replicatedJobs[0].template.spec.template.spec.restartPolicy")
     assert problem.where.startswith(f"{tmp_path}/job.yaml:14:")
+
+
+def test_a_warning_names_the_field_as_errors_do(tmp_path: Path) -> None:
+    text = changed(JOBSET, ("Always", "Never"), ("{name: train}", "{name: train, command: [sh, -c, train | tee log]}"))
+    (warning,) = of_programs(review([written(tmp_path, "job.yaml", text)]))
+    assert warning.path.endswith("replicatedJobs[0].template.spec.template.spec.containers[0]")
 
 
 def test_the_probe_of_a_jobset_is_at_most_its_number_of_pods(tmp_path: Path) -> None:

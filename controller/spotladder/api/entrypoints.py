@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
 _LONGEST = 65_536
 """Longer entrypoints are not read."""
 
+_WRAPPERS = frozenset({"dumb-init", "env", "exec", "nice", "nohup", "stdbuf", "time", "tini"})
 _PROGRAMS = frozenset({"accelerate", "deepspeed", "horovodrun", "mpirun", "ray", "torchrun", "uv", "poetry", "pipenv"})
 
 
@@ -47,9 +49,10 @@ def _readable(script: object) -> str:
 
 def shell_script(words: list[Any]) -> str:
     """The script that a shell runs with these arguments; "" if they run no shell."""
-    if not words or not all(isinstance(word, str) for word in words):
+    if not all(isinstance(word, str) for word in words):
         return ""
-    if words[0].rpartition("/")[2] not in _SHELLS:
+    words = words[_wrappers(words) :]
+    if not words or words[0].rpartition("/")[2] not in _SHELLS:
         return ""
     options: list[str] = []
     for index, word in enumerate(words[1:], start=1):
@@ -63,10 +66,17 @@ def shell_script(words: list[Any]) -> str:
     return ""
 
 
+def _wrappers(words: list[str]) -> int:
+    """The number of words before the command itself: programs that end as their command does, options, variables."""
+    for index, word in enumerate(words):
+        if word.rpartition("/")[2] not in _WRAPPERS and not word.startswith("-") and "=" not in word:
+            return index
+    return len(words)
+
+
 def program_of(command: list[str]) -> str:
     """The name of the program of a command, without assignments of variables and wrappers."""
-    names = (word for word in command if "=" not in word and word not in ("exec", "env", "nohup", "time", "stdbuf"))
-    return next((name for word in names if not word.startswith("-") for name in [word.rpartition("/")[2]]), "")
+    return next((word.rpartition("/")[2] for word in command[_wrappers(command) :]), "")
 
 
 def is_program(command: list[str]) -> bool:
@@ -81,12 +91,13 @@ class Operator(str):
     __slots__ = ()
 
 
-_OPERATORS = ("<<-", "<<", "&>>", "&>", ">&", "<&", ">|", "&&", "||", "|&", ";;", ";", "&", "|", "(", ")", "\n")
+_OPERATORS = ("<<<", "<<-", "<<", "&>>", "&>", ">&", "<&", ">|", "&&", "||", "|&", ";;", ";", "&", "|", "(", ")", "\n")
 _SEPARATORS = frozenset({"&&", "||", "|&", "|", ";", "&", "\n"})
 
 
 def words_of(script: str) -> list[str]:
-    """The words and operators of a script. Quoted text belongs to its word, and comments are left out."""
+    """The words and operators of a script. Quoted text belongs to its word; comments and here-documents are left
+    out."""
     found: list[str] = []
     word: str | None = None
     index = 0
@@ -109,6 +120,8 @@ def words_of(script: str) -> list[str]:
             if operator:
                 found.append(Operator(operator))
             index += len(operator) or 1
+            if operator == "\n":
+                index = _after_input(script, index, found)
         else:
             word = (word or "") + char
             index += 1
@@ -123,6 +136,17 @@ def _quoted_until(script: str, start: int) -> int:
     return index
 
 
+def _after_input(script: str, start: int, words: list[str]) -> int:
+    """The place after the here-documents of the line that ends before `start`, where the script has these words."""
+    for index in range(len(words) - 2, 0, -1):
+        if isinstance(words[index], Operator) and words[index] == "\n":
+            break
+        if isinstance(words[index - 1], Operator) and words[index - 1] in ("<<", "<<-"):
+            end = re.compile(rf"^\t*{re.escape(words[index])}$", re.MULTILINE).search(script, start)
+            start = end.end() if end else len(script)
+    return start
+
+
 def commands_of(words: list[str]) -> tuple[list[list[str]], list[str]]:
     """The commands of the script, and the separator after each of them ("" after the last)."""
     commands: list[list[str]] = []
@@ -130,7 +154,7 @@ def commands_of(words: list[str]) -> tuple[list[list[str]], list[str]]:
     current: list[str] = []
     for word in [*words, Operator("")]:
         if not isinstance(word, Operator):
-            current.append(word)
+            current += [word] if current or word not in ("{", "}") else []
         elif word in _SEPARATORS or not word:
             if current:
                 commands.append(current)

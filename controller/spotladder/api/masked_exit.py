@@ -30,42 +30,41 @@ def masks(script: str) -> str:
     if not any(isinstance(word, Operator) for word in words):
         inside = shell_script(list(words))
         return masks(inside) if inside else ""
-    if any(word in ("<<", "<<-") for word in words):
-        return ""  # The lines of the input are not commands.
     commands, ends = commands_of(words)
-    if not commands:
+    if not commands or "PIPESTATUS" in script:
         return ""
     before, last = ends[-2] if len(ends) > 1 else "", commands[-1]
     if ends[-1] == "&" or ("&" in ends and last == ["wait"]):
         return "the program runs in the background (&), so its exit code is lost: remove the &"
-    if before == "||" and last[0].rpartition("/")[2] in _NOTHING:
-        return f"|| {last[0]} hides the program's exit code: remove it"
+    if before == "||" and (afterwards := _afterwards(last)):
+        return f"|| {afterwards} hides the program's exit code: remove it"
     if not any(_sets(command, "pipefail") for command in commands) and _piped(commands, ends):
         return (
             "a pipe has the exit code of its last command, not the program's: write "
             "bash -c 'set -o pipefail; … | …', or redirect the output to a file"
         )
     stops = any(_sets(command, "errexit", "e") for command in commands)
-    if (
-        before in (";", "\n")
-        and not stops
-        and last[0].rpartition("/")[2] in _AFTERWARDS
-        and _any_program(commands[:-1])
-    ):
+    if before in (";", "\n") and not stops and (afterwards := _afterwards(last)) and _any_program(commands[:-1]):
         return (
-            f"the exit code is that of the last command ({last[0]}), not the program's: separate the commands with &&, "
-            "or begin with set -e"
+            f"the exit code is that of the last command ({afterwards}), not the program's: separate the commands with "
+            "&&, or begin with set -e"
         )
     return ""
 
 
-_NOTHING = frozenset({"true", ":"})
-_AFTERWARDS = frozenset(
-    {":", "cat", "cp", "date", "echo", "gsutil", "ls", "mv", "printf", "rm", "sleep", "sync", "tar", "touch", "true"}
-)
+_AFTERWARDS = frozenset({
+    ":", "aws", "azcopy", "cat", "cp", "curl", "date", "echo", "gcloud", "gsutil", "ls", "mv", "printf", "rclone", "rm",
+    "rsync", "sleep", "sync", "tar", "touch", "true",
+})  # fmt: skip
 """Commands that are not the program: after it, they hide how it ended."""
 
 _BEFORE = frozenset({"set", "cd", "export", "source", ".", "ulimit", "umask", "trap", "mkdir", "unset", "echo"})
+
+
+def _afterwards(command: list[str]) -> str:
+    """The name of a command that follows the program and hides how it ended; "" for other commands."""
+    name = program_of(command)
+    return "exit 0" if command == ["exit", "0"] else name if name in _AFTERWARDS else ""
 
 
 def _any_program(commands: list[list[str]]) -> bool:

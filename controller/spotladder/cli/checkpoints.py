@@ -147,12 +147,13 @@ def _check_empty(uri: str) -> None:
     from spotladder.checkpoints.store import endpoint_of
 
     store = open_store(uri)
-    if endpoint_of(store):
-        _check(store)
+    if endpoint_of(store) and _check(store):
+        typer.echo(f"{uri}: the store can fence an attempt that was cut off", err=True)
 
 
-def _check(store: Store) -> None:
-    """Check that the store can fence an attempt. Raises StoreUnsafe, StoreUnavailable."""
+def _check(store: Store) -> bool:
+    """Check that the store can fence an attempt; False without the rights to write. Raises StoreUnsafe and
+    StoreUnavailable."""
     from spotladder.checkpoints.store import StoreRefused
     from spotladder.checkpoints.store_check import StoreUnsafe, check_store
 
@@ -162,6 +163,8 @@ def _check(store: Store) -> None:
         raise
     except StoreRefused as error:
         typer.echo(f"not checked whether the store can fence an attempt: {error}", err=True)
+        return False
+    return True
 
 
 @app.command(short_help="Delete old checkpoints.")

@@ -9,7 +9,7 @@ import typer
 
 from spotladder.cli.cluster import kubernetes_names
 from spotladder.cli.written_files import check_file
-from spotladder.errors import not_written
+from spotladder.errors import InvalidSpec, not_written
 
 
 def convert(
@@ -52,6 +52,8 @@ def convert(
     from spotladder.conversion.source import Options
 
     check_file("--output", output)
+    if output is not None and any(output.exists() and file.exists() and file.samefile(output) for file in files):
+        raise InvalidSpec("is one of the files to convert: name another file", path="--output")
     options = Options(tuple(tiers or ()), checkpoints, entrypoint)
     converted = converted_from(read_sources(files), options)
     text = text_of(converted.drafts, converted.others)

@@ -6,6 +6,7 @@ problem is an error of the source.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,9 @@ _CONTROL = {
     "ttlSecondsAfterFinished",
 }  # fmt: skip
 _WORKLOAD = "spec.workload."
+_REMEDY = re.compile(r"([;:]) remove it(, (?:and|or) |$)")
+"""What a message advises and the conversion has done."""
+
 _ROUNDS = 64
 """Maximum number of reviews: each finds at least one field and value."""
 
@@ -34,7 +38,7 @@ def accept(draft: Draft, source: Source, options: Options) -> None:
 
     Raises:
         InvalidDocument: the source has a field that cannot be converted; names it as it is in the result.
-        InvalidSpec: the address of the checkpoints is wrong.
+        InvalidSpec: an option is wrong.
     """
     for _ in range(_ROUNDS):
         found = _problems(draft.job, source)
@@ -44,9 +48,11 @@ def accept(draft: Draft, source: Source, options: Options) -> None:
         changed = [problem for problem in found if _mend(draft, paths, problem)]
         if not changed:
             break
-    given = [problem for problem in found if problem.path == "spec.checkpoints.uri"]
-    if given and options.checkpoints:
-        raise InvalidSpec(given[0].message, path="--checkpoints")
+    for problem in found:
+        if options.checkpoints and problem.path == "spec.checkpoints.uri":
+            raise InvalidSpec(problem.message, path="--checkpoints")
+        if options.tiers and problem.path.startswith("spec.tiers["):
+            raise InvalidSpec(problem.message, path="--tier")
     raise InvalidDocument(found)
 
 
@@ -54,7 +60,7 @@ def _mend(draft: Draft, paths: Mapping[str, Path], problem: Problem) -> bool:
     path, every = paths.get(problem.path), paths.values()
     if path is None or path[-1] not in _CONTROL or not problem.path.startswith(_WORKLOAD):
         return False
-    why = problem.message.removesuffix("; remove it").removesuffix(": remove it")
+    why = _REMEDY.sub(lambda found: f"{found[1]} " if found[2] else "", problem.message)
     for like in _alike(draft, path, every):
         draft.remove(like, why)
     return True

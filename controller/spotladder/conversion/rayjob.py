@@ -49,7 +49,9 @@ def _limits(draft: Draft) -> None:
     if limit := draft.get(*_AT, "activeDeadlineSeconds"):
         draft.remove((*_AT, "activeDeadlineSeconds"), "limits one attempt: spec.maxDuration limits the job")
         limits.limit_duration(draft, limit, "activeDeadlineSeconds")
-    limits.retry(draft, draft.get(*_AT, "backoffLimit"), "backoffLimit")
+    if retries := draft.get(*_AT, "backoffLimit"):
+        draft.remove((*_AT, "backoffLimit"), "limits one attempt: spec.applicationFailures limits the job's errors")
+        limits.retry(draft, retries, "backoffLimit")
     limits.suspended(draft, draft.get(*_AT).pop("suspend", None))
 
 

@@ -256,10 +256,6 @@ class FakeBackend:
         seen = self._attempts[number]
         self._attempts[number] = replace(seen, store_unavailable_since=since, store_message=message)
 
-    def vanish(self, number: int) -> None:
-        """Remove the attempt as another client would."""
-        self._attempts.pop(number, None)
-
     def _node(self, number: int) -> str | None:
         """The node for pods of the attempt, "" if it is a new one; None if no node can take them."""
         return next((node for node in self.pool or ("",) if node not in self._avoids.get(number, ())), None)

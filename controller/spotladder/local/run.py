@@ -255,13 +255,14 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
 def _warnings(request: Request) -> Iterator[str]:
     from spotladder.api.library_use import without_library
     from spotladder.api.masked_exit import masked_exits
+    from spotladder.api.problems import dotted
     from spotladder.api.resolve import local_program
 
     if step_time := request.world.step_time:
         yield f"costs and the report count each step as {format_duration(step_time)} of training (stepTime)"
     unused = without_library(request.job, (request.file.resolve().parent,))
     for path, message in (*masked_exits(request.job), *unused):
-        yield f"{'.'.join(map(str, path))}: {message}"
+        yield f"{dotted(path)}: {message}"
     ignored = local_program(request.job, request.job.spec.tiers[0].name).ignored
     if ignored:
         yield f"the run uses this machine's Python: {', '.join(ignored)} of runtimeEnvYAML is ignored"

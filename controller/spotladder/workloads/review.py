@@ -12,7 +12,7 @@ from spotladder.api.group_problems import groups_in
 from spotladder.api.job_tier import large_probes
 from spotladder.api.library_use import without_library
 from spotladder.api.masked_exit import masked_exits
-from spotladder.api.problems import Problem, quoted
+from spotladder.api.problems import Problem, dotted, quoted
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
 from spotladder.api.review import Review, Reviewed, problems_of
@@ -137,7 +137,7 @@ def of_programs(files: Review) -> list[Problem]:
     """The entrypoints of the files that hide the exit code of the program, and the programs that evidently do not use
     the library. Scripts are searched beside their file and in the working directory."""
     return [
-        Problem(entry.document.where(path), ".".join(map(str, path)), message)
+        Problem(entry.document.where(path), dotted(path), message)
         for entry in files.objects
         if isinstance(entry.model, TieredJob)
         for path, message in (

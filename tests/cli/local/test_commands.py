@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -229,85 +228,6 @@ def test_the_report_has_the_last_lines_of_each_attempts_program(
         {"attempt": 2, "source": "driver", "lines": ["three", "four", "password=[redacted]"]},
     ]
     assert "password=[redacted]" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-
-
-PLAN = {
-    "accounting": "blended",
-    "choices": [
-        {"maxFailures": 3, "totalHours": 9.0, "expectedFailures": 9.0, "accountings": {}},
-        {"maxFailures": None, "totalHours": 1.5, "expectedFailures": 0.5, "accountings": {"blended": {"costUsd": 0.6}}},
-    ],
-    "simulation": {
-        "costUsd": {"mean": 0.5, "p50": 0.45, "p90": 0.9},
-        "finishHours": {"mean": 1.25, "p50": 1.2, "p90": 2.0},
-        "losses": 0.4,
-    },
-}
-
-
-def test_the_report_compares_a_plan_with_the_run(
-    runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs.folder.save(replace(SUCCEEDED, started_at=BEGAN, ended_at=BEGAN + 3600))
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(PLAN))
-    lines = call(capsys, "report", "digits", "--plan", plan).out.splitlines()
-    assert lines[-6] == "The plan and the run"
-    assert [line.split("  ") for line in map(_single_gaps, lines[-5:])] == [
-        ["PLAN, P50", "PLAN, P10", "PLAN, P90", "PLAN, MEAN", "FORMULAS", "HAPPENED"],
-        ["Cost", "$0.4500", "–", "$0.9000", "$0.5000", "$0.6000", "$0.4000"],
-        ["Takes", "1h 12m", "–", "2h 00m", "1h 15m", "1h 30m", "1h 00m"],
-        ["Failures", "–", "–", "–", "0.4", "0.5", "1.0"],
-        ["Lost work", "–", "–", "–", "–", "–", "0s"],
-    ]
-    found = json.loads(call(capsys, "report", "digits", "--plan", plan, "-o", "json").out)["plan"]
-    assert found["costUsd"] == {
-        "mean": 0.5,
-        "p10": None,
-        "p50": 0.45,
-        "p90": 0.9,
-        "formulas": 0.6,
-        "happened": 0.4,
-    }
-    call(capsys, "report", "digits", "--plan", plan, "--to", tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["plan"] == found
-    assert ">The plan and the run<" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-
-
-def _single_gaps(line: str) -> str:
-    """The cells of a printed row, with two spaces between them."""
-    return re.sub(r" {2,}", "  ", line.strip())
-
-
-def test_a_plan_without_simulated_runs_and_a_run_without_price_have_gaps(
-    runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs.folder.save(replace(SUCCEEDED, tiers=(replace(SUCCEEDED.tiers[0], unpriced=10.0),)))
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps({**PLAN, "simulation": None}))
-    found = json.loads(call(capsys, "report", "digits", "--plan", plan, "-o", "json").out)["plan"]
-    assert {key: value for key, value in found["costUsd"].items() if value is not None} == {"formulas": 0.6}
-    assert found["hours"]["happened"] == pytest.approx(60 / 3600)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("{", "is not a plan"),
-        ("apiVersion: v1", "plan.json is not a plan: write it with"),
-        ("[]", "is not a plan: write it with `spotladder plan job.yaml --hours T -o json > plan.json`"),
-        ('{"choices": [3], "simulation": {}}', "is not a plan of this version"),
-    ],
-)
-def test_a_file_that_is_not_a_plan_is_rejected(
-    runs: Runs, text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = tmp_path / "plan.json"
-    plan.write_text(text)
-    answer = call(capsys, "report", "digits", "--plan", plan)
-    assert (answer.code, answer.out, "--plan: " in answer.err, says in answer.err) == (2, "", True, True), answer
-    missing = call(capsys, "report", "digits", "--plan", tmp_path / "none.json")
-    assert (missing.code, "cannot be read" in missing.err) == (2, True)
 
 
 @pytest.mark.parametrize("verb", ["status", "logs", "report"])
