@@ -38,9 +38,13 @@ def noticed(folder: Path, rank: int, size: int, text: str) -> list[dict[str, Any
     return [{"notice": folder / "notice", "node": "n"} if each == rank else {"node": "m"} for each in range(size)]
 
 
-@pytest.mark.parametrize("text", [request(), Notice.of(Reason.EVICTION_NOTICE, 5.0).encode()], ids=["commit", "stop"])
+def stop() -> str:
+    return Notice.of(Reason.EVICTION_NOTICE, 5.0).encode()
+
+
+@pytest.mark.parametrize("notice_of", [request, stop])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_all_ranks_save_once_after_the_same_step(tmp_path: Path, rank: int, text: str) -> None:
+def test_all_ranks_save_once_after_the_same_step(tmp_path: Path, rank: int, notice_of: Callable[[], str]) -> None:
     barrier = threading.Barrier(2)
 
     def steps(job: Job) -> list[int]:
@@ -51,7 +55,7 @@ def test_all_ranks_save_once_after_the_same_step(tmp_path: Path, rank: int, text
                 saved.append(step)
         return saved
 
-    with Ranks(tmp_path / "log", 2, own=noticed(tmp_path, rank, 2, text), interval="1step") as ranks:
+    with Ranks(tmp_path / "log", 2, own=noticed(tmp_path, rank, 2, notice_of()), interval="1step") as ranks:
         first, second = ranks.on_all(steps)
     assert first == second
     assert len(first) == 1
