@@ -95,16 +95,11 @@ def random_job(dice: Random) -> TickJob:
     return TickJob((*tiers, on_demand), 3 * HOUR, overhead, 6 * HOUR, workers=workers)
 
 
-def bare(view: TierView) -> TierView:
-    """The view without the attempt of the log, which the fast path does not have and no policy reads."""
-    return replace(view, progress=replace(view.progress, attempt=0))
-
-
 def noted(policy: By, views: list[list[str]]) -> By:
     """The policy, which also appends its views to `views`, without repetitions."""
 
     def choose(view: TierView) -> str | None:
-        facts = [str(sorted(value) if isinstance(value, frozenset | set) else value) for value in astuple(bare(view))]
+        facts = [str(sorted(value) if isinstance(value, frozenset | set) else value) for value in astuple(view)]
         if facts not in views[-3:]:
             views.append(facts)
         return policy.choose(view).tier
@@ -172,9 +167,7 @@ class RecordedPolicy:
             replace(one, cost=round(one.cost, 6), on_demand_cost=round(one.on_demand_cost, 6)) for one in view.records
         ]
         sets, none = (sorted(view.open), sorted(view.available)), frozenset[str]()
-        rounded = replace(
-            bare(view), records=tuple(records), spent_usd=round(view.spent_usd, 6), open=none, available=none
-        )
+        rounded = replace(view, records=tuple(records), spent_usd=round(view.spent_usd, 6), open=none, available=none)
         self.asked[repr((astuple(rounded), sets))] = choice.tier
         self.held[view.now] = choice.tier or (view.current if view.live else "")
         return choice

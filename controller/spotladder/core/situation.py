@@ -337,11 +337,13 @@ class Situation:
 
     @property
     def uses_library(self) -> bool:
-        """Whether a program of the job has shown that it uses the library: by a start entry in the log, or by a
-        heartbeat."""
+        """Whether a program of the job has shown that it uses the library: by a start entry in the log, by a heartbeat,
+        or by the number of its steps."""
         seen = self.attempt_seen
-        if self.seen.progress.attempt > 0 or seen is None:
-            return self.seen.progress.attempt > 0
+        if self.seen.progress.attempt > 0 or self.state.total > 0:
+            return True
+        if seen is None:
+            return False
         shown = seen.moved_at is not None or seen.store_unavailable_since is not None
         return shown or seen.step > 0 or seen.total > 0 or bool(seen.hung) or seen.held is not None
 

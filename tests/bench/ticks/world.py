@@ -50,7 +50,6 @@ class TickWorld:
     evictions: int = 0
     overhead: Seconds = 0.0
     changes: int = 0
-    started: int = 0
     billed: Counter[float] = field(default_factory=Counter)
     _attempts: dict[int, _SimulatedAttempt] = field(default_factory=dict)
 
@@ -62,7 +61,6 @@ class TickWorld:
             return
         tier = next(entry for entry in self.job.tiers if entry.tier.name == action.tier)
         self._attempts[action.attempt] = attempt = _SimulatedAttempt(action.attempt, tier)
-        self.started = action.attempt
         self._start(attempt)
         self.changes += 1
 
@@ -87,8 +85,10 @@ class TickWorld:
         has = {entry.tier.name: entry.has(self.tick) for entry in self.job.tiers}
         unavailable = {name: NO_CAPACITY for name, there in has.items() if not there}
         offered = frozenset(has) - unavailable.keys()
-        progress = Progress(self.done, self.job.work, self.now if self.done else None, self.started)
-        attempts = tuple(AttemptSeen(one.number, self._pods(one), one.exit) for one in self._attempts.values())
+        progress = Progress(self.done, self.job.work, self.now if self.done else None)
+        attempts = tuple(
+            AttemptSeen(one.number, self._pods(one), one.exit, total=self.job.work) for one in self._attempts.values()
+        )
         revision = self.tick * 1000 + self.changes
         return Observation(revision, attempts, progress, unavailable, limited=frozenset(unavailable), offered=offered)
 
