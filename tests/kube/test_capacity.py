@@ -128,6 +128,7 @@ async def test_the_status_of_a_capacity_tier_has_its_use_and_availability(api_se
         await kube.submit(tiers=tiers(kube))
         await kube.run(1)
         await eventually(lambda: kube.has_phase("Running"))
+        await kube.program_starts(1)
         await tier_condition(kube, "spot-a", "Available", "True", "Had")
         status = await tier_status(kube, "spot-a")
         assert (status["jobsInUse"], status["nodesInUse"], status["attempts"], status["availability"]) == (

@@ -98,6 +98,7 @@ async def test_a_fallback_survives_a_restart_of_the_api_server(api_server: ApiSe
         await kube.submit()
         await kube.run(1)
         await eventually(lambda: kube.has_phase("Running"))
+        await kube.program_starts(1)
         await kube.kill_worker(1)
         await kube.kill_worker(1)
         api_server.stop()
@@ -120,6 +121,7 @@ async def test_connections_that_break_repeatedly(api_server: ApiServer) -> None:
         await kube.submit()
         await kube.run(1)
         await eventually(lambda: kube.has_phase("Running"), limit=60)
+        kube.bucket.start(kube.namespace, "digits", 1)
         await kube.kill_worker(1)
         await kube.kill_worker(1)
         await cutting

@@ -144,6 +144,7 @@ async def test_a_deleted_token_is_created_again_while_pods_use_it(api_server: Ap
     async with world(api_server) as kube, kube.operator():
         await kube.submit()
         await kube.begin(1, "spot-a")
+        await kube.program_starts(1)
         if used:
             await with_token(kube)
         before = await guard(kube, SECRETS, TOKEN)

@@ -112,6 +112,7 @@ async def test_nodes_that_stay_silent_count_after_contact_timeout(api_server: Ap
 async def test_a_single_silent_node_counts_at_once(api_server: ApiServer) -> None:
     async with world(api_server) as kube, kube.operator():
         nodes = await running(kube)
+        await kube.program_starts(1)
         for node in nodes[:-1]:
             await renewed(kube, node, seconds_ago=8)
         await renewed(kube, nodes[-1], seconds_ago=45)

@@ -109,9 +109,14 @@ async def test_a_job_waits_for_quota_is_admitted_and_is_preempted(api_server: Ap
         await workload(kube, 1, *admitted)
         await kube.run(1)
         await eventually(lambda: kube.has_phase("Running"))
+        await kube.program_starts(1)
 
         await workload(kube, 1, *admitted, condition("Evicted", "True", "Preempted", "Preempted to accommodate job 7"))
-        await eventually(lambda: has_reason("Evicted", "Preempted"))
+
+        async def evicted() -> bool:
+            return "Kueue evicted the attempt" in (await kube.status()).get("message", "")
+
+        await eventually(evicted)
         await kube.collect(1)
         await eventually(lambda: kube.is_on("spot-a", 2))
         status = await kube.status()

@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from spotladder.checkpoints.log import CommitLog
+from spotladder.checkpoints.open_store import open_store
 from spotladder.clusters.election import LEASES
 from tests.kube.apiserver import ApiServer
 from tests.kube.process import Process
@@ -119,6 +121,8 @@ async def test_a_paused_leader_stops_acting_when_it_continues(api_server: ApiSer
         await kube.submit(checkpoints=checkpoints_in(tmp_path))
         await kube.run(1)
         await eventually(lambda: kube.has_phase("Running"))
+        store = open_store(checkpoints_in(tmp_path)["uri"])
+        CommitLog(store, "digits", namespace=kube.namespace).start(1, "")  # by the program
         zombie.send(signal.SIGSTOP)
         await other.wait_for("leading")
         await kube.kill_worker(1)

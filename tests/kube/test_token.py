@@ -74,6 +74,7 @@ async def test_without_permission_for_the_token_a_job_runs_without_it_and_is_deg
                 assert f"digits-a001: Ray requires no token: Secret {kube.namespace}/{TOKEN} cannot" in message
                 assert "upgrade the chart there, or create the Secret with the key auth_token" in message
                 await allow(kube, found, "get", "create")
+                await kube.program_starts(1)
                 await kube.fall_back()
                 assert await options(kube, 2) == AUTHENTICATED
                 await message_of(kube, "Degraded", "False", "AsExpected")

@@ -19,6 +19,7 @@ async def test_more_workers_apply_to_the_next_attempt_which_now_starts_at_once(a
         await kube.submit(updateStrategy="AtNextAttempt")
         await kube.run(1)
         await eventually(lambda: kube.has_phase("Running"))
+        await kube.program_starts(1)
         assert (await kube.condition("Updated"))["status"] == "True"
 
         await kube.patch(workload=with_workers(3))
