@@ -96,7 +96,7 @@ def test_namespaces_and_service_accounts_outlive_the_release(tmp_path: Path) -> 
     assert account["automountServiceAccountToken"] is False
 
 
-@pytest.mark.parametrize(("given", "level"), [({}, "restricted"), ({"podSecurity": "baseline"}, "baseline")])
+@pytest.mark.parametrize(("given", "level"), [({}, "baseline"), ({"podSecurity": "restricted"}, "restricted")])
 def test_namespaces_enforce_a_pod_security_standard(given: dict[str, str], level: str, tmp_path: Path) -> None:
     (namespace,) = of_kind(installed(tmp_path, {"teams": [team(**given)]}), "Namespace")
     labels = namespace["metadata"]["labels"]

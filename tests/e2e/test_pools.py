@@ -144,6 +144,7 @@ def test_spot_nodes_go_spot_is_dry_on_demand_is_bought_and_everything_is_removed
         e2e.submit(
             {"name": "spot", "capacityTier": "kwok-spot", "maxFailures": 5, "onInsufficientCapacity": "fallback"},
             {"name": "on-demand", "capacityTier": "kwok-on-demand"},
+            podSecurity="restricted",
             workload={"ray": {"template": {"spec": training(e2e)}}},
         )
         e2e.runs("spot")

@@ -159,7 +159,7 @@ def test_namespaces_and_service_accounts_outlive_the_release(site: HelmSite, tmp
     given = lab(tmp_path)
     site.install(given)
     labels = site.get("namespace", "team-a")["metadata"]["labels"]
-    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
     assert site.get("resourcequota", "spotladder", "team-a")["spec"]["hard"]["requests.cpu"] == "512"
     site.uninstall()
     assert site.get("namespace", "team-a")
@@ -174,7 +174,7 @@ def test_a_namespace_of_another_owner_is_used_as_it_is(site: HelmSite) -> None:
     site.kubectl("create", "namespace", "shared")
     team = {"namespace": "shared", "serviceAccount": {"name": "training"}, "groups": ["shared"]}
     said = site.install({"teams": [team]})
-    assert "kubectl label namespace shared pod-security.kubernetes.io/enforce=restricted" in said
+    assert "kubectl label namespace shared pod-security.kubernetes.io/enforce=baseline" in said
     assert "labels" not in site.get("namespace", "shared")["metadata"] or not any(
         key.startswith("pod-security") for key in site.get("namespace", "shared")["metadata"]["labels"]
     )

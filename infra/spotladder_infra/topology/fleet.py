@@ -89,8 +89,9 @@ class Team(Record):
     )
     users: list[FilledText] = Field(default_factory=list, description="Users that may write the team's TieredJobs.")
     pod_security: Annotated[PodSecurity, choice(PodSecurity)] = Field(
-        default=PodSecurity.RESTRICTED,
-        description="Pod Security Standard that the namespace enforces: restricted, baseline or privileged.",
+        default=PodSecurity.BASELINE,
+        description="Pod Security Standard that the namespace enforces: restricted, baseline or privileged. With "
+        "restricted, jobs need spec.podSecurity: restricted.",
     )
     budget: Usd | None = Field(
         default=None,
