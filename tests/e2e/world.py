@@ -222,7 +222,8 @@ class E2eCluster:
 
     def printed(self, attempt: int, name: str = "job") -> dict[str, str]:
         """The stored output of an attempt, by source."""
-        store = self.bucket.log(self.namespace, name).store
+        uid = (self.kube.get("tieredjob", name) or {})["metadata"]["uid"]
+        store = outputs.of_job(self.bucket.log(self.namespace, name).store, uid)
         found = outputs.kept(store, attempt)
         return {output.source: text for output, text in zip(found, outputs.read(store, found), strict=True)}
 
