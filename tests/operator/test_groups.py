@@ -30,6 +30,16 @@ def with_data_workers() -> dict[str, Any]:
     return {"ray": {"template": {"spec": spec}}}
 
 
+async def test_a_group_runs_on_the_capacity_that_the_tier_names_for_it(kube: KubeWorld) -> None:
+    data = await kube.capacity("cpu", extraSelectors={"disk": "fast"})
+    tier = {"name": "spot-a", "capacityTier": f"{kube.namespace}-spot-a", "groups": {"data": {"capacityTier": data}}}
+    await kube.submit(tiers=[tier], workload=with_data_workers())
+    await kube.run(1)
+    await eventually(lambda: kube.has_phase("Running"))
+    groups = (await kube.rayjob(1))["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    assert [group["template"]["spec"].get("nodeSelector", {}).get("disk") for group in groups] == [None, "fast"]
+
+
 async def test_data_workers_that_are_lost_exhaust_no_tier(kube: KubeWorld) -> None:
     tiers = [
         {"name": name, "capacityTier": f"{kube.namespace}-{name}", "maxFailures": 0} for name in ("spot-a", "on-demand")

@@ -264,9 +264,9 @@ class Reconciler:
         return self._policies[name]
 
     def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, known: KnownJob) -> Tiers:
-        for tier in job.spec.tiers:
-            if named := self._capacity.get(tier.capacity_tier):
-                known.capacity[tier.capacity_tier] = named
+        for name in (name for tier in job.spec.tiers for name in tier.capacity_names):
+            if named := self._capacity.get(name):
+                known.capacity[name] = named
         found = self._resolved.of(record, job, known.capacity)
         return replace(found, full=self._room.full(record, job, state, known))
 

@@ -70,11 +70,11 @@ class ResolvedTiers:
         self._jobs.pop(key, None)
 
     def _versions(self, job: TieredJob, last_known: Mapping[str, CapacityRecord]) -> list[object]:
-        """Of each tier, the version of its CapacityTier, whether that exists, and its price, which may be looked up."""
+        """Of each CapacityTier of the job, its version, whether it exists, and its price, which may be looked up."""
         versions: list[object] = []
-        for tier in job.spec.tiers:
-            current = self._capacity.get(tier.capacity_tier)
-            known = current or last_known.get(tier.capacity_tier)
+        for name in (name for tier in job.spec.tiers for name in tier.capacity_names):
+            current = self._capacity.get(name)
+            known = current or last_known.get(name)
             if known is not None:
                 price = self._price(known.model) if known.model is not None else None
                 versions += [known.uid, known.resource_version, price]
