@@ -92,6 +92,14 @@ def test_workers_are_summed_over_groups_and_hosts(tmp_path: Path) -> None:
     assert resolved(tmp_path, changed(JOB, ("replicas: 2", more))).workers == 14
 
 
+def test_the_spec_needs_the_capacity_of_the_tiers_only(tmp_path: Path) -> None:
+    groups = "\n    groups: {data: {capacityTier: elsewhere}}\n"
+    tiers = [(f"maxFailures: {count}\n", f"maxFailures: {count}{groups}") for count in (3, 1)]
+    job = changed(JOB, *tiers, ("replicas: 2", "replicas: 2\n            - {groupName: data, replicas: 4}"))
+    spec = resolved(tmp_path, job)
+    assert ([tier.name for tier in spec.tiers], spec.workers) == (["spot-a", "on-demand"], 2)
+
+
 def test_the_error_for_a_tier_without_pool_suggests_a_similar_one(tmp_path: Path) -> None:
     job = written(tmp_path, "job.yaml", changed(JOB, ("capacityTier: g5-od-use1", "capacityTier: g5-od-us1")))
     with pytest.raises(InvalidSpec) as caught:

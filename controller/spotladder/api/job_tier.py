@@ -72,8 +72,7 @@ class JobTier(Record):
     provision_timeout: PositiveDuration = Field(
         default=600.0,
         description="How long workers may be missing for lack of capacity, at the start or after a loss, before the "
-        "job "
-        "moves to the next tier.",
+        "job moves to the next tier.",
     )
     idle_budget: Usd | None = Field(
         default=None,

@@ -76,9 +76,10 @@ def job_spec(
 ) -> JobSpec:
     """The job as the core's JobSpec. Raises InvalidSpec with one problem for each tier with unknown capacity.
 
-    `workers` is the number of worker pods, for workloads other than Ray.
+    `workers` is the number of worker pods, for workloads other than Ray. The capacity of the groups beside the tiers is
+    not part of the spec, so it may be absent.
     """
-    if problems := missing_capacity(job, capacity):
+    if problems := missing_capacity(job, capacity, groups=False):
         raise InvalidDocument(problems)
     spec = job.spec
     tiers = tuple(
@@ -134,15 +135,17 @@ def missing_capacity(
     document: Document | None = None,
     *,
     nowhere: str = "is neither a pool of the world file nor a CapacityTier in these files",
+    groups: bool = True,
 ) -> list[Problem]:
-    """One problem for each tier, or group of a tier, with unknown capacity. `document` provides its location;
-    `nowhere` completes the message with the places that were searched."""
+    """One problem for each tier, and with `groups` for each group of a tier, with unknown capacity. `document` provides
+    its location; `nowhere` completes the message with the places that were searched."""
     problems = []
     named: list[tuple[str, Path]] = []
     for index, tier in enumerate(job.spec.tiers):
         at: Path = ("spec", "tiers", index)
         named.append((tier.capacity_tier, (*at, "capacityTier")))
-        named += [(group.capacity_tier, (*at, "groups", name, "capacityTier")) for name, group in tier.groups.items()]
+        beside = tier.groups.items() if groups else ()
+        named += [(group.capacity_tier, (*at, "groups", name, "capacityTier")) for name, group in beside]
     for name, path in named:
         if name in known:
             continue

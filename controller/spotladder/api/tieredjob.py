@@ -189,8 +189,7 @@ class TieredJobSpec(Record):
     start_timeout: PositiveDuration = Field(
         default=1800.0,
         description="How long an attempt may take to become ready once every pod has its node and its image. Then a "
-        "new "
-        "attempt starts on the same tier, and no failure is counted.",
+        "new attempt starts on the same tier, and no failure is counted.",
     )
     contact_timeout: Duration = Field(
         default=100.0,

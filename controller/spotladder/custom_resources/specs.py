@@ -55,11 +55,12 @@ def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, ResolvedTie
 
     A job that is being deleted is suspended: it commits and releases its nodes.
     """
-    unknown = Capacity(CapacityType.ON_DEMAND, Price(known=False))
-    capacity = {name: unknown for entry in job.spec.tiers for name in entry.capacity_names}
-    for entry in job.spec.tiers:
-        if tier := tiers.get(entry.name):
-            capacity[entry.capacity_tier] = tier.capacity
+    capacity = {
+        entry.capacity_tier: tier.capacity
+        if (tier := tiers.get(entry.name))
+        else Capacity(CapacityType.ON_DEMAND, Price(known=False))
+        for entry in job.spec.tiers
+    }
     spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload_of(job).workers(job))
     return replace(
         spec,
