@@ -1,4 +1,4 @@
-"""Images that nobody has seen: a program that starts as root, changes owners and users, and installs files."""
+"""An image whose program starts as root, changes file owners, switches the user and installs files."""
 
 from __future__ import annotations
 

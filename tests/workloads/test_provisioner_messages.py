@@ -244,7 +244,7 @@ def test_every_meaning_has_one_effect() -> None:
     assert set(EFFECTS) == set(Meaning)
     assert REFUSALS.isdisjoint(BLOCKERS), "missing capacity of one tier blocks no other tier"
     assert all(row.upstream for row in ROWS)
-    assert all(row.remedy for row in ROWS if row.means in (MISFIT, VOLUME)), "the user is told what to do"
+    assert all(row.remedy for row in ROWS if row.means in (MISFIT, VOLUME)), "each row names a remedy"
 
 
 def test_the_docs_show_the_table() -> None:

@@ -129,7 +129,7 @@ def words_of(script: str) -> list[str]:
 
 
 def _quoted_until(script: str, start: int) -> int:
-    """The place of the quotation mark that ends the quotation at `start`; the end of the script if there is none."""
+    """The index of the quotation mark that closes the one at `start`; the length of the script if none does."""
     index = start + 1
     while index < len(script) and script[index] != script[start]:
         index += 2 if script[index] == "\\" and script[start] == '"' else 1

@@ -116,11 +116,6 @@ class JobTier(Record):
         "failures of the tier.",
     )
 
-    @property
-    def capacity_names(self) -> tuple[str, ...]:
-        """The names of the CapacityTiers: that of the tier, then those of its groups."""
-        return self.capacity_tier, *(group.capacity_tier for group in self.groups.values())
-
 
 def large_probes(tiers: Sequence[JobTier], workers: int) -> dict[int, str]:
     """Why the `probe` of these tiers, by index, is wrong for a workload with this number of workers."""

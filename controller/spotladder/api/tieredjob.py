@@ -291,6 +291,14 @@ class TieredJobSpec(Record):
         return self
 
     @property
+    def capacity_names(self) -> tuple[str, ...]:
+        """The names of the CapacityTiers: for each tier its own, then those of its groups."""
+        groups = ((tier, tier.groups.values()) for tier in self.tiers)
+        return tuple(
+            name for tier, beside in groups for name in (tier.capacity_tier, *(g.capacity_tier for g in beside))
+        )
+
+    @property
     def elsewhere(self) -> frozenset[str]:
         """The groups of the workload that have a CapacityTier of their own. Those that would be on the tier otherwise
         have one on every tier."""

@@ -113,17 +113,14 @@ def _failure(situation: Situation) -> str:
 def _hung(situation: Situation) -> str:
     """All ranks are connected and have made no step for many times the duration of a step."""
     seen = situation.attempt_seen
-    if seen is None or seen.exit is not None or not seen.hung or situation.finished or situation.held_by is not None:
+    if not _trains(situation) or seen is None or not seen.hung or situation.finished or situation.held_by is not None:
         return ""
-    return f"the program hangs: {seen.hung}" if situation.state.stage in READY else ""
+    return f"the program hangs: {seen.hung}"
 
 
 def _no_new_step(situation: Situation) -> str:
     """A program that uses `spotladder.train` has committed no new step for `stallTimeout`."""
-    seen = situation.attempt_seen
-    if situation.state.stage not in READY or (seen is not None and seen.exit is not None):
-        return ""
-    if not situation.passed(situation.stall_deadline):
+    if not _trains(situation) or not situation.passed(situation.stall_deadline):
         return ""
     limit, progress = f"{situation.spec.stall_timeout:g} s", situation.seen.progress
     if progress.committed_at is None:
@@ -133,10 +130,7 @@ def _no_new_step(situation: Situation) -> str:
 
 def without_library(situation: Situation) -> str:
     """The program has written no start entry for `stallTimeout`: its commits cannot show whether it trains."""
-    seen = situation.attempt_seen
-    if situation.state.stage not in READY or (seen is not None and seen.exit is not None):
-        return ""
-    if not situation.passed(situation.start_entry_deadline):
+    if not _trains(situation) or not situation.passed(situation.start_entry_deadline):
         return ""
     waited = format_duration(situation.spec.stall_timeout)
     return (
@@ -196,6 +190,12 @@ def interruption(situation: Situation) -> str:
     if state.loss_counted:
         return "a pod was lost"
     return "a pod that was counted as lost still took part" if situation.outlived_loss else ""
+
+
+def _trains(situation: Situation) -> bool:
+    """Whether all pods of the attempt are ready and its program has not ended, as far as is seen."""
+    seen = situation.attempt_seen
+    return situation.state.stage in READY and (seen is None or seen.exit is None)
 
 
 def _exited(situation: Situation, how: Exit) -> bool:

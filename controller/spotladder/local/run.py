@@ -253,9 +253,9 @@ def _local_job(request: Request, spec: JobSpec) -> LocalJob:
 
 
 def _warnings(request: Request) -> Iterator[str]:
-    from spotladder.api.library_use import without_library
     from spotladder.api.masked_exit import masked_exits
     from spotladder.api.problems import dotted
+    from spotladder.api.program_imports import without_library
     from spotladder.api.resolve import local_program
 
     if step_time := request.world.step_time:

@@ -10,9 +10,9 @@ from spotladder.api.address import StoreAddress
 from spotladder.api.capacitytier import CapacityTier
 from spotladder.api.group_problems import groups_in
 from spotladder.api.job_tier import large_probes
-from spotladder.api.library_use import without_library
 from spotladder.api.masked_exit import masked_exits
 from spotladder.api.problems import Problem, dotted, quoted
+from spotladder.api.program_imports import without_library
 from spotladder.api.ray_workload import RayWorkload
 from spotladder.api.record import API_VERSION
 from spotladder.api.review import Review, Reviewed, problems_of

@@ -155,5 +155,5 @@ class Preconditions:
 
 def versions(record: JobRecord, job: TieredJob, known: Capacity) -> tuple[object, ...]:
     """The input of an attempt's rendering, except prices: the job's spec, and its last observed tiers."""
-    used = (known.get(name) for tier in job.spec.tiers for name in tier.capacity_names)
+    used = map(known.get, job.spec.capacity_names)
     return record.uid, record.generation, *((tier.uid, tier.generation) for tier in used if tier is not None)

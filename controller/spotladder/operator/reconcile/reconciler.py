@@ -264,7 +264,7 @@ class Reconciler:
         return self._policies[name]
 
     def _tiers(self, record: JobRecord, job: TieredJob, state: JobState, known: KnownJob) -> Tiers:
-        for name in (name for tier in job.spec.tiers for name in tier.capacity_names):
+        for name in job.spec.capacity_names:
             if named := self._capacity.get(name):
                 known.capacity[name] = named
         found = self._resolved.of(record, job, known.capacity)

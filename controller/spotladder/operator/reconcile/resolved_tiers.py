@@ -72,7 +72,7 @@ class ResolvedTiers:
     def _versions(self, job: TieredJob, last_known: Mapping[str, CapacityRecord]) -> list[object]:
         """Of each CapacityTier of the job, its version, whether it exists, and its price, which may be looked up."""
         versions: list[object] = []
-        for name in (name for tier in job.spec.tiers for name in tier.capacity_names):
+        for name in job.spec.capacity_names:
             current = self._capacity.get(name)
             known = current or last_known.get(name)
             if known is not None:

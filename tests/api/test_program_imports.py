@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spotladder.api.document import documents_of
-from spotladder.api.library_use import LONGEST, MOST_FILES, MOST_MODULES, without_library
+from spotladder.api.program_imports import LONGEST, MOST_FILES, MOST_MODULES, without_library
 from spotladder.api.tieredjob import TieredJob
 from tests.api.builders import JOB, changed
 
