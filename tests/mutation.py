@@ -92,7 +92,7 @@ def lay_out(part: Part) -> None:
     leave = shutil.ignore_patterns("__pycache__")
     for source, target in (("controller", "src"), *((name, name) for name in ("tests", "docs", "charts", "examples"))):
         shutil.copytree(ROOT / source, copy / target, ignore=leave)
-    worlds = copy / "tests/core/test_worlds.py"
+    worlds = copy / "tests/core/world_invariants.py"
     worlds.write_text(re.sub(r"examples\(\d+\)", "25", worlds.read_text()))
     (copy / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + part.settings)
 

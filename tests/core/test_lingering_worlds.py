@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from spotladder.core.accounting import held_nodes
 from spotladder.core.model import Exhausted, Handover, Stage
-from tests.core.test_worlds import finishes_after_edits_and_suspensions, many, specs
 from tests.core.world_decider import Decider
+from tests.core.world_invariants import finishes_after_edits_and_suspensions, many, specs
 from tests.core.worlds import RandomWorld
 from tests.searching import examples
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from spotladder.core.model import Exhausted
 from spotladder.core.reasons import Reason
-from tests.core.test_worlds import (
+from tests.core.world_decider import Decider
+from tests.core.world_invariants import (
     Returning,
     elastic_world,
     finishes_after_edits_and_suspensions,
@@ -21,7 +22,6 @@ from tests.core.test_worlds import (
     world_with_hedges,
     world_with_overlap,
 )
-from tests.core.world_decider import Decider
 from tests.core.worlds import RandomWorld
 
 BUILDERS = ("plain", "elastic", "overlap", "hedges", "probes")

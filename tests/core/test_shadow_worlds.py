@@ -12,8 +12,8 @@ from spotladder.core.model import CapacityType, Price
 from spotladder.core.policies import Policy
 from spotladder.policies import registry
 from tests.core.builders import START
-from tests.core.test_worlds import specs
 from tests.core.world_decider import Decider
+from tests.core.world_invariants import specs
 from tests.core.worlds import RandomWorld, edit, suspend
 from tests.searching import examples
 
