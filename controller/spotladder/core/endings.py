@@ -47,8 +47,8 @@ def ended_by_itself(draft: Draft) -> bool:
             draft.end_by_loss(Reason.VANISHED, synthetic(attempt, "vanished", Cause.UNKNOWN))
     elif (
         seen.exit is not Exit.FENCED
-        and finished(draft.situation) is None
         and (eviction := taken_back(draft.situation)) is not None
+        and finished(draft.situation) is None
     ):
         end_by_queue(draft, eviction)
     elif draft.situation.held_by is not None and seen.exit in (None, Exit.LOST, Exit.INTERRUPTED):
