@@ -77,7 +77,7 @@ class PolicyChoice(Record):
         default=None,
         description=(
             "A second policy that is evaluated but not followed. The condition Shadow has the tier that it would use, "
-            "`spotladder status` estimates what it would have saved; `spotladder replay` simulates the job with it."
+            "`spotladder status` estimates what it would have saved; `spotladder sim replay` simulates the job with it."
         ),
     )
 

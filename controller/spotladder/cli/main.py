@@ -41,9 +41,7 @@ COMMANDS = {
     "validate": _Entry("spotladder.cli.validate", "validate", "Validate job, capacity and world files, offline."),
     "convert": _Entry("spotladder.cli.convert", "convert", "Convert a RayJob, JobSet, PyTorchJob, … into a TieredJob."),
     "plan": _Entry("spotladder.cli.plan", "plan", "Estimate the cost and the risks of a job on its tiers."),
-    "simulate": _Entry("spotladder.cli.simulate", "simulate", "Compare policies on recorded capacity, offline."),
-    "trace": _Entry("spotladder.cli.trace", "trace", "Describe traces of spot capacity, offline."),
-    "replay": _Entry("spotladder.cli.replay", "replay", "Run a recorded job again, offline, with another policy."),
+    "sim": _Entry("spotladder.cli.sim.group", "app", "Compare policies on recorded capacity, offline."),
     "checkpoints": _Entry("spotladder.cli.checkpoints", "app", "Inspect, verify and clean up the commit log of a job."),
     "status": _Entry("spotladder.cli.status", "status", "Show the state of jobs, on this machine or a cluster."),
     "submit": _Entry("spotladder.cli.cluster.submit", "submit", "Create or update jobs in a cluster."),
@@ -59,7 +57,6 @@ COMMANDS = {
     "infra": _Entry("spotladder.cli.infra", "app", "Manage clusters, pools and buckets from a fleet file."),
     "crds": _Entry("spotladder.cli.crds", "crds", "Print the CustomResourceDefinitions."),
     "controller": _Entry("spotladder.cli.controller", "controller", "Run the controller of a Kubernetes cluster."),
-    "cost": _Entry("spotladder.cli.cost", "cost", "Compute the savings of spot capacity by formula."),
 }
 
 
@@ -137,7 +134,7 @@ def _root(
     Examples:
       spotladder run job.yaml --world world.yaml
       spotladder validate job.yaml
-      spotladder cost --hours 5 --spot-fraction 0.6 --max-failures 5 --overhead 0.2
+      spotladder plan job.yaml --world world.yaml --hours 5
     """
     if not version:
         refuse_without_command(context)

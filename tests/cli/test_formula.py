@@ -1,9 +1,8 @@
-"""`spotladder cost` as a user sees it."""
+"""`spotladder plan --formula` without a job, as a user sees it."""
 
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from ruamel.yaml import YAML
@@ -11,7 +10,8 @@ from ruamel.yaml import YAML
 from tests.cli.terminal import call
 
 Capture = pytest.CaptureFixture[str]
-REFERENCE = ("cost", "--hours", "5", "--spot-fraction", "0.6", "--max-failures", "5", "--overhead", "0.2")
+NUMBERS = ("--spot-fraction", "0.6", "--max-failures", "5", "--overhead", "0.2")
+REFERENCE = ("plan", "--formula", "--hours", "5", *NUMBERS)
 
 
 def test_the_table_has_the_published_figures(capsys: Capture) -> None:
@@ -22,6 +22,7 @@ def test_the_table_has_the_published_figures(capsys: Capture) -> None:
     assert [line.split("  ") for line in lines[2:5]]
     assert lines[3].split() == ["blended", "*", "2.76", "h", "2.24", "h", "44.8", "%", "29"]
     assert "          0.6    117.4 %  2.17×" in lines
+    assert "this job takes 20.0 % longer" in lines
     assert lines[-1].startswith('The published table prints "217 %"')
 
 
@@ -52,33 +53,26 @@ def test_infinite_values_are_null(capsys: Capture) -> None:
     assert found["breakEvenFailures"] is None
 
 
-def test_the_curve_is_drawn_on_a_terminal(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    out = call(capsys, *REFERENCE).out
-    bars = {
-        line.split()[0]: line.count("█") + line.count("┃") for line in out.splitlines() if "%" in line and "×" in line
-    }
-    assert bars["0.9"] > bars["0.6"] > bars["0.4"] > bars["0.1"] > 0
-    assert "20.0 % longer" in out
-
-
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_the_bars_of_the_curve_fit_the_terminal(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", str(columns))
-    bars = [line for line in call(capsys, *REFERENCE).out.splitlines() if "█" in line]
-    assert len(bars) >= 8
-    assert all("×" in line for line in bars), "a bar continues on the next line"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--spot-fraction", "60"), "error: --spot-fraction: must be between 0 and 1, not 60; for 60 % write 0.6\n"),
-        (("--hours", "nan"), "error: --hours: must be between 0.001 and 1000000, not nan\n"),
         (("--max-failures=-1",), "error: --max-failures: must be between 0 and 1000000, not -1\n"),
     ],
 )
 def test_contradicting_arguments(capsys: Capture, arguments: tuple[str, ...], said: str) -> None:
     answer = call(capsys, *REFERENCE, *arguments)
     assert (answer.code, answer.out, answer.err) == (2, "", said)
+
+
+@pytest.mark.parametrize("arguments", [("--formula",), NUMBERS, ("--formula", *NUMBERS[2:])])
+def test_without_a_job_all_numbers_are_needed(capsys: Capture, arguments: tuple[str, ...]) -> None:
+    answer = call(capsys, "plan", "--hours", "5", *arguments)
+    assert answer.code == 2
+    assert "without one, --formula needs --overhead, --spot-fraction and --max-failures" in answer.err
+
+
+def test_the_numbers_are_not_those_of_a_job(capsys: Capture) -> None:
+    answer = call(capsys, "plan", "job.yaml", "--formula", "--hours", "5", "--max-failures", "5")
+    assert answer.code == 2
+    assert "--max-failures is for --formula without a job file" in answer.err

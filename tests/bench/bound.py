@@ -117,7 +117,7 @@ def _units(job: BoundedJob, most: int) -> tuple[int, bool]:
     program = job.program
     delays = [zone.plan.provision_delay + zone.plan.boot + program.restart for zone in job.zones]
     delays += [seconds for zone in job.zones for seconds in (zone.plan.provision_delay, zone.plan.notice)]
-    changes = [moment for zone in job.zones for moment in zone.changes if 0.0 < moment < job.limit]
+    changes = [moment for zone in job.zones for moment in _changes(zone) if 0.0 < moment < job.limit]
     everything = [*changes, *delays, program.commit_time]
     for times in (everything, [*changes, *delays], changes):
         if all(abs(time - round(time)) <= EXACT for time in times):
@@ -158,11 +158,14 @@ class _ZoneCells:
 def _periods(job: BoundedJob, zone: Zone) -> Iterator[tuple[Seconds, Seconds, bool, float]]:
     """The beginning, the end, whether there is capacity for the gang, and the price, between the changes of the zone
     before the limit."""
-    moments = [0.0, *(moment for moment in zone.changes if 0.0 < moment < job.limit), math.inf]
+    moments = [0.0, *(moment for moment in _changes(zone) if 0.0 < moment < job.limit), math.inf]
     for begins, ends in pairwise(moments):
-        quota = zone.quota(begins)
-        has = zone.nodes(begins) >= job.workers and (quota is None or quota >= job.workers)
-        yield begins, ends, has, zone.price(begins)
+        yield begins, ends, zone.nodes(begins) >= job.workers, zone.price(begins)
+
+
+def _changes(zone: Zone) -> list[Seconds]:
+    """The times at which the capacity or the price changes, or the zone opens or closes, ascending."""
+    return sorted({*zone.times, *zone.turns})
 
 
 def _least_paid(zone: Zone, grid: _Grid, since: Seconds, until: Seconds) -> Floats:

@@ -1,4 +1,8 @@
-"""`oracle` in a comparison: the cheapest run of the same world for a buyer who knows its future."""
+"""The cheapest run of a simulated scenario for a buyer who knows its future: the bound for the cost of every policy.
+
+It covers no elastic jobs, no standby attempts and no programs that continue without workers that leave, and ignores
+maxFailures, provisionTimeout and the budget.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +11,25 @@ from collections.abc import Mapping
 from spotladder.core.accounting import HOUR
 from spotladder.core.model import Seconds
 from spotladder.core.reasons import Reason
-from spotladder.errors import InvalidSpec
-from spotladder.sim.world.bound import BoundedJob, Schedule, cheapest
-from spotladder.sim.world.program import ProgramPlan
-from spotladder.sim.world.run import Sample, Segment, SimulationOutcome
+from spotladder.sim.scenario import Scenario
+from spotladder.sim.world.run import Segment, SimulationOutcome
+from tests.bench.bound import BoundedJob, Schedule, cheapest
 
 ORACLE = "oracle"
-"""Its name among the policies of a comparison. It is none of the policies of the controller, which has no foresight."""
+"""Its name beside those of policies."""
 
 
-def check(program: ProgramPlan, jobs: int) -> None:
-    """Raises InvalidSpec for a comparison that the oracle does not cover."""
-    uncovered = {
-        "several jobs (--jobs)": jobs > 1,
-        "elastic jobs (spec.elastic)": bool(program.sizes),
-        "standby attempts (spec.overlap)": program.stands_by,
-        "programs that continue without workers that leave (--surge)": program.hands_over and not program.sizes,
-    }
-    if found := [what for what, given in uncovered.items() if given]:
-        raise InvalidSpec(f"oracle does not cover {' and '.join(found)}: compare without {ORACLE}", path="--policy")
-
-
-def run(job: BoundedJob, tiers: Mapping[str, str]) -> SimulationOutcome:
+def run(scenario: Scenario, seed: int = 0) -> SimulationOutcome:
     """The cheapest run that ends in time. If none does, a run that fails and costs nothing."""
+    market = scenario.market(seed)
+    zones = [market.zones[name] for name in dict.fromkeys(scenario.tiers.values())]
+    within = scenario.limit if scenario.spec.max_duration is None else scenario.spec.max_duration
+    job = BoundedJob(zones, scenario.spec.workers, scenario.program, within, scenario.egress)
     schedule = cheapest(job)
     if schedule is None:
-        return _outcome(job, Schedule(0.0, ()), job.limit, tiers, Reason.DEADLINE_EXCEEDED)
+        return _outcome(job, Schedule(0.0, ()), job.limit, scenario.tiers, Reason.DEADLINE_EXCEEDED)
     finished = min(job.limit, schedule.stretches[-1].stops_at + job.program.commit_time)
-    return _outcome(job, schedule, finished, tiers, Reason.COMPLETED)
+    return _outcome(job, schedule, finished, scenario.tiers, Reason.COMPLETED)
 
 
 def _outcome(
@@ -42,8 +37,7 @@ def _outcome(
 ) -> SimulationOutcome:
     names = {zone: tier for tier, zone in reversed(list(tiers.items()))}
     plans = {zone.plan.name: zone.plan for zone in job.zones}
-    segments, samples, work, usd = [], [Sample(0.0, 0.0, 0.0)], 0.0, 0.0
-    hours = dict.fromkeys(tiers, 0.0)
+    segments, hours = [], dict.fromkeys(tiers, 0.0)
     for one in schedule.stretches:
         tier, plan = names[one.zone], plans[one.zone]
         ends = min(finished, one.stops_at + job.program.commit_time)
@@ -51,9 +45,6 @@ def _outcome(
             Segment(one.requests_at, one.trains_at, tier, trains=False),
             Segment(one.trains_at, ends, tier, trains=True),
         ]
-        samples += [Sample(one.requests_at, work, usd), Sample(one.trains_at, work, usd)]
-        work, usd = work + one.stops_at - one.trains_at, usd + one.usd
-        samples.append(Sample(ends, work, usd))
         billed = plan.boot + job.program.restart + one.stops_at - one.trains_at + job.program.commit_time
         hours[tier] += job.workers * billed / HOUR
     return SimulationOutcome(
@@ -69,7 +60,6 @@ def _outcome(
         waiting=0.0,
         node_hours=hours,
         segments=tuple(segments),
-        samples=tuple(samples),
         path=(),
         decisions=0,
     )
