@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spotladder.cli import forecast
-from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.formula import PUBLISHED_DISCOUNT, print_formula
 from spotladder.cli.option_errors import option_errors, seconds
+from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import (
     AccountingOption,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
+from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.forecast import forecast_data
 from spotladder.cli.option_errors import seconds
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
