@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from spotladder.cli.called import refuse_without_command
+from spotladder.cli.invocation import refuse_without_command
 from spotladder.cli.replay import replay
 from spotladder.cli.sim.run import run
 from spotladder.cli.sim.trace import trace

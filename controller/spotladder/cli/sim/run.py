@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.forecast import forecast_data
 from spotladder.cli.option_errors import seconds
+from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import EvictionsOption, HoursOption, RestartOption, TraceOption, WorldOption
 from spotladder.cli.question import Given, asked, assumed_program
