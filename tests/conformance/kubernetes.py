@@ -35,7 +35,7 @@ from spotladder.core.model import (
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.operator.loaded import Loaded
 from spotladder.operator.reading import Reading
-from spotladder.operator.reconcile.known_jobs import KnownJob
+from spotladder.operator.reconcile.known_job import KnownJob
 from spotladder.operator.reporting.metrics import Metrics
 from spotladder.operator.settings import AccessRule, Settings
 from spotladder.operator.storage.commit_logs import LogAddress
@@ -121,7 +121,7 @@ class KubernetesBackend:
             held=TieredJobStatus(),
             before=JobState(),
             state=JobState(),
-            tiers=reconciler._tiers(record, job, JobState(), known),
+            tiers=reconciler._tiers(record, job, known),
             reading=Reading(known=True, progress=Progress()),
             known=known,
         )
@@ -133,9 +133,7 @@ class KubernetesBackend:
             return await self._session.reconcile._readings.address(loaded.record, loaded.job)
 
         decision = Decision(loaded.state, (action,))
-        result = await self._session.reconcile._executor.execute(
-            loaded, decision, admits=lambda _launch: True, address=address
-        )
+        result = await self._session.reconcile._executor.execute(loaded, decision, address=address)
         assert (result.blocked, result.failed, result.cleanup_error) == (None, None, None)
 
 

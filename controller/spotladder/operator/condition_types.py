@@ -55,7 +55,6 @@ class ConditionReason(StrEnum):
     BLOCKED = "Blocked"
     STATE_UNREADABLE = "StateUnreadable"
     CLEANUP_BLOCKED = "CleanupBlocked"
-    LIMIT_REACHED = "LimitReached"
     PRICE_UNKNOWN = "PriceUnknown"
     NOTICE_TOO_SHORT = "NoticeTooShort"
     GUARDS_DELETED = "GuardsDeleted"

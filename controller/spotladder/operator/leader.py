@@ -158,7 +158,6 @@ class LeaderRuntime:
             observer=observer,
             clock=clock,
             attribution_window=settings.settle,
-            wake=self.queue.add,
         )
 
     @property
@@ -276,7 +275,7 @@ class LeaderRuntime:
             try:
                 return await self.reconcile(key)
             finally:
-                self._touch(key)
+                self._usage.touch(key)
 
     def _failed(self, key: JobKey, error: Exception, *, defect: bool = False) -> None:
         self._metrics.failed_passes.labels(type(error).__name__).inc()
@@ -327,20 +326,15 @@ class LeaderRuntime:
     def _job_changed(self, before: JobRecord | None, after: JobRecord | None) -> None:
         record = after or before
         if record is not None:
-            self._touch(record.key)
+            self._usage.touch(record.key)
             self.queue.add_changed(record.key)
             if after is None:  # Jobs that had to wait for this one may start now.
                 for other in self.jobs.of(record.folder):
                     self.queue.add(other.key)
 
     def _object_changed(self, key: JobKey) -> None:
-        self._touch(key)
-        self.queue.add_changed(key)
-
-    def _touch(self, key: JobKey) -> None:
-        """The job, its state or its objects may have changed."""
-        self.reconcile.touch(key)
         self._usage.touch(key)
+        self.queue.add_changed(key)
 
     def _enqueue_all(self) -> None:
         for job in self.jobs.all():

@@ -38,7 +38,6 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_blocked.test_a_rejected_rayjob_is_deleted_when_its_job_is_suspended,
     test_blocked.test_a_rejected_rayjob_is_recreated_with_its_number_once_the_job_is_corrected,
     test_capacity.test_a_price_is_looked_up_while_the_job_starts,
-    test_capacity.test_a_tier_at_its_node_limit_is_skipped,
     test_capacity.test_conditions_of_an_invalid_tier_and_of_one_without_a_price,
     test_capacity.test_events_about_other_objects_are_ignored,
     test_checkpoint_access.test_the_controllers_identity_is_used_only_for_listed_addresses,
@@ -74,7 +73,6 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_impediments.test_a_slow_start_of_ray_is_not_a_lack_of_capacity,
     test_impediments.test_nodes_that_stay_silent_count_after_contact_timeout,
     test_leaving_behind.test_a_deleted_job_waits_for_an_attempt_that_is_being_removed,
-    test_leaving_behind.test_an_attempt_that_is_being_removed_counts_against_the_limit_of_its_tier,
     test_leaving_behind.test_the_next_rayjob_exists_while_a_finalizer_keeps_the_ended_one,
     test_operators.test_a_deleted_raycluster_is_one_failure,
     test_operators.test_a_worker_on_a_cordoned_node_is_replaced_inside_the_attempt,
@@ -84,11 +82,9 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_standby.test_a_changed_image_starts_the_next_attempt_beside_the_running_one,
     test_standby.test_a_new_controller_lets_the_next_tier_run_that_is_ready_first,
     test_standby.test_a_new_controller_continues_the_standby_attempt,
-    test_standby.test_a_standby_attempt_needs_room_within_the_limits_of_its_tier,
     test_standby.test_a_standby_without_capacity_costs_no_training,
     test_standby.test_the_next_attempt_boots_while_a_drained_node_waits_for_the_job,
     test_standby.test_the_next_tier_boots_during_a_notice_that_exhausts_the_tier,
-    test_standby.test_without_room_the_running_attempt_stops_first,
     test_walk.test_lost_workers_lead_to_the_next_tier_and_the_job_succeeds,
 )
 

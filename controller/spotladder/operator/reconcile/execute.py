@@ -41,7 +41,6 @@ from spotladder.operator.reconcile import conditions
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.guard_keeper import GuardKeeper
-from spotladder.operator.reconcile.node_limits import Limits
 from spotladder.operator.storage.allowed_addresses import AccessDenied
 from spotladder.operator.storage.commit_logs import LogAddress, Logs
 from spotladder.operator.storage.credentials import CredentialsMissing
@@ -79,7 +78,6 @@ class Executor:
         jobs: Scoped[JobRecord],
         logs: Logs,
         outputs: Outputs,
-        limits: Limits,
     ) -> None:
         self._applier = applier
         self._remover = remover
@@ -87,21 +85,18 @@ class Executor:
         self._jobs = jobs
         self._logs = logs
         self._outputs = outputs
-        self._limits = limits
 
     async def execute(
         self,
         loaded: Loaded,
         decision: Decision,
         *,
-        admits: Callable[[Launch], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> ExecutionResult:
         """Execute all actions of this decision, then clean up. A launch is the first: the next attempt does not wait
         for the calls that remove the ended one, which is fenced.
 
         Args:
-            admits: Whether the limits of its tier admit a launch now.
             address: The address of the job's commit log.
 
         Raises:
@@ -113,7 +108,7 @@ class Executor:
             (
                 not isinstance(action, Replace | Resize | Ungate)
                 and (not isinstance(action, Delete) or action.attempt == live),
-                partial(self._do, loaded, action, result, admits, address),
+                partial(self._do, loaded, action, result, address),
             )
             for action in sorted(decision.actions, key=lambda action: not isinstance(action, Launch))
         ]
@@ -147,14 +142,11 @@ class Executor:
         loaded: Loaded,
         action: Action,
         result: ExecutionResult,
-        admits: Callable[[Launch], bool],
         address: Callable[[], Awaitable[LogAddress]],
     ) -> None:
         match action:
             case Launch():
-                if admits(action):  # Another job may have been launched in the meantime.
-                    with self._limits.launching(loaded.record):
-                        await self._launch(loaded, action, result)
+                await self._launch(loaded, action, result)
             case Ungate():
                 await self._applier.ungate(loaded, action)
             case Drain():
