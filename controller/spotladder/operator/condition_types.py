@@ -41,7 +41,6 @@ class ConditionReason(StrEnum):
     NAMESPACE_MISSING = "NamespaceMissing"
     REFERENCES_MISSING = "ReferencesMissing"
     VERSION_CONFLICT = "VersionConflict"
-    COPY_REFUSED = "CopyRefused"
     CHECKPOINTS_IN_USE = "CheckpointsInUse"
     CHECKPOINTS_NOT_ALLOWED = "CheckpointsNotAllowed"
     CHECKPOINTS_UNREADABLE = "CheckpointsUnreadable"

@@ -30,7 +30,6 @@ from spotladder.operator.inventory.silence import SilenceWatch
 from spotladder.operator.prices import PriceReader, Prices
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.operator.reconcile.reconciler import Reconciler
@@ -115,7 +114,6 @@ class LeaderRuntime:
             changed=self._cluster_changed,
         )
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
-        self._copies = Copies(self.clusters, self.jobs, namespaces=settings.namespaces, clock=clock)
         self._egress = Egress()
         opened = open_log or partial(BucketLog, egress=self._egress)
         self._logs = Logs(clock=clock, changed=self.queue.add, open_log=opened)
@@ -144,7 +142,6 @@ class LeaderRuntime:
                 self.clusters,
                 remover=remover,
                 preflight=self._preflight,
-                copies=self._copies,
                 environment=settings.environment,
             ),
             remover=remover,
@@ -196,7 +193,7 @@ class LeaderRuntime:
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
         """Returns when all kinds are listed; keeps the caches current from then on."""
-        works = (self._events.run, self._tier_status.run, self.clusters.run, self._copies.run, self._silence.run)
+        works = (self._events.run, self._tier_status.run, self.clusters.run, self._silence.run)
         async with self._egress, self._logs, self._outputs, self._outages, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
             running = [asyncio.create_task(work) for work in (*caches, *map(self._restarting, works))]

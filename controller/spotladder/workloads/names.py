@@ -42,12 +42,6 @@ PROBE_GATE = "spotladder.io/probe"
 HEAD_TRAINS = "spotladder.io/head-trains"
 """Annotation on an attempt's RayJob: no worker group is on the tier, so its head is the attempt's only worker."""
 
-COPY = "spotladder.io/copy"
-"""On copies of Secrets and similar objects in other clusters."""
-
-COPY_OF = "spotladder.io/copy-of"
-"""Annotation on copies: uid and version of the original."""
-
 _DIGEST = 8
 
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from spotladder.api.tieredjob import TieredJob
-from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.contract import Notice
@@ -17,7 +16,6 @@ from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
-from spotladder.operator.reconcile.copies import Copies
 from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS
 from spotladder.workloads import names
@@ -43,9 +41,8 @@ def launching(made: TieredJob, client: AcceptingClient) -> tuple[Any, Applier, W
     """The loaded job of one reconcile, the applier, and the home cluster."""
     loaded, clusters, home = loaded_job(made, client)
     preflight = Preflight(clusters, clock=SteppedClock(), changed=lambda _key: None)
-    copies = Copies(clusters, Scoped([]), namespaces=(), clock=SteppedClock())
     remover = AttemptRemover(clusters)
-    applier = Applier(clusters, remover=remover, preflight=preflight, copies=copies, environment={})
+    applier = Applier(clusters, remover=remover, preflight=preflight, environment={})
     return loaded, applier, home
 
 

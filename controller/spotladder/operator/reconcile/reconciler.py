@@ -316,11 +316,7 @@ class Reconciler:
             return {}
         version = versions(loaded.record, loaded.job, loaded.capacity)
         return conditions.of_preflight(
-            self._preflight.check(
-                loaded.record.key,
-                version,
-                lambda: needs(loaded.job, loaded.tiers.resolved.values(), loaded.record.copies),
-            )
+            self._preflight.check(loaded.record.key, version, lambda: needs(loaded.job, loaded.tiers.resolved.values()))
         )
 
     async def _hold(
