@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import structlog
@@ -43,7 +42,6 @@ from spotladder.operator.settings import Settings
 from spotladder.operator.storage.bucket_log import BucketLog
 from spotladder.operator.storage.commit_logs import Log, LogAddress, Logs
 from spotladder.operator.storage.credentials import SecretReader
-from spotladder.operator.storage.egress_proxy import Egress
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
@@ -114,9 +112,7 @@ class LeaderRuntime:
             changed=self._cluster_changed,
         )
         self._preflight = Preflight(self.clusters, clock=clock, changed=self.queue.add)
-        self._egress = Egress()
-        opened = open_log or partial(BucketLog, egress=self._egress)
-        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=opened)
+        self._logs = Logs(clock=clock, changed=self.queue.add, open_log=open_log or BucketLog)
         self._silence = SilenceWatch(self.clusters, programs=self._logs, clock=clock, suspected=metrics.suspected)
         self._outputs = Outputs(self._logs, clock=clock, changed=self.queue.add)
         self._outages = Outages(clock=clock, changed=self.queue.add)
@@ -194,7 +190,7 @@ class LeaderRuntime:
     async def ready(self) -> AsyncIterator[None]:
         """Returns when all kinds are listed; keeps the caches current from then on."""
         works = (self._events.run, self._tier_status.run, self.clusters.run, self._silence.run)
-        async with self._egress, self._logs, self._outputs, self._outages, self._prices, self._preflight:
+        async with self._logs, self._outputs, self._outages, self._prices, self._preflight:
             caches = (cache.run() for cache in self.caches)
             running = [asyncio.create_task(work) for work in (*caches, *map(self._restarting, works))]
             try:

@@ -40,6 +40,7 @@ SCENARIOS: tuple[Callable[..., Awaitable[None]], ...] = (
     test_capacity.test_a_price_is_looked_up_while_the_job_starts,
     test_capacity.test_conditions_of_an_invalid_tier_and_of_one_without_a_price,
     test_capacity.test_events_about_other_objects_are_ignored,
+    test_checkpoint_access.test_an_endpoint_that_is_not_listed_is_never_used,
     test_checkpoint_access.test_the_controllers_identity_is_used_only_for_listed_addresses,
     test_checkpoint_access.test_the_first_attempt_waits_until_the_owner_of_the_log_is_known,
     test_checkpoint_access.test_with_a_damaged_log_no_attempt_starts,
