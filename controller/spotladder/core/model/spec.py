@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from spotladder.core.model.outcomes import NO_OUTCOMES, Outcomes
 from spotladder.core.model.units import Instant, Seconds
-from spotladder.core.model.wire import WIRE_NAME
 from spotladder.core.reasons import Reason
 
 FOR_EVER = -1
@@ -165,7 +164,7 @@ class JobSpec:
     recovery_timeout: Seconds = 90.0
     stall_timeout: Seconds = 600.0
     grace: Seconds = 90.0
-    attribution_window: Seconds = field(default=0.0, metadata={WIRE_NAME: "settle"})
+    attribution_window: Seconds = 0.0
     contact_timeout: Seconds = 100.0
     start_timeout: Seconds = 1800.0
     handover: Handover = Handover.FENCED
