@@ -16,7 +16,7 @@ from spotladder.operator.inventory.clusters import JobObjects, Located, Workload
 from spotladder.operator.reconcile.apply import Applier
 from spotladder.operator.reconcile.attempt_removal import AttemptRemover
 from spotladder.operator.reconcile.preflight import Preflight
-from spotladder.resources import DISRUPTION_BUDGETS, NAMESPACES, NETWORK_POLICIES, SECRETS
+from spotladder.resources import NAMESPACES, SECRETS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
 from spotladder.workloads.workload import AttemptObjects
@@ -211,9 +211,7 @@ async def test_an_attempt_that_its_operator_rejects_is_removed_once_the_job_was_
     of_it: dict[str, Any] = {"namespace": "team-a", "uid": "r", "job": "digits", "deleted_at": ends, "digest": digest}
     rig.has(RayJobRecord(name="digits-a001", **of_it))
     assert await rig.launch() == Diagnosis(ConditionReason.BLOCKED, "RayJob digits-a001 is not valid: two heads")
-    others = [(kind, "digits-a001", "", None) for kind in (DISRUPTION_BUDGETS, NETWORK_POLICIES)]
-    found = [*others, (RAYJOBS, "digits-a001", "r", None)]
-    assert client.removed == (found if removed else [])
+    assert client.removed == ([(RAYJOBS, "digits-a001", "r", None)] if removed else [])
     assert client.made == []
 
 

@@ -77,8 +77,6 @@ class Applier:
             return None  # Also if the spec has changed since: a new spec applies to the next attempt.
         main = objects[-1]["metadata"]
         main["annotations"] = {**(main.get("annotations") or {}), names.DIGEST: wanted}
-        if len(objects) > len(_of_attempt(objects)):
-            main["annotations"][names.GUARDS] = "job"
         if problem := self._occupied(cluster, loaded.record, action.attempt):
             return problem
         with cluster.turn():

@@ -115,7 +115,7 @@ class Reconciler:
         self._policies: dict[str, Policy] = {}
         self._known_jobs: dict[JobKey, KnownJob] = {}
         self._preconditions = Preconditions(jobs=jobs, clusters=clusters, clock=clock)
-        keeper = GuardKeeper(clusters, remover=remover, preflight=preflight, clock=clock)
+        keeper = GuardKeeper(preflight=preflight, clock=clock)
         self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
