@@ -57,6 +57,7 @@ class ConditionReason(StrEnum):
     PRICE_UNKNOWN = "PriceUnknown"
     NOTICE_TOO_SHORT = "NoticeTooShort"
     GUARDS_DELETED = "GuardsDeleted"
+    RECONCILE_ERROR = "ReconcileError"
     TOKEN_REFUSED = "TokenRefused"  # noqa: S105 – a reason
     SIDECAR_FAILED = "SidecarFailed"
 

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -35,7 +36,7 @@ from spotladder.core.shadowing import with_shadow
 from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.custom_resources.specs import Specs
 from spotladder.custom_resources.stored_state import status_of
-from spotladder.errors import InvalidSpec
+from spotladder.errors import InvalidSpec, SpotladderError
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Busy, Clusters
@@ -119,7 +120,8 @@ class Reconciler:
         self._executor = Executor(applier, remover, keeper, jobs=jobs, logs=logs, outputs=outputs)
 
     async def __call__(self, key: JobKey) -> Seconds | None:
-        """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later."""
+        """Reconcile the job once. Raises ClusterUnreachable, Throttled, …: retry later. An unexpected error is also
+        raised, after the job has the condition `Degraded`."""
         namespace, name = key
         record = self._jobs.get(name, namespace)
         try:
@@ -135,6 +137,18 @@ class Reconciler:
             if self._jobs.get(name, namespace) is None:
                 return None
             raise ClusterUnreachable(str(error)) from None
+        except SpotladderError:
+            raise
+        except Exception as error:
+            await self._report(key, error)
+            raise
+
+    async def _report(self, key: JobKey, error: Exception) -> None:
+        """Show an unexpected error to the user. If this fails too, the next reconcile tries again."""
+        namespace, name = key
+        if (record := self._jobs.get(name, namespace)) is not None:
+            with suppress(Exception):
+                await self._persistence.held(record, status_of(record), conditions.of_error(error), valid=True)
 
     # --- load → decide → apply --------------------------------------------------------------------------------------
 
