@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from spotladder.api.status import TieredJobStatus
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import NotFound
+from spotladder.core.contract import Notice, NoticeKind
 from spotladder.core.model import (
     Action,
     AskToCommit,
@@ -204,7 +205,7 @@ class KubernetesRig:
             await self._scale(int(name[-3:]))
             pods = await kube.pods(int(name[-3:]))
             await self._submit(int(name[-3:]), pods)
-            noticed = [pod for pod in pods if "takeover" not in annotations_of(pod).get(names.NOTICE, "takeover")]
+            noticed = [pod for pod in pods if asks_to_stop(annotations_of(pod).get(names.NOTICE, ""))]
             if len(noticed) == len(pods) and all(pod["status"].get("phase") == "Running" for pod in noticed):
                 await self._exit(int(name[-3:]), 75)
 
@@ -329,3 +330,8 @@ def _term_allows(term: dict[str, Any], node: str) -> bool:
 
 def annotations_of(pod: dict[str, Any]) -> dict[str, str]:
     return pod["metadata"].get("annotations") or {}
+
+
+def asks_to_stop(notice: str) -> bool:
+    """Whether a program stops at this notice; "" is none."""
+    return bool(notice) and Notice.decode(notice).kind not in (NoticeKind.TAKE_OVER, NoticeKind.COMMIT)
