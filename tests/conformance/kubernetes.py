@@ -116,7 +116,7 @@ class KubernetesBackend:
         record = self._session.jobs.get(JOB, NAMESPACE)
         assert record is not None
         job, known = reconciler._specs.of(record), KnownJob()
-        return reconciler._load(
+        return reconciler._observe(
             record,
             job,
             held=TieredJobStatus(),

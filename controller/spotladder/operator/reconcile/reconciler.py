@@ -42,7 +42,7 @@ from spotladder.operator.failpoints import Point, reach
 from spotladder.operator.inventory.clusters import Busy, Clusters
 from spotladder.operator.inventory.heartbeats import Heartbeats
 from spotladder.operator.inventory.inventory import JobKey
-from spotladder.operator.loaded import Loaded, Tiers
+from spotladder.operator.loaded import Decided, Loaded, NotLoaded, Tiers
 from spotladder.operator.prices import Prices
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, load, status
@@ -153,44 +153,51 @@ class Reconciler:
     # --- load → decide → apply --------------------------------------------------------------------------------------
 
     async def _pass(self, record: JobRecord) -> Seconds | None:
+        loaded = await self._load(record)
+        if isinstance(loaded, Loaded):
+            return await self._apply(loaded, self._decide(loaded))
+        if loaded.problem is not None:
+            return await self._hold(loaded.record, status_of(record), loaded.problem, valid=loaded.valid)
+        return loaded.requeue
+
+    async def _load(self, record: JobRecord) -> Loaded | NotLoaded:
+        """All data about the job, if a decision is possible now."""
         known = self._known_jobs.setdefault(record.key, KnownJob())
         held = status_of(record)
         try:
             before, state = known.states(held)
         except InvalidSpec as error:
-            return await self._hold(record, held, Diagnosis(ConditionReason.STATE_UNREADABLE, str(error)))
+            return NotLoaded(record, Diagnosis(ConditionReason.STATE_UNREADABLE, str(error)))
         if not record.finalized:
             record = await self._persistence.finalize(record)
         try:
             job = self._specs.of(record)
-            policy = self._policy(job.spec.policy.name)
+            self._policy(job.spec.policy.name)
         except InvalidSpec as error:
-            return await self._hold(
-                record, held, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines()))
-            )
+            return NotLoaded(record, Diagnosis(ConditionReason.INVALID_SPEC, "; ".join(str(error).splitlines())))
         tiers = self._tiers(record, job, known)
         if load.awaits_sync(self._clusters, tiers, state):
-            return SYNC_RETRY_INTERVAL  # Objects that are being listed there must not count as lost.
+            # Objects that are being listed there must not count as lost.
+            return NotLoaded(record, requeue=SYNC_RETRY_INTERVAL)
         reading = (await self._readings.of(record, job, state)).after(state.progress)
         if problem := self._preconditions.to_begin(
             record, job, state, tiers=tiers, reading=reading, known=known.capacity
         ):
-            return await self._hold(record, held, problem, valid=problem.reason in UNBLAMED)
+            return NotLoaded(record, problem, valid=problem.reason in UNBLAMED)
         if problem := self._preconditions.to_see(record, job):
-            return await self._hold(record, held, problem, valid=True)
+            return NotLoaded(record, problem, valid=True)
         if state.stage is Stage.IDLE and not reading.known and not record.deleting:
-            return None  # The first read of the log is in progress and requeues this job.
-        loaded = self._load(
+            return NotLoaded(record)  # The first read of the log is in progress and requeues this job.
+        loaded = self._observe(
             record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
         )
         if await self._contact_changed(loaded):
-            loaded = self._load(
+            loaded = self._observe(
                 record, job, held=held, before=before, state=state, tiers=tiers, reading=reading, known=known
             )
         reach(Point.AFTER_LOAD)
-        if waits := time_until_log_read(loaded, self._logs, self._clock.now()):
-            return waits
-        return await self._decide_and_apply(loaded, policy, known)
+        waits = time_until_log_read(loaded, self._logs, self._clock.now())
+        return NotLoaded(record, requeue=waits) if waits else loaded
 
     async def _contact_changed(self, loaded: Loaded) -> bool:
         """Whether there is new information about the live attempt's nodes, one of which is silent."""
@@ -200,27 +207,30 @@ class Reconciler:
             return False
         return await self._heartbeats.refresh(located.cluster, loaded.seen.attempt(live.number))
 
-    async def _decide_and_apply(self, loaded: Loaded, policy: Policy, known: KnownJob) -> Seconds | None:
-        """Decide, execute, persist."""
-        record, job, reading = loaded.record, loaded.job, loaded.reading
+    def _decide(self, loaded: Loaded) -> Decided:
+        """The core's decision, and which of its launches must wait."""
+        names, seen = loaded.job.spec.policy, loaded.seen
+        decision = decide(loaded.spec, loaded.state, seen, self._clock.now(), self._policy(names.name))
+        decision, shadow = with_shadow(decision, loaded.spec, seen, names.shadow, self._policy)
+        reach(Point.AFTER_DECIDE)
+        problem = self._preconditions.to_launch(decision.state, loaded.reading)
+        if problem is None and loaded.reading.known:  # The first read of the log requeues this job.
+            return Decided(decision, None, shadow)
+        others = tuple(action for action in decision.actions if not isinstance(action, Launch))
+        withheld = problem if others != decision.actions else None
+        return Decided(replace(decision, actions=others), withheld, shadow)
+
+    async def _apply(self, loaded: Loaded, decided: Decided) -> Seconds | None:
+        """Execute the actions, then persist the new state. Returns when the job is due again."""
+        record, job, decision = loaded.record, loaded.job, decided.decision
+        known = self._known_jobs[record.key]
         self._outputs.collect(loaded, lambda: self._readings.address(record, job))
         self._outages.watch(loaded)
-        decision = decide(loaded.spec, loaded.state, loaded.seen, self._clock.now(), policy)
-        decision, chosen = with_shadow(decision, loaded.spec, loaded.seen, job.spec.policy.shadow, self._policy)
-        reach(Point.AFTER_DECIDE)
         if decision.state.attempt is None or decision.state.attempt.seen:
             known.blocked = None
-        problem = self._preconditions.to_launch(decision.state, reading)
-        if problem or not reading.known:  # The first read of the log requeues this job.
-            others = tuple(action for action in decision.actions if not isinstance(action, Launch))
-            if problem and others != decision.actions:
-                known.blocked = problem
-            decision = replace(decision, actions=others)
-        result = await self._executor.execute(
-            loaded,
-            decision,
-            address=lambda: self._readings.address(record, job),
-        )
+        if decided.withheld is not None:
+            known.blocked = decided.withheld
+        result = await self._executor.execute(loaded, decision, address=lambda: self._readings.address(record, job))
         if result.tried:
             known.blocked = result.blocked
         if result.at_end is not None:
@@ -232,7 +242,7 @@ class Reconciler:
         if result.guards is not None:
             problems.append(result.guards)
         problems = conditions.with_impediment(problems, loaded.spec, decision.state, loaded.seen)
-        shadow = of_shadow(loaded, decision.state, chosen)
+        shadow = of_shadow(loaded, decision.state, decided.shadow)
         updates = {**result.updates, **self._preflight_updates(loaded), **shadow}
         persisted = await self._persistence.decided(loaded, decision, problems, updates)
         before = loaded.before if persisted is loaded.status else decision.state
@@ -248,7 +258,7 @@ class Reconciler:
         # A slow or failed cleanup and an operator that does not act trigger no event: poll.
         polls = record.deleting or result.cleanup_error is not None
         polls = polls or decision.state.stage is Stage.STARTING or result.guards is not None
-        return self._wake(decision, before, updates, reading, polls=polls)
+        return self._wake(decision, before, updates, loaded.reading, polls=polls)
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
@@ -261,7 +271,7 @@ class Reconciler:
                 known.capacity[name] = named
         return self._resolved.of(record, job, known.capacity)
 
-    def _load(
+    def _observe(
         self,
         record: JobRecord,
         job: TieredJob,
