@@ -68,19 +68,19 @@ USAGE = {
     ("validate", "--outptu", "json", "f"): (
         "error: No such option: --outptu (Possible options: --output) (see: spotladder validate --help)\n"
     ),
-    ("cost", "--hours", "5h"): (
-        "error: Invalid value for '--hours': expected a plain number (see: spotladder cost --help)\n"
+    ("plan", "--hours", "5h"): (
+        "error: Invalid value for '--hours': expected a plain number (see: spotladder plan --help)\n"
     ),
-    ("simulate", "--seeds", "1.5"): (
-        "error: Invalid value for '--seeds': expected a whole number (see: spotladder simulate --help)\n"
+    ("sim", "run", "--seeds", "1.5"): (
+        "error: Invalid value for '--seeds': expected a whole number (see: spotladder sim run --help)\n"
     ),
-    ("simulate", "--seeds", "0"): (
-        "error: Invalid value for '--seeds': expected a number, 1 or more (see: spotladder simulate --help)\n"
+    ("sim", "run", "--seeds", "0"): (
+        "error: Invalid value for '--seeds': expected a number, 1 or more (see: spotladder sim run --help)\n"
     ),
     ("plan", "--hours", "2000000", "job.yaml"): (
         "error: Invalid value for '--hours': expected a number, 1000000 or less (see: spotladder plan --help)\n"
     ),
-    ("cost", "--hours", "5"): "error: Missing option '--spot-fraction' (see: spotladder cost --help)\n",
+    ("plan", "job.yaml"): "error: Missing option '--hours' (see: spotladder plan --help)\n",
     ("validate", "-o", "xml", "f"): (
         "error: Invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'yaml' "
         "(see: spotladder validate --help)\n"
@@ -147,7 +147,7 @@ def shell(command: str) -> tuple[int, str]:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_behind_the_output_is_one_line() -> None:
     said = "error: No space left on device; free the resource and run the command again\n"
-    assert shell("spotladder cost --help > /dev/full") == (5, said)
+    assert shell("spotladder plan --help > /dev/full") == (5, said)
 
 
 def test_closed_input_is_reported() -> None:
@@ -157,12 +157,12 @@ def test_closed_input_is_reported() -> None:
 
 
 def test_closed_output_is_not_an_error() -> None:
-    assert shell("spotladder cost --help >&-") == (0, "")
+    assert shell("spotladder plan --help >&-") == (0, "")
     assert shell("spotladder nosuch 2>&-") == (2, "")
 
 
 def test_a_terminal_without_unicode_gets_escapes() -> None:
-    answer = start("cost", "--help", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
+    answer = start("plan", "--help", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
     assert (answer.code, answer.err) == (0, "")
     assert r"\u03b1" in answer.out
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from spotladder.core.cost import estimate
 from spotladder.core.model import JobSpec, JobState, Loss, Move, Price, Shadow, ShadowTier, Stage, Tier
 from spotladder.core.reasons import Cause, Reason
 from spotladder.core.savings import savings
@@ -29,13 +28,11 @@ from spotladder.display.records import (
     Moved,
     Noted,
     Recorded,
-    Resized,
 )
 from spotladder.display.report import gather
 from spotladder.display.report.data import as_data, as_json
 from spotladder.display.report.facts import Facts
 from spotladder.display.report.page import page
-from spotladder.display.report.prediction import compared_costs, measured
 from spotladder.display.report.table import print_report
 from spotladder.errors import EnvironmentFailure
 from tests.core.builders import START
@@ -186,45 +183,6 @@ def test_an_uninterrupted_run_has_one_attempt_and_recomputes_no_step() -> None:
     assert len(facts.attempts) == 1
     assert facts.recomputed == 0
     assert facts.evictions == ()
-    symbols = measured(facts)
-    assert symbols is not None
-    assert symbols.scenario.spot_fraction == 1
-    assert symbols.scenario.max_failures == 0
-    assert compared_costs(facts).cost("blended") == pytest.approx(facts.spent), "without failures the formula is exact"
-
-
-def test_the_cost_formulas_use_the_measured_values_of_the_run() -> None:
-    facts = facts_of(PlayedRun().play())
-    symbols = measured(facts)
-    assert symbols is not None
-    scenario = symbols.scenario
-    provisioning, starting = 3, 3
-    assert scenario.hours * 3600 == pytest.approx(TOTAL / PACE + starting)
-    assert scenario.total_hours * 3600 == pytest.approx(facts.time.total - provisioning), "T + M·Δt is the run's length"
-    assert scenario.max_failures == facts.state.failures == 2
-    assert scenario.spot_fraction == pytest.approx((25 + 18) / 80)
-    assert scenario.spot_discount == pytest.approx(1 - 0.42 / 1.41)
-    assert symbols.price == pytest.approx(2 * 1.41)
-    amounts = {each.key: each.cost for each in compared_costs(facts)}
-    assert amounts["blended"] == pytest.approx(estimate(scenario).cost * 2.82)
-    assert amounts["on-demand-uninterrupted"] == pytest.approx(83 / 3600 * 2.82, rel=0.02)
-    assert amounts["on-demand-formula"] == pytest.approx(scenario.hours * 2.82)
-    assert amounts["paid"] == facts.spent
-    assert next(iter(amounts)) == "paid"
-
-
-def test_the_cost_formulas_count_the_steps_of_an_elastic_job_as_if_all_workers_had_made_them() -> None:
-    run = PlayedRun(world=CloudEvents(notices={}, kills=frozenset())).play()
-    whole = gather(Recorded(tuple(run.records)), run.state)
-    (attempt,) = whole.attempts
-    middle = (attempt.work[0].start + attempt.work[-1].end) / 2
-    sizes = Resized(START, 1, 2, 2), Resized(START + middle, 1, 1, 2)
-    records = sorted([*run.records, *sizes], key=lambda record: record.at)
-    before, after = measured(whole), measured(gather(Recorded(tuple(records)), run.state))
-    assert before is not None
-    assert after is not None
-    assert (before.scenario.hours - after.scenario.hours) * 3600 == pytest.approx(whole.time.new / 4)
-    assert after.scenario.spot_fraction == 1
 
 
 @pytest.mark.parametrize(
@@ -240,16 +198,14 @@ def test_the_report_has_the_savings_that_the_live_view_and_status_show(world: Cl
 def test_no_savings_are_reported_without_prices() -> None:
     free = tuple(replace(tier, price=Price()) for tier in SPEC.tiers)
     facts = facts_of(PlayedRun(replace(SPEC, tiers=free)).play())
-    assert not compared_costs(facts)
-    assert as_data(facts)["cost"]["predicted"] is None
-    assert "formula" not in page(facts)
+    assert as_data(facts)["cost"]["onDemandUninterrupted"] is None
+    assert "uninterrupted" not in page(facts)
     check_page(page(facts))
 
 
 def test_spot_prices_above_on_demand_are_reported_as_extra_cost() -> None:
     dear = tuple(replace(tier, price=Price(2.0, 1.0)) for tier in SPEC.tiers)
     facts = facts_of(PlayedRun(replace(SPEC, tiers=dear)).play())
-    assert measured(facts) is None
     assert "extra cost" in page(facts)
     assert as_data(facts)["cost"]["savedAgainstSameNodes"] == pytest.approx(-1.0)
 

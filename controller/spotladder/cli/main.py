@@ -64,10 +64,7 @@ GROUPS = {
     },
     "Plan": {
         "plan": _Entry("spotladder.cli.plan", "plan", "Estimate the cost and the risks of a job on its tiers."),
-        "simulate": _Entry("spotladder.cli.simulate", "simulate", "Compare policies on recorded capacity, offline."),
-        "trace": _Entry("spotladder.cli.trace", "trace", "Describe traces of spot capacity, offline."),
-        "replay": _Entry("spotladder.cli.replay", "replay", "Run a recorded job again, offline, with another policy."),
-        "cost": _Entry("spotladder.cli.cost", "cost", "Compute the savings of spot capacity by formula."),
+        "sim": _Entry("spotladder.cli.sim.group", "app", "Compare policies on recorded capacity, offline."),
     },
     "Admin": {
         "infra": _Entry("spotladder.cli.infra", "app", "Manage clusters, pools and buckets from a fleet file."),

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from spotladder.core.model import TERMINAL, Instant, JobSpec, JobState, Seconds, Stage, Tier, TierRecord
 from spotladder.core.reasons import Cause, Reason
+from spotladder.core.savings import uninterrupted_usd
 from spotladder.display.figures import saved
 from spotladder.display.narrate import Narrator, Sentence
 from spotladder.display.records import (
@@ -122,6 +123,11 @@ class Facts:
     def saved(self) -> float | None:
         """The share saved against the same nodes on demand; None if prices are unknown."""
         return None if self.unpriced else saved(self.spent, self.on_demand)
+
+    @property
+    def uninterrupted(self) -> float | None:
+        """Estimated USD of the same steps on on-demand nodes without an interruption; None if that is unknown."""
+        return uninterrupted_usd(self.spec, self.state)
 
     @property
     def failures(self) -> int:
