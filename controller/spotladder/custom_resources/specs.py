@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from spotladder.api.check import checked
 from spotladder.api.document import Document
-from spotladder.api.resolve import Capacity, job_spec, sizes
+from spotladder.api.resolve import job_spec, sizes, tier_of
 from spotladder.api.tieredjob import TieredJob
-from spotladder.core.model import CapacityType, JobSpec, Price
+from spotladder.core.model import JobSpec
 from spotladder.custom_resources.records import JobRecord
 from spotladder.workloads.kinds import workload_of
 from spotladder.workloads.template import digests_of
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 
 PARSED_SPECS_LIMIT = 128
 """Number of parsed specs that are cached, the most recently used; the others are kept as text."""
@@ -50,34 +50,15 @@ def parsed(record: JobRecord) -> TieredJob:
     return checked(Document("", record.document(), {}, {}), TieredJob)
 
 
-def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, ResolvedTier]) -> JobSpec:
-    """The job as the core's JobSpec. A tier that is not in `tiers` counts as on-demand capacity of unknown price.
+def core_spec(record: JobRecord, job: TieredJob, tiers: Mapping[str, PlacedTier]) -> JobSpec:
+    """The job as the core's JobSpec. The capacity of a tier that is not in `tiers` is unknown.
 
     A job that is being deleted is suspended: it commits and releases its nodes.
     """
-    capacity = {
-        entry.capacity_tier: tier.capacity
-        if (tier := tiers.get(entry.name))
-        else Capacity(CapacityType.ON_DEMAND, Price(known=False))
-        for entry in job.spec.tiers
-    }
-    spec = job_spec(job, capacity, submitted_at=record.created_at, workers=workload_of(job).workers(job))
-    return replace(
-        spec,
-        tiers=tuple(
-            replace(tier, queue=_queue(tiers.get(tier.name)), auxiliary=_auxiliary(tiers.get(tier.name)))
-            for tier in spec.tiers
-        ),
-        suspend=spec.suspend or record.deleting,
-        min_workers=min(sizes(job), default=None),
+    spec = job_spec(
+        job,
+        (tiers[entry.name].core if entry.name in tiers else tier_of(entry) for entry in job.spec.tiers),
+        submitted_at=record.created_at,
+        workers=workload_of(job).workers(job),
     )
-
-
-def _auxiliary(tier: ResolvedTier | None) -> tuple[tuple[str, float | None], ...]:
-    """The groups that the tier names, with the price of a node of each."""
-    return tuple((name, group.per_hour) for name, group in tier.groups.items()) if tier is not None else ()
-
-
-def _queue(tier: ResolvedTier | None) -> str:
-    """The admission queue of a tier, if it has one: its cluster and the name in `tiers[].queue`."""
-    return f"{tier.cluster}/{tier.queue}" if tier is not None else ""
+    return replace(spec, suspend=spec.suspend or record.deleting, min_workers=min(sizes(job), default=None))

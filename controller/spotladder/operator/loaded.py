@@ -12,7 +12,7 @@ from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.clusters import JobObjects
 from spotladder.operator.reading import Reading
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 from spotladder.workloads.workload import WorkloadKind
 
 
@@ -20,7 +20,7 @@ from spotladder.workloads.workload import WorkloadKind
 class Tiers:
     """A job's tiers, resolved, with the reason for each unresolved tier, and for each tier without room for the job."""
 
-    resolved: Mapping[str, ResolvedTier]
+    resolved: Mapping[str, PlacedTier]
     missing: Mapping[str, Diagnosis]
     full: Mapping[str, str] = field(default_factory=dict)
 

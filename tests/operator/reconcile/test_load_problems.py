@@ -247,7 +247,7 @@ def test_a_tier_without_usable_capacity_has_a_reason(
 def test_a_capacitytier_that_was_deleted_while_in_use_keeps_its_last_price() -> None:
     known = CapacityRecord(name="c", uid="u", model=capacity(price={"perNodeHour": "2"}))
     found = load.resolve(JOB, lambda _: None, lambda _: known, frozenset({"home"}), price_of)
-    assert found.resolved[FIRST.name].price.per_node_hour == 2.0
+    assert found.resolved[FIRST.name].core.price.per_node_hour == 2.0
     assert found.missing[FIRST.name].message.endswith("does not exist")
 
 

@@ -82,7 +82,7 @@ def test_a_changed_capacitytier_is_resolved_again(resolving: Resolving) -> None:
     resolving.put(version=2, notice="45s")
     tiers, spec = resolving.of()
     assert resolving.count == 2
-    assert (tiers.resolved[JOB.spec.tiers[0].name].notice, spec.tiers[0].notice) == (45.0, 45.0)
+    assert (tiers.resolved[JOB.spec.tiers[0].name].core.notice, spec.tiers[0].notice) == (45.0, 45.0)
 
 
 def test_a_new_price_is_resolved_again(resolving: Resolving) -> None:

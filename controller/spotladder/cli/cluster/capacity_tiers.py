@@ -51,10 +51,10 @@ def spec_in(job: JobRecord, capacity: Callable[[str], CapacityRecord | None]) ->
     `stall_timeout` does not run: the commands do not follow the commit log.
     """
     from spotladder.custom_resources.specs import core_spec, parsed
-    from spotladder.workloads.tiers import ResolvedTier, resolve_tier
+    from spotladder.workloads.tiers import PlacedTier, resolve_tier
 
     model = parsed(job)
-    tiers: dict[str, ResolvedTier] = {}
+    tiers: dict[str, PlacedTier] = {}
 
     def group(name: str) -> tuple[CapacityTier, Price] | None:
         found = capacity(name)
