@@ -22,8 +22,8 @@ from spotladder.errors import EnvironmentFailure, InvalidSpec, not_written
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from spotladder.api.stored import CapacityRecord
     from spotladder.core.model import JobState, PricePoint
-    from spotladder.custom_resources import CapacityRecord
     from spotladder.display.records import Recorded
     from spotladder.planner.replay.history import RecordedRun
     from spotladder.sim.world.run import SimulationOutcome

@@ -103,9 +103,9 @@ def _of_world(job: TieredJob, file: Path) -> KnownFacts:
 
 async def _of_cluster(cluster: ConnectedCluster, job: TieredJob) -> KnownFacts:
     from spotladder.api.resolve import job_spec
+    from spotladder.api.stored import CapacityRecord
     from spotladder.api.tier_history import history_in
     from spotladder.cli.cluster.capacity_tiers import price_in
-    from spotladder.custom_resources import CapacityRecord
     from spotladder.planner.plan import TierFacts
     from spotladder.resources import CAPACITYTIERS
     from spotladder.workloads import review

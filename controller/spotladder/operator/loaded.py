@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import JobSpec, JobState, Observation
-from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.clusters import JobObjects
 from spotladder.operator.reading import Reading

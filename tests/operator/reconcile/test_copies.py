@@ -11,12 +11,12 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.client import Page
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Phase
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.operator.reconcile.copies import RESYNC_INTERVAL, Copies
@@ -88,7 +88,8 @@ class CopyingJobs:
 
 
 def job(name: str, *copies: Reference) -> JobRecord:
-    return JobRecord(name=name, namespace="team-a", uid=f"u-{name}", copies=copies, phase=Phase.RUNNING)
+    named = tuple((copy.kind.kind, copy.name) for copy in copies)
+    return JobRecord(name=name, namespace="team-a", uid=f"u-{name}", copies=named, phase=Phase.RUNNING)
 
 
 def keeping(jobs: CopyingJobs, far: Far, clock: SteppedClock, *, home: CopyApi | None = None) -> Copies:

@@ -21,7 +21,6 @@ from spotladder.operator.reconcile.preflight import Preflight
 from spotladder.resources import DISRUPTION_BUDGETS, NAMESPACES, NETWORK_POLICIES, SECRETS
 from spotladder.workloads import names
 from spotladder.workloads.rayjob.records import RAYJOBS, RayJobRecord
-from spotladder.workloads.references import Reference
 from spotladder.workloads.workload import AttemptObjects
 from tests.operator.reconcile.builders import AcceptingClient, loaded_job
 from tests.workloads.builders import job, ray_template
@@ -249,7 +248,7 @@ async def test_a_member_cluster_needs_the_namespace_and_the_copies_of_the_job() 
     client.get = absent  # type: ignore[attr-defined]
     rig = LaunchRig(client, member=True)
     client.lacks = ()
-    rig.loaded.record = replace(rig.loaded.record, copies=(Reference(SECRETS, "bucket"),))
+    rig.loaded.record = replace(rig.loaded.record, copies=(("Secret", "bucket"),))
     message = "spec.copies: Secret team-a/bucket does not exist in the home cluster: create it"
     assert await rig.launch() == Diagnosis(ConditionReason.REFERENCES_MISSING, message)
     assert client.made == []

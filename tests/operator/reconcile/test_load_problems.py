@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.stored import CapacityRecord
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -23,7 +24,6 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import CapacityRecord
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects, Located
 from spotladder.operator.loaded import Tiers

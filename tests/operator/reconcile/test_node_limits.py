@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spotladder.custom_resources import CapacityRecord, JobRecord
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.operator.reconcile.node_limits import Limits
 from tests.workloads.builders import capacity
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from spotladder.api.capacitytier import CapacityTier
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.clock import SteppedClock
 from spotladder.clusters.fake import FakeApiServer, FakeClient
 from spotladder.core.model import Price
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import PARSED_SPECS_LIMIT
 from spotladder.operator.reconcile import load
 from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
+from spotladder.operator.reconcile.specs import PARSED_SPECS_LIMIT
 from spotladder.resources import CAPACITYTIERS
 from tests.workloads.builders import job, ray_template
 

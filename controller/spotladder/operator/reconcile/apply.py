@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from spotladder.api.record import API_VERSION
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.errors import ClusterUnreachable, Conflict, Forbidden, Invalid, NotFound
 from spotladder.core.backend import launch_variables
 from spotladder.core.contract import Notice, Variable
 from spotladder.core.durations import format_duration
 from spotladder.core.model import AskToCommit, Drain, Launch, Replace, Resize, TakeOver, Ungate
-from spotladder.custom_resources import JobRecord
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.failpoints import Point, reach
@@ -29,7 +29,7 @@ from spotladder.workloads.digest import digest
 from spotladder.workloads.kinds import main_kinds
 from spotladder.workloads.rayjob.authentication import uses_token, without_token
 from spotladder.workloads.records import Made, PodRecord
-from spotladder.workloads.references import Reference, references
+from spotladder.workloads.references import Reference, listed, references
 from spotladder.workloads.workload import AttemptObjects, ObjectPatch
 
 
@@ -145,7 +145,7 @@ class Applier:
         if cluster is not self._clusters.home:
             if await self._preflight.missing(cluster, "", [Reference(NAMESPACES, record.namespace)]):
                 return Diagnosis(ConditionReason.NAMESPACE_MISSING, lacking_namespace(cluster, record.namespace))
-            if problem := await self._copies.bring(cluster, record.namespace, record.copies):
+            if problem := await self._copies.bring(cluster, record.namespace, listed(record.copies)):
                 return problem
         missing = await self._preflight.missing(cluster, record.namespace, named)
         if missing:

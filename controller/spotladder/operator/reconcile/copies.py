@@ -15,19 +15,19 @@ from typing import Any
 
 import structlog
 
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.client import Client
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import Conflict, Forbidden, Invalid, NotFound
 from spotladder.clusters.transport import Object
 from spotladder.core.model import Phase, Seconds
-from spotladder.custom_resources import JobRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, WorkloadCluster
 from spotladder.resources import APIResource
 from spotladder.workloads import names
-from spotladder.workloads.references import COPIED, Reference
+from spotladder.workloads.references import COPIED, Reference, listed
 
 RESYNC_INTERVAL: Seconds = 60.0
 """Interval between two comparisons of the copies with their sources."""
@@ -90,7 +90,7 @@ class Copies:
             for job in self._jobs.all()
             if job.copies and job.phase not in _OVER
             if at is None or at.inventory.attempts(job.key, job.uid)
-            for entry in job.copies
+            for entry in listed(job.copies)
         }
 
     async def _made(self, cluster: WorkloadCluster, kind: APIResource) -> dict[tuple[str, Reference], str]:

@@ -7,14 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord, state_of, status_of
 from spotladder.core.model import JobState
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import Specs
-from spotladder.custom_resources.stored_state import state_of, status_of
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.inventory import JobKey
 from spotladder.operator.reconcile import status
+from spotladder.operator.reconcile.specs import Specs
 from spotladder.workloads.kinds import workload_of
 
 

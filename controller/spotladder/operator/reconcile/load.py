@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from math import inf
 
 from spotladder.api.capacitytier import HOME, CapacityTier
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tier_history import history_in
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.copying import replace
@@ -28,7 +29,6 @@ from spotladder.core.model import (
 from spotladder.core.notice_fit import misfits_of
 from spotladder.core.overlap_prices import missing_prices
 from spotladder.core.reasons import Cause, Reason
-from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects

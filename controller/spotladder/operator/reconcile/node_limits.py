@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from math import inf
 
 from spotladder.api.capacitytier import ApplyTo
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.clusters.cache import Scoped
 from spotladder.core.model import Instant
-from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.operator.inventory.inventory import JobKey
 
 Age = tuple[Instant, str]

@@ -16,6 +16,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord, status_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.clock import Clock
@@ -33,9 +34,6 @@ from spotladder.core.model import (
 from spotladder.core.observing import with_log_at_end
 from spotladder.core.policies import Policy
 from spotladder.core.shadowing import with_shadow
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import Specs
-from spotladder.custom_resources.stored_state import status_of
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
@@ -59,6 +57,7 @@ from spotladder.operator.reconcile.preflight import MISSING_RETRY_INTERVAL, Pref
 from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
 from spotladder.operator.reconcile.room import Room
 from spotladder.operator.reconcile.shadow import of_shadow
+from spotladder.operator.reconcile.specs import Specs
 from spotladder.operator.storage import credentials
 from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
@@ -66,6 +65,7 @@ from spotladder.operator.storage.outputs import Outputs
 from spotladder.operator.storage.readings import Readings
 from spotladder.policies.registry import by_name
 from spotladder.workloads.kinds import workload_of
+from spotladder.workloads.references import listed
 
 OUTCOME_RETRY_INTERVAL: Seconds = 60.0
 """Requeue delay for a job whose outcome could not be written to the commit log."""
@@ -344,7 +344,7 @@ class Reconciler:
             self._preflight.check(
                 loaded.record.key,
                 version,
-                lambda: needs(loaded.job, loaded.tiers.resolved.values(), loaded.record.copies),
+                lambda: needs(loaded.job, loaded.tiers.resolved.values(), listed(loaded.record.copies)),
             )
         )
 

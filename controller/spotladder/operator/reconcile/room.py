@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from spotladder.api.stored import JobRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import JobState, Launch, Stage
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.reconcile.known_jobs import KnownJob, KnownJobs
 from spotladder.operator.reconcile.node_limits import Limits, nodes
 

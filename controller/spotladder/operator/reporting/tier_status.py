@@ -18,6 +18,7 @@ import structlog
 
 from spotladder.api.capacitytier import ApplyTo, CapacityTier
 from spotladder.api.status import CapacityTierStatus
+from spotladder.api.stored import CapacityRecord
 from spotladder.api.tier_history import (
     entries_of,
     outcomes_of,
@@ -39,7 +40,6 @@ from spotladder.core.outcomes import added, observed_between
 from spotladder.core.price_history import with_price
 from spotladder.core.reasons import Reason
 from spotladder.core.waits import Waits
-from spotladder.custom_resources import CapacityRecord
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, ConditionUpdates, merged
 from spotladder.operator.loaded import Loaded
