@@ -38,7 +38,7 @@ class JobRecord:
     """A TieredJob. Records are compared by `generation`, so status writes trigger no reconcile. `folder` is the address
     of the commit log. `tiers` maps its tiers to their CapacityTiers. `tier` is the tier of the live or last attempt.
     `capacity` is the CapacityTier that the job holds or waits for, and `standby_capacity` that of its standby attempt;
-    "" if none. `copies` are the kinds and names of the objects to copy to other clusters."""
+    "" if none."""
 
     name: str
     namespace: str
@@ -51,7 +51,6 @@ class JobRecord:
     finalizers: tuple[str, ...] = ()
     folder: str = ""
     tiers: tuple[tuple[str, str], ...] = ()
-    copies: tuple[tuple[str, str], ...] = ()
     phase: str = field(default="", compare=False)
     tier: str = field(default="", compare=False)
     capacity: str = field(default="", compare=False)
@@ -77,7 +76,6 @@ class JobRecord:
             finalizers=tuple(metadata.get("finalizers") or ()),
             folder=_folder(thing),
             tiers=tiers,
-            copies=_copies(thing),
             phase=phase,
             tier=tier,
             capacity=held.get(tier, ""),
@@ -177,10 +175,6 @@ def _tiers(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for tier in tiers if isinstance(tiers, list) else ():
         if isinstance(tier, dict) and isinstance(tier.get("name"), str) and isinstance(tier.get("capacityTier"), str):
             yield intern(tier["name"]), intern(tier["capacityTier"])
-
-
-def _copies(job: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((entry["kind"], entry["name"]) for entry in (job.get("spec") or {}).get("copies") or ())
 
 
 def _folder(job: Mapping[str, Any]) -> str:
