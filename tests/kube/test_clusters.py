@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from spotladder.api.stored import FORCE_DELETE
 from spotladder.clusters.cluster_address import ClusterAddress, KubeconfigAddress
 from spotladder.clusters.errors import NotFound
 from spotladder.clusters.registry import sources
-from spotladder.custom_resources import FORCE_DELETE
 from spotladder.operator.leader import LeaderRuntime
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, SECRETS, TIEREDJOBS
 from spotladder.workloads import names

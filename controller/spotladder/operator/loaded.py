@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord
 from spotladder.api.tieredjob import TieredJob
 from spotladder.core.model import Decision, JobSpec, JobState, Observation, Seconds
 from spotladder.core.shadowing import ShadowChoice
-from spotladder.custom_resources import CapacityRecord, JobRecord
 from spotladder.operator.condition_types import Diagnosis
 from spotladder.operator.inventory.clusters import JobObjects
 from spotladder.operator.reading import Reading
-from spotladder.workloads.tiers import ResolvedTier
+from spotladder.workloads.tiers import PlacedTier
 from spotladder.workloads.workload import WorkloadKind
 
 
@@ -21,7 +21,7 @@ from spotladder.workloads.workload import WorkloadKind
 class Tiers:
     """A job's tiers, resolved, with the reason for each unresolved tier."""
 
-    resolved: Mapping[str, ResolvedTier]
+    resolved: Mapping[str, PlacedTier]
     missing: Mapping[str, Diagnosis]
 
     def cluster_of(self, tier: str) -> str | None:

@@ -187,7 +187,9 @@ async def test_a_template_that_the_tier_cannot_run_names_the_field() -> None:
     template = ray_template()
     template["spec"]["deletionStrategy"] = {"deletionRules": []}
     rig = LaunchRig(AcceptingClient(), template=template)
-    rig.loaded.tiers.resolved["spot-a"] = replace(rig.loaded.tiers.resolved["spot-a"], queue="team")
+    tier = rig.loaded.tiers.resolved["spot-a"]
+    queued = tier.entry.model_copy(update={"queue": "team"})
+    rig.loaded.tiers.resolved["spot-a"] = replace(tier, entry=queued)
     problem = await rig.launch()
     assert problem is not None
     assert problem.reason is ConditionReason.INVALID_SPEC

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.stored import CapacityRecord
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
@@ -23,7 +24,6 @@ from spotladder.core.model import (
     TierRecord,
 )
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import CapacityRecord
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.inventory.clusters import Clusters, JobObjects, Located
 from spotladder.operator.loaded import Tiers
@@ -233,7 +233,7 @@ def test_a_tier_without_usable_capacity_has_a_reason(
 def test_a_capacitytier_that_was_deleted_while_in_use_keeps_its_last_price() -> None:
     known = CapacityRecord(name="c", uid="u", model=capacity(price={"perNodeHour": "2"}))
     found = load.resolve(JOB, lambda _: None, lambda _: known, frozenset({"home"}), price_of)
-    assert found.resolved[FIRST.name].price.per_node_hour == 2.0
+    assert found.resolved[FIRST.name].core.price.per_node_hour == 2.0
     assert found.missing[FIRST.name].message.endswith("does not exist")
 
 

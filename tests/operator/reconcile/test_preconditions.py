@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from spotladder.api.stored import JobRecord
 from spotladder.clusters.clock import SteppedClock
 from spotladder.core.model import Attempt, JobState, Progress, Stage
 from spotladder.core.reasons import Reason
-from spotladder.custom_resources import JobRecord
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.loaded import Tiers
 from spotladder.operator.reading import Reading

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from spotladder.api.stored import FINALIZER
 from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
@@ -17,7 +18,6 @@ from spotladder.core.codec import load_state
 from spotladder.core.elastic import BEGIN_DELAY
 from spotladder.core.model import Stage
 from spotladder.core.situation import REMOVAL_DELAY
-from spotladder.custom_resources import FINALIZER
 from spotladder.operator.reconcile import reconciler
 from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, PODS, TIEREDJOBS
 from spotladder.workloads import names

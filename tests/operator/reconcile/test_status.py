@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spotladder.api.status import Condition, TieredJobStatus, WaitingStatus
+from spotladder.api.stored import state_of
 from spotladder.core import codec
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON
@@ -16,7 +17,6 @@ from spotladder.core.lifecycle import decide
 from spotladder.core.model import Attempt, Exit, Impeded, JobState, LeftAttempt, Observation, Price, Stage, TierRecord
 from spotladder.core.policies.ordered import Ordered
 from spotladder.core.reasons import Cause, Reason
-from spotladder.custom_resources.stored_state import state_of
 from spotladder.operator.condition_types import ConditionType, ConditionUpdate, Diagnosis, merged
 from spotladder.operator.reading import Reading
 from spotladder.operator.reconcile import conditions, status

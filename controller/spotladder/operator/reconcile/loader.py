@@ -6,14 +6,12 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord, status_of
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Cache
 from spotladder.clusters.clock import Clock
 from spotladder.core.model import JobState, Seconds, Stage
 from spotladder.core.policies import Policy
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.specs import Specs
-from spotladder.custom_resources.stored_state import status_of
 from spotladder.errors import InvalidSpec
 from spotladder.operator.condition_types import ConditionReason, Diagnosis
 from spotladder.operator.failpoints import Point, reach
@@ -29,6 +27,7 @@ from spotladder.operator.reconcile.log_reads import time_until_log_read
 from spotladder.operator.reconcile.persist import Persistence
 from spotladder.operator.reconcile.preconditions import UNBLAMED, Preconditions
 from spotladder.operator.reconcile.resolved_tiers import ResolvedTiers
+from spotladder.operator.reconcile.specs import Specs
 from spotladder.operator.storage.commit_logs import Logs
 from spotladder.operator.storage.outages import Outages
 from spotladder.operator.storage.readings import Readings

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache
 
 from spotladder.api.status import TieredJobStatus
+from spotladder.api.stored import CapacityRecord, JobRecord, status_of
 from spotladder.clusters.cache import Cache, Scoped
 from spotladder.clusters.clock import Clock
 from spotladder.clusters.errors import ApiError, ClusterUnreachable, Conflict, NotFound, Throttled
@@ -33,8 +34,6 @@ from spotladder.core.model import (
 from spotladder.core.observing import with_log_at_end
 from spotladder.core.policies import Policy
 from spotladder.core.shadowing import with_shadow
-from spotladder.custom_resources import CapacityRecord, JobRecord
-from spotladder.custom_resources.stored_state import status_of
 from spotladder.errors import SpotladderError
 from spotladder.operator.condition_types import ConditionReason, ConditionType, ConditionUpdates, Diagnosis
 from spotladder.operator.failpoints import Point, reach
