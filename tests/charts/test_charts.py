@@ -49,7 +49,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "--set", "env[0].name=AWS_ENDPOINT_URL,env[0].value=http://minio.minio:9001/,env[1].name=AWS_REGION",
         "--set", "controller.environment.AWS_ENDPOINT_URL=http://minio.minio:9001,networkPolicy.metricsFrom=null",
     ),
-    "member": ("--set", "member.enabled=true,member.copies=true,rbac.secrets=true"),
+    "member": ("--set", "member.enabled=true,rbac.secrets=true"),
     "member-by-group": (
         "--set", "member.enabled=true,serviceAccount.create=false",
         "--set", "member.subjects[0].kind=Group,member.subjects[0].name=spotladder",

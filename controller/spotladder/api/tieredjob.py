@@ -13,7 +13,6 @@ from spotladder.api.elastic import Elastic, elastic_problems
 from spotladder.api.fields import (
     Count,
     Duration,
-    FilledText,
     Finding,
     JobBudget,
     JobName,
@@ -43,7 +42,6 @@ from spotladder.core.model import (
 )
 
 MOST_TIERS = 32
-MOST_COPIES = 32
 
 
 class RestartPolicy(Record):
@@ -138,21 +136,6 @@ class Checkpoints(Record):
     )
 
 
-class CopiedKind(StrEnum):
-    """Kinds of objects that can be copied to a tier's cluster."""
-
-    SECRET = "Secret"  # noqa: S105 – the name of a kind
-    CONFIG_MAP = "ConfigMap"
-    SERVICE_ACCOUNT = "ServiceAccount"
-
-
-class Copy(Record):
-    """An object in the job's namespace that its pods need in every cluster."""
-
-    kind: Annotated[CopiedKind, choice(CopiedKind)] = Field(description="Secret, ConfigMap or ServiceAccount.")
-    name: FilledText = Field(description="Name of the object, in all clusters.")
-
-
 class PodSecurity(StrEnum):
     """Kubernetes' Pod Security Standards that the pods of a job keep by default."""
 
@@ -229,14 +212,6 @@ class TieredJobSpec(Record):
     policy: PolicyChoice = Field(default_factory=PolicyChoice, description="Policy that chooses the tier.")
     grace: Duration = Field(default=90.0, description="How long an attempt may take to commit after a request to stop.")
     checkpoints: Checkpoints = Field(description="Location, interval and retention of commits.")
-    copies: list[Copy] = Field(
-        default_factory=list,
-        max_length=MOST_COPIES,
-        description="Objects that the controller copies to a tier's cluster, into the same namespace, before an "
-        "attempt "
-        "starts there. It updates the copies and deletes them when no job needs them. Other objects that the template "
-        "names must exist there.",
-    )
     update_strategy: Annotated[UpdateStrategy, choice(UpdateStrategy)] = Field(
         default=UpdateStrategy.NOW,
         description="When a change of the workload, or of the current tier's overrides, replaces the attempt: Now "

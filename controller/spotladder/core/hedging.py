@@ -54,7 +54,7 @@ def hedge_tier(situation: Situation) -> Tier | None:
     names = [tier.name for tier in spec.tiers]
     later = spec.tiers[names.index(state.tier) + 1 :] if state.tier in names else ()
     usable = (tier for tier in later if tier.name in situation.open and tier.name not in situation.seen.unavailable)
-    return next((tier for tier in usable if tier.standby and tier.price.known), None)
+    return next((tier for tier in usable if tier.price.known), None)
 
 
 def start_hedge(draft: Draft) -> None:

@@ -134,8 +134,6 @@ def _commit_seconds(draft: Draft) -> Seconds:
 
 def _planned_with_spec(draft: Draft, attempt: Attempt, *, launched: bool) -> Attempt:
     """The attempt, with the workers and the template of the current spec if it is not launched yet."""
-    if attempt.workers is None:  # A version that did not store them wrote this state.
-        return launched_with(attempt, draft.spec)
     if launched or draft.state.stage is not Stage.STARTING:
         return attempt
     planned = launched_with(attempt, draft.spec)

@@ -72,7 +72,7 @@ def _planned(draft: Draft, notices: list[PodSeen]) -> bool:
     beside the live one."""
     name = draft.choose(live=False).tier
     tier = draft.spec.tier(name) if name is not None else None
-    if tier is None or tier.name not in draft.situation.open or tier.name in draft.seen.unavailable or not tier.standby:
+    if tier is None or tier.name not in draft.situation.open or tier.name in draft.seen.unavailable:
         return False
     why = ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
     plan(draft, PlannedMove(tier.name, draft.situation.notice_reason, why))

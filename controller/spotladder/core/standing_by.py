@@ -176,7 +176,7 @@ def _possible(situation: Situation, move: PlannedMove) -> bool:
     if target is None or move.tier in situation.seen.unavailable:
         return False
     if move.reason is Reason.SPEC_UPDATED:
-        return target.standby and overlaps(situation)
+        return overlaps(situation)
     return returns_beside(situation, target)
 
 

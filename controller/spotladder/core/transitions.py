@@ -70,7 +70,6 @@ TRANSITIONS: Mapping[Stage, Mapping[Reason, Stage]] = MappingProxyType(
             Reason.POD_DOES_NOT_FIT: Stage.ENDING,
             Reason.IDLE_BUDGET_EXCEEDED: Stage.ENDING,
             Reason.CLUSTER_UNREACHABLE: Stage.ENDING,
-            Reason.LIMIT_REACHED: Stage.ENDING,
             Reason.HEDGED: Stage.ENDING,
             Reason.QUEUE_TIMEOUT: Stage.ENDING,
             Reason.START_CRASHED: Stage.ENDING,

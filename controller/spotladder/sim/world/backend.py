@@ -165,9 +165,7 @@ class SimBackend:
             return Observation(self.changes, attempts, progress, granted=granted)
         offered = frozenset(tier for tier, zone in self.tiers.items() if self._offers(zone))
         dry = {tier: NO_CAPACITY for tier in self.tiers if tier not in offered}
-        return Observation(
-            self.changes, attempts, progress, dry, limited=frozenset(dry), offered=offered, granted=granted
-        )
+        return Observation(self.changes, attempts, progress, dry, offered=offered, granted=granted)
 
     # --- the world ---
 
