@@ -122,7 +122,9 @@ def pages_with_commands() -> list[Path]:
 
 
 def test_only_the_quickstart_starts_ray() -> None:
-    assert [page for page in pages_with_commands() if any(" run " in command for command in commands(page))] == []
+    assert [
+        page for page in pages_with_commands() if any("spotladder run " in command for command in commands(page))
+    ] == []
     assert any("spotladder run " in command for command in commands(QUICKSTART))
 
 
