@@ -106,7 +106,7 @@ def test_an_unknown_cluster_is_rejected(capsys: Capture, fleet: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["--target", "west", "--target", "east"], ["east", "west"]),
+        (["--cluster", "west", "--cluster", "east"], ["east", "west"]),
         (["--cluster", "alpha", "--cluster", "east", "--cluster", "west", "--cloud", "gcp"], ["west", "alpha"]),
         (["--cloud", "gcp"], ["west", "alpha"]),
         (["--cloud", "aws"], ["east"]),
@@ -127,7 +127,7 @@ def test_clusters_can_be_selected_by_name_and_cloud(
     [
         (["--cloud", "azure"], "--cloud azure: expected aws, gcp, existing, kind"),
         (["--cloud", "aws", "--cluster", "west"], "--cloud aws: no cluster has this cloud (west: gcp)"),
-        (["--target", "north"], 'the fleet has no cluster "north" (it has east, west, alpha, lab, laptop)'),
+        (["--cluster", "north"], 'the fleet has no cluster "north" (it has east, west, alpha, lab, laptop)'),
     ],
 )
 def test_a_cloud_without_clusters(
@@ -202,8 +202,8 @@ def test_an_interrupt_is_the_result_of_its_cluster(capsys: Capture) -> None:
 class StackWithState:
     """A stack with one resource in its state."""
 
-    def addresses(self) -> list[str]:
-        return ["aws_vpc.vpc"]
+    def ids(self) -> dict[str, str]:
+        return {"aws_vpc.vpc": "vpc-1"}
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def plan(
                 if output is Format.TABLE:
                     typer.echo(f"{stack.cluster}: diagram of what is created: {path}")
             for stack in stacks:
-                changes[stack.cluster] = planned(found, stack)
+                changes[stack.cluster] = planned(stack)
                 stack.drop_plan()
                 if output is Format.TABLE:
                     show(stack.cluster, changes[stack.cluster])
@@ -127,10 +127,7 @@ def _costs(
         }
         if changes:
             data["changes"] = {
-                name: [
-                    {"address": entry.address, "action": "import" if entry.taken_over else str(entry.action)}
-                    for entry in entries
-                ]
+                name: [{"address": entry.address, "action": str(entry.action)} for entry in entries]
                 for name, entries in changes.items()
             }
         print_data(data, output)

@@ -1,0 +1,49 @@
+"""The ids with which Terraform imports resources that a stack would create and that already exist. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+IDS: Mapping[str, str] = {
+    "aws_budgets_budget": "ACCOUNT_ID:{name}",
+    "aws_cloudwatch_log_group": "{name}",
+    "aws_eks_access_entry": "{cluster}:PRINCIPAL_ARN",
+    "aws_eks_addon": "{cluster}:{addon_name}",
+    "aws_eks_cluster": "{name}",
+    "aws_eks_node_group": "{cluster}:{node_group_name}",
+    "aws_eks_pod_identity_association": "{cluster},ASSOCIATION_ID",
+    "aws_iam_instance_profile": "{name}",
+    "aws_iam_role": "{name}",
+    "aws_kms_alias": "{name}",
+    "aws_launch_template": "LAUNCH_TEMPLATE_ID",
+    "aws_s3_bucket": "{bucket}",
+    "google_artifact_registry_repository": "projects/{project}/locations/{location}/repositories/{repository_id}",
+    "google_compute_network": "projects/{project}/global/networks/{name}",
+    "google_compute_router": "projects/{project}/regions/{region}/routers/{name}",
+    "google_compute_router_nat": "projects/{project}/regions/{region}/routers/{cluster}/{name}",
+    "google_compute_subnetwork": "projects/{project}/regions/{region}/subnetworks/{name}",
+    "google_container_cluster": "projects/{project}/locations/{location}/clusters/{name}",
+    "google_container_node_pool": "{project}/{location}/{cluster}/{name}",
+    "google_project_iam_custom_role": "projects/{project}/roles/{role_id}",
+    "google_service_account": "projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com",
+    "google_storage_bucket": "{name}",
+}
+"""By type: fields of the resource's configuration, the cluster's name, and the provider's project. The user replaces
+words in capitals. Source: "Import" on the page of each resource in the providers' documentation."""
+
+
+def identifier(address: str, stack: Mapping[str, Any], cluster: str) -> str | None:
+    """The id of the resource at an address; None for a type that this module does not know.
+
+    Args:
+        address: Of a resource of the stack: `aws_iam_role.node-role`.
+        stack: The content of the stack's `cdk.tf.json`.
+        cluster: The name of the stack's cluster.
+    """
+    kind, _, name = address.partition(".")
+    body = stack.get("resource", {}).get(kind, {}).get(name)
+    if kind not in IDS or body is None:
+        return None
+    project = stack["provider"].get("google", [{}])[0].get("project")
+    return IDS[kind].format_map({"project": project, **body, "cluster": cluster})
