@@ -13,7 +13,7 @@ import spotladder_infra
 from spotladder_infra import checkpoints, costs
 from spotladder_infra.names import common_tags
 from spotladder_infra.stacks.synth import synth
-from spotladder_infra.terraform.imports import identifier
+from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.topology.fleet import Fleet
 from tests.infra.golden import HERE, golden
 from tests.topology.builders import KMS_KEY, fleet_file
@@ -68,15 +68,14 @@ def test_tags_and_labels_are_those_by_which_resources_are_recognised(
 
 
 def test_resources_with_unique_names_can_be_imported(configuration: Configuration) -> None:
-    expected: dict[str, dict[str, str | None]] = {
+    expected: dict[str, dict[str, str]] = {
         "east": {
             "aws_eks_cluster.cluster": "east",
             "aws_eks_node_group.system": "east:system",
             "aws_eks_addon.coredns": "east:coredns",
             "aws_iam_role.node-role": "east-node",
-            "aws_kms_alias.checkpoints-key-alias": "alias/spotladder/acme-east",
             "aws_s3_bucket.checkpoints": "acme-east",
-            "aws_subnet.private-us-east-1a": None,
+            "aws_subnet.private-us-east-1a": "ID",
         },
         "alpha": {
             "google_compute_network.network": "projects/acme-ml/global/networks/alpha",
@@ -87,7 +86,17 @@ def test_resources_with_unique_names_can_be_imported(configuration: Configuratio
         },
     }
     for cluster, ids in expected.items():
-        assert {address: identifier(address, configuration[cluster], cluster) for address in ids} == ids
+        for address, found in ids.items():
+            assert import_steps(address, configuration[cluster], cluster) == [("import", address, found)]
+
+
+def test_a_key_is_imported_before_its_alias(configuration: Configuration) -> None:
+    alias, key = "aws_kms_alias.checkpoints-key-alias", "aws_kms_key.checkpoints-key"
+    assert import_steps(alias, configuration["east"], "east") == [
+        ("state", "rm", key),
+        ("import", key, "KEY_ID"),
+        ("import", alias, "alias/spotladder/acme-east"),
+    ]
 
 
 def test_state_is_locked_and_encrypted(configuration: Configuration) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,8 +34,14 @@ IDS: Mapping[str, str] = {
 words in capitals. Source: "Import" on the page of each resource in the providers' documentation."""
 
 
-def identifier(address: str, stack: Mapping[str, Any], cluster: str) -> str | None:
-    """The id of the resource at an address; None for a type that this module does not know.
+_REFERENCE = re.compile(r"^\$\{([a-z0-9_]+\.[A-Za-z0-9_-]+)\.[a-z_]+\}$")
+
+
+def import_steps(address: str, stack: Mapping[str, Any], cluster: str) -> list[tuple[str, ...]]:
+    """The arguments of Terraform for the import of a resource, in the order of the steps.
+
+    With the alias of a key, its key is imported as well: otherwise the alias would move to the key that the stack has
+    created, and what the old key has encrypted could not be read.
 
     Args:
         address: Of a resource of the stack: `aws_iam_role.node-role`.
@@ -42,8 +49,16 @@ def identifier(address: str, stack: Mapping[str, Any], cluster: str) -> str | No
         cluster: The name of the stack's cluster.
     """
     kind, _, name = address.partition(".")
-    body = stack.get("resource", {}).get(kind, {}).get(name)
-    if kind not in IDS or body is None:
-        return None
+    body = stack.get("resource", {}).get(kind, {}).get(name, {})
+    steps: list[tuple[str, ...]] = [("import", address, _id(kind, body, stack, cluster))]
+    if key := _REFERENCE.match(body.get("target_key_id", "")):
+        steps[:0] = [("state", "rm", key[1]), ("import", key[1], "KEY_ID")]
+    return steps
+
+
+def _id(kind: str, body: Mapping[str, Any], stack: Mapping[str, Any], cluster: str) -> str:
+    """The id of a resource; `ID` if this module does not know its type."""
+    if kind not in IDS or not body:
+        return "ID"
     project = stack["provider"].get("google", [{}])[0].get("project")
     return IDS[kind].format_map({"project": project, **body, "cluster": cluster})

@@ -12,7 +12,7 @@ from spotladder_infra.outputs import NAME
 from spotladder_infra.terraform import process
 from spotladder_infra.terraform.events import Diagnostic, Event, Planned, parse, parse_text
 from spotladder_infra.terraform.failures import Remedies, explain
-from spotladder_infra.terraform.imports import identifier
+from spotladder_infra.terraform.imports import import_steps
 from spotladder_infra.terraform.tool import Tool
 
 LOCK_TIMEOUT = "10s"
@@ -107,9 +107,9 @@ class TerraformStack:
         return " ".join([Path(self.tool.path).name, f"-chdir={self.folder}", *words])
 
     def import_command(self, address: str) -> str:
-        """The command that imports the existing resource of this name; `ID` if its id is unknown here."""
+        """The command that imports the existing resource of this name. The user replaces words in capitals."""
         stack = json.loads((self.folder / "cdk.tf.json").read_text(encoding="utf-8"))
-        return self.command("import", address, identifier(address, stack, self.cluster) or "ID")
+        return " && ".join(self.command(*words) for words in import_steps(address, stack, self.cluster))
 
     def _text(self, command: str, *arguments: str) -> str:
         ended = process.run(
