@@ -257,11 +257,11 @@ def test_a_kubeconfig_is_written_for_created_clusters_only(capsys: Capture, flee
     assert "your own kubeconfig has the contexts of these clusters (lab-admin, kind-laptop): use it" in answer.err
 
 
-def test_picture_draws_an_existing_stack(capsys: Capture, tmp_path: Path) -> None:
+def test_graph_draws_an_existing_stack(capsys: Capture, tmp_path: Path) -> None:
     folder = tmp_path / "out" / "stacks" / "east"
     folder.mkdir(parents=True)
     (folder / "cdk.tf.json").write_text('{"resource": {"aws_vpc": {"vpc": {}}}}')
-    assert 'n0["VPC<br>vpc"]' in call(capsys, "infra", "picture", "east", "--from", tmp_path / "out").out
-    missing = call(capsys, "infra", "picture", "west", "--from", tmp_path / "out")
+    assert 'n0["VPC<br>vpc"]' in call(capsys, "infra", "graph", "east", "--from", tmp_path / "out").out
+    missing = call(capsys, "infra", "graph", "west", "--from", tmp_path / "out")
     assert missing.code == 2
     assert "is not a stack: write it with spotladder infra synth" in missing.err

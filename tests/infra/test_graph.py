@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spotladder_infra.picture import DRAWN, mermaid
+from spotladder_infra.graph import DRAWN, mermaid
 
 Configuration = dict[str, Any]
 
