@@ -102,7 +102,7 @@ def test_make_targets_exist_and_the_checks_run_those_of_the_readme() -> None:
 ELSEWHERE = ("make", "helm", "kubectl", "docker")
 """Commands that other tests run, or that need a cluster or a registry."""
 
-OF_A_FLEET = {"preview", "rollout", "status", "drift", "rollback", "upgrade"}
+OF_A_FLEET = {"rollout", "status", "drift", "rollback", "upgrade"}
 """Commands of `spotladder infra` that need the clusters of a fleet: tests/infra runs them."""
 
 
