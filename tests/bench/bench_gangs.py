@@ -85,7 +85,7 @@ NOTE = (
     "two in each of three regions. An hour of a node costs 0.97, 1.06 or 1.24 USD on spot, by region, and 3.06 USD on "
     "demand. *8 to 16* is an elastic gang. The controller knows the capacity of a zone only from its own attempts, "
     f"except with *known capacity*. With *egress*, a start in another region reads {gangs.CHECKPOINT:g} GiB at "
-    f"{gangs.EGRESS:g} USD/GiB. Missed deadlines are the sum of all seeds, the other figures are means. Evictions "
+    f"{gangs.EGRESS:g} USD/GiB. Evictions "
     "count nodes. The oracle is exact here; it does not cover elastic gangs. The ratio is the cost relative to "
     "on-demand.\n\n"
     "A larger gang gains more from several regions: a zone nearly always has one node, but rarely all sixteen. "

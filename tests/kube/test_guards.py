@@ -64,7 +64,7 @@ async def test_guards_that_are_deleted_again_and_again_cost_a_bounded_number_of_
 
         async def forgotten() -> bool:
             await kube.pass_time(60)  # Not at once: the last pause must end before the guards can stay.
-            return (await kube.condition("Degraded"))["reason"] == "AsExpected"
+            return bool((await kube.condition("Degraded"))["reason"] == "AsExpected")
 
         await eventually(forgotten)
         for kind in GUARDS:

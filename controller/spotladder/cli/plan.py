@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from spotladder.cli import forecast
-from spotladder.cli.cluster.options import ContextOption, KubeconfigOption
 from spotladder.cli.option_errors import seconds
+from spotladder.cli.options import ContextOption, KubeconfigOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.plan_options import (
     AccountingOption,

@@ -11,9 +11,9 @@ import typer
 
 from spotladder.cli.cluster.capacity_tiers import capacity_in
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, on_cluster
-from spotladder.cli.cluster.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.snapshot import JobSnapshot, snapshot_of
 from spotladder.cli.local.selection import StateDirOption, run_of
+from spotladder.cli.options import ContextOption, KubeconfigOption, NamespaceOption
 from spotladder.cli.output import Format, OutputOption, print_data, print_table
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.cli.written_files import check_file
@@ -137,7 +137,7 @@ Prices = dict[str, "tuple[PricePoint, ...]"]
 def _recorded(name: str, target: ClusterTarget, state_dir: Path | None) -> tuple[Recorded, JobState, Prices]:
     """The record of the job, its state and the prices of its tiers, of this machine or of a cluster. The prices of the
     pools of this machine do not change."""
-    from spotladder.cli.cluster import kubernetes_names
+    from spotladder.cli import kubernetes_names
 
     try:
         name = kubernetes_names.job(name)

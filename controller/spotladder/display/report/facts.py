@@ -1,7 +1,7 @@
 """Computes every figure of the report of a job, finished or live. The sources are the timeline (when things happened)
 and the job's state (how often, and at which cost).
 
-Times are in seconds of the run, without the time in which no runner was active (between an interrupt and `--resume`).
+Times are in seconds of the run, without the time in which no runner was active (between an interrupt and `--continue`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`spotladder suspend`, `resume` and `stop`: change whether a job may hold nodes."""
+"""`spotladder suspend` and `resume`: change whether a job may hold nodes."""
 
 from __future__ import annotations
 
@@ -10,90 +10,62 @@ import typer
 
 from spotladder.cli.cluster import display
 from spotladder.cli.cluster.connected_cluster import ConnectedCluster, Object, on_cluster
-from spotladder.cli.cluster.options import ContextOption, JobArgument, KubeconfigOption, NamespaceOption
 from spotladder.cli.cluster.waiting import OutageTolerance
 from spotladder.cli.local.selection import refuse_run
 from spotladder.cli.option_errors import seconds
+from spotladder.cli.options import JobArgument
 from spotladder.cli.target import ClusterTarget, Refused
 from spotladder.errors import EnvironmentFailure
 
 POLL_INTERVAL = 0.5
-"""Seconds between two polls of a job that is being stopped."""
+"""Seconds between two polls of a job that is being suspended."""
 
-STOP_TIMEOUT = "10m"
-
-_CTRL_C = "press Ctrl-C where spotladder run runs, and the job commits and stops"
+SUSPEND_TIMEOUT = "10m"
 
 
 def suspend(
     name: JobArgument,
     *,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the nodes are released.")] = False,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="DURATION", help=f"With --wait: maximum wait. Default: {SUSPEND_TIMEOUT}.")
+    ] = None,
+    target: ClusterTarget,
 ) -> None:
-    """Commit a job and release its nodes until it is resumed. The command returns at once.
+    """Commit a job and release its nodes until it is resumed. Without --wait, the command returns at once.
 
     \b
     Examples:
       spotladder suspend digits
+      spotladder suspend digits --wait --timeout 2m
     """
-    target = ClusterTarget(namespace, context, kubeconfig)
-    refuse_run("suspend", name, target, _CTRL_C)
-    on_cluster(target, lambda cluster: _set(cluster, name, suspended=True))
+    if timeout is not None and not wait:
+        raise Refused("--timeout is only allowed with --wait")
+    longest = seconds("--timeout", timeout or SUSPEND_TIMEOUT)
+    refuse_run("suspend", name, target, "press Ctrl-C where spotladder run runs, and the job commits and stops")
+
+    async def run(cluster: ConnectedCluster) -> Object:
+        job = await _set(cluster, name, suspended=True)
+        return await _until_suspended(cluster, job, longest) if wait else job
+
+    job = on_cluster(target, run)
+    status = job.get("status") or {}
+    if wait:
+        step = (status.get("progress") or {}).get("text")
+        typer.echo(f"tieredjob {name} is {status.get('phase')}, " + (f"step {step}" if step else "nothing committed"))
+    if status.get("phase") == "Failed":
+        raise typer.Exit(display.exit_code(job))
 
 
-def resume(
-    name: JobArgument,
-    *,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
-) -> None:
+def resume(name: JobArgument, *, target: ClusterTarget) -> None:
     """Continue a suspended job from its newest commit.
 
     \b
     Examples:
       spotladder resume digits
     """
-    target = ClusterTarget(namespace, context, kubeconfig)
-    refuse_run("resume", name, target, "spotladder run JOB.yaml --resume continues it")
+    refuse_run("resume", name, target, "spotladder run JOB.yaml --continue resumes it")
     on_cluster(target, lambda cluster: _set(cluster, name, suspended=False))
-
-
-def stop(
-    name: JobArgument,
-    *,
-    timeout: Annotated[
-        str, typer.Option(metavar="DURATION", help="Maximum wait; 0s: return at once, like suspend.")
-    ] = STOP_TIMEOUT,
-    namespace: NamespaceOption = None,
-    context: ContextOption = None,
-    kubeconfig: KubeconfigOption = None,
-) -> None:
-    """Suspend a job and wait until its nodes are released. `spotladder resume` continues the job.
-
-    \b
-    Examples:
-      spotladder stop digits
-      spotladder stop digits --timeout 2m
-    """
-
-    longest = seconds("--timeout", timeout)
-    target = ClusterTarget(namespace, context, kubeconfig)
-    refuse_run("stop", name, target, _CTRL_C)
-
-    async def run(cluster: ConnectedCluster) -> Object:
-        job = await _set(cluster, name, suspended=True)
-        return await _until_stopped(cluster, job, longest) if longest else job
-
-    job = on_cluster(target, run)
-    status = job.get("status") or {}
-    if longest:
-        step = (status.get("progress") or {}).get("text")
-        typer.echo(f"tieredjob {name} is {status.get('phase')}, " + (f"step {step}" if step else "nothing committed"))
-    if status.get("phase") == "Failed":
-        raise typer.Exit(display.exit_code(job))
 
 
 async def _set(cluster: ConnectedCluster, name: str, *, suspended: bool) -> Object:
@@ -113,7 +85,7 @@ async def _set(cluster: ConnectedCluster, name: str, *, suspended: bool) -> Obje
     return job
 
 
-async def _until_stopped(cluster: ConnectedCluster, job: Object, longest: float) -> Object:
+async def _until_suspended(cluster: ConnectedCluster, job: Object, longest: float) -> Object:
     import asyncio
 
     name, end, tolerance = job["metadata"]["name"], time.monotonic() + longest, OutageTolerance(math.inf)

@@ -16,15 +16,15 @@ def refuse_without_command(context: typer.Context) -> None:
         raise typer.Exit(2)
 
 
-def called_as() -> str:
+def program_name() -> str:
     """The program name for messages: kubectl runs `kubectl-spotladder` as `kubectl spotladder`."""
     return "kubectl spotladder" if Path(sys.argv[0]).stem == "kubectl-spotladder" else "spotladder"
 
 
-def words_to_call() -> list[str]:
+def command_words() -> list[str]:
     """The words that call spotladder again. If the shell does not find this program by its name, as in a virtual
     environment that is not active, that is its path as the user wrote it."""
-    name, program = called_as(), Path(sys.argv[0])
+    name, program = program_name(), Path(sys.argv[0])
     if program.name != name or not program.is_file():
         return name.split()
     found = shutil.which(name)

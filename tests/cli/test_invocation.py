@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spotladder.cli.called import words_to_call
+from spotladder.cli.invocation import command_words
 
 
 def program(folder: Path, name: str = "spotladder") -> Path:
@@ -23,7 +23,7 @@ def test_a_program_on_the_path_is_called_by_its_name(tmp_path: Path, monkeypatch
     file = program(tmp_path / "bin")
     monkeypatch.setenv("PATH", str(file.parent))
     monkeypatch.setattr(sys, "argv", [str(file), "run"])
-    assert words_to_call() == ["spotladder"]
+    assert command_words() == ["spotladder"]
 
 
 @pytest.mark.parametrize("another", [False, True])
@@ -34,14 +34,14 @@ def test_a_program_of_an_inactive_environment_is_called_by_its_path(
     monkeypatch.setenv("PATH", str(program(tmp_path / "bin").parent) if another else str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [".venv/bin/spotladder", "run"])
-    assert words_to_call() == [".venv/bin/spotladder"]
+    assert command_words() == [".venv/bin/spotladder"]
 
 
 def test_a_plugin_is_called_through_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [str(program(tmp_path / "bin", "kubectl-spotladder")), "run"])
-    assert words_to_call() == ["kubectl", "spotladder"]
+    assert command_words() == ["kubectl", "spotladder"]
 
 
 def test_a_module_is_called_by_the_name_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [__file__, "run"])
-    assert words_to_call() == ["spotladder"]
+    assert command_words() == ["spotladder"]

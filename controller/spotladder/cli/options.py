@@ -1,4 +1,4 @@
-"""The options that all cluster commands share, with kubectl's names."""
+"""The arguments and options that cluster commands share, with kubectl's names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spotladder.cli.cluster import kubernetes_names
+from spotladder.cli import kubernetes_names
 
 JobArgument = Annotated[str, typer.Argument(metavar="NAME", parser=kubernetes_names.job, help="Name of the TieredJob.")]
 NamespaceOption = Annotated[
@@ -14,14 +14,14 @@ NamespaceOption = Annotated[
     typer.Option(
         "--namespace",
         "-n",
-        metavar="<str>",
         parser=kubernetes_names.namespace,
         help="Namespace of the job. Default: the context's namespace.",
     ),
 ]
 ContextOption = Annotated[str | None, typer.Option("--context", help="Context in the kubeconfig.")]
 KubeconfigOption = Annotated[
-    str | None, typer.Option("--kubeconfig", help="Default: $KUBECONFIG, a pod's service account, ~/.kube/config.")
+    str | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="Default: $KUBECONFIG, a pod's service account, ~/.kube/config."),
 ]
 ContextForOption = Annotated[
     list[str] | None,
