@@ -154,6 +154,16 @@ def located(home: Any, *, problem: str = "", **objects: Any) -> Located:
     return Located(home, AttemptObjects(**objects))
 
 
+async def test_copies_of_an_attempt_in_other_clusters_are_removed_where_the_cluster_answers() -> None:
+    client = AcceptingClient()
+    loaded, clusters, home = loaded_job(job(ray_template()), client)
+    stray = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
+    for problem, removed in (("no answer", []), ("", [DISRUPTION_BUDGETS, NETWORK_POLICIES, RAYJOBS])):
+        loaded.found = JobObjects({}, ((1, located(home, problem=problem, top=stray)),))
+        await AttemptRemover(clusters).delete_strays(loaded)
+        assert [kind for kind, *_ in client.removed] == removed
+
+
 async def test_objects_whose_owner_is_gone_are_removed_once() -> None:
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)

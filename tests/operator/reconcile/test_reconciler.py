@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 
-from spotladder.checkpoints.log import CommitLog
 from spotladder.clusters.errors import Conflict
 from spotladder.clusters.fake import FakeApiServer, FakeClient
-from spotladder.core.codec import load_state
-from spotladder.core.elastic import BEGIN_DELAY
-from spotladder.core.model import Stage
 from spotladder.custom_resources import FINALIZER
-from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, PODS, TIEREDJOBS
+from spotladder.resources import DISRUPTION_BUDGETS, NETWORK_POLICIES, TIEREDJOBS
 from spotladder.workloads.rayjob.records import RAYJOBS
 from tests.kube.world import KubeWorld, eventually
 from tests.operator.memory_world import NAMESPACE, filled_world
@@ -103,51 +99,5 @@ async def failures_are(kube: KubeWorld, number: int) -> bool:
     return (await kube.status()).get("failures") == number
 
 
-async def test_an_elastic_job_begins_without_the_workers_that_have_no_node() -> None:
-    async with memory() as kube:
-        await kube.submit(elastic={"min": 1})
-        await eventually(lambda: kube.is_on("spot-a", 1))
-        await kube.pod(1, "head", 0)
-        await kube.pod(1, "worker", 0)
-        left_out = await kube.pod(1, "worker", 1, run=False)
-        await kube.raycluster(1)
-        await kube.report(1, jobDeploymentStatus="Initializing")
-        await kube.pass_time(BEGIN_DELAY / 2)
-        status = await kube.status()
-        assert (status["phase"], (await kube.worker_group(1))["replicas"]) == ("Pending", 2)
-        assert (status["waiting"]["timer"], status["waiting"]["then"]) == (
-            "elastic.min",
-            "the program begins with fewer workers",
-        )
-        await kube.pass_time(BEGIN_DELAY / 2)
-        group = await kube.worker_group(1)
-        assert (group["replicas"], group["scaleStrategy"]) == (1, {"workersToDelete": [left_out]})
-
-        await kube.client.delete(PODS, left_out, NAMESPACE, grace=0)
-        await kube.report(1, jobDeploymentStatus="Running", jobStatus="RUNNING")
-        await eventually(lambda: kube.has_phase("Running"))
-        await eventually(lambda: asks_for(kube, 2))
-        await kube.pod(1, "worker", 2, run=False)
-        trains_with(kube, 1)
-        await kube.pass_time(600)
-        status = await kube.status()
-        assert await stage_is(kube, Stage.RUNNING)
-        assert (status["attempt"], status["failures"]) == (1, 0)
-        assert load_state(status["state"]).message == "1 of 2 workers"
-
-
-async def asks_for(kube: KubeWorld, workers: int) -> bool:
-    return bool((await kube.worker_group(1))["replicas"] == workers)
-
-
 async def reason_is(kube: KubeWorld, kind: str, reason: str) -> bool:
     return (await kube.condition(kind)).get("reason") == reason
-
-
-async def stage_is(kube: KubeWorld, stage: Stage) -> bool:
-    return load_state((await kube.status())["state"]).stage is stage
-
-
-def trains_with(kube: KubeWorld, workers: int) -> None:
-    """The program starts with this number of workers."""
-    CommitLog(kube.bucket.store, "digits", namespace=NAMESPACE).start(1, "spot-a", hands_over=True, workers=workers)
