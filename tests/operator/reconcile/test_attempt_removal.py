@@ -191,15 +191,6 @@ async def test_a_preempted_attempt_keeps_the_grace_period_of_its_pods() -> None:
     assert client.removed == []
 
 
-async def test_an_attempt_in_an_unreachable_cluster_is_removed_later() -> None:
-    client = AcceptingClient()
-    loaded, clusters, home = loaded_job(job(ray_template()), client)
-    top = RayJobRecord(name="digits-a001", uid="r", **OF_IT)
-    loaded.found = JobObjects({1: located(home, problem="no answer", top=top)}, ())
-    await AttemptRemover(clusters).delete(loaded, Delete(1, Reason.FELL_BACK))
-    assert client.removed == []
-
-
 async def test_a_refused_deletion_of_a_pod_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     client = AcceptingClient()
     loaded, clusters, home = loaded_job(job(ray_template()), client)
