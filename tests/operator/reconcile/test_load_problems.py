@@ -120,17 +120,6 @@ def test_missing_checkpoints_degrade_only_a_job_with_an_attempt() -> None:
     assert problems(Reading(True, gone="step 40"), seen=NOT_THERE) == []
 
 
-@pytest.mark.parametrize(
-    ("reason", "shown"),
-    [
-        (ConditionReason.UNKNOWN_CAPACITY_TIER, ConditionReason.CAPACITY_TIER_GONE),
-        (ConditionReason.UNKNOWN_CLUSTER, ConditionReason.UNKNOWN_CLUSTER),
-    ],
-)
-def test_a_capacitytier_that_is_gone_degrades_a_started_job(reason: ConditionReason, shown: ConditionReason) -> None:
-    assert problems(missing={"spot-b": Diagnosis(reason, "why")}) == [(shown, "why")]
-
-
 def test_an_unreachable_cluster_degrades_the_jobs_that_may_use_it() -> None:
     away = Observation(1, (AttemptSeen(1),), unavailable={"spot-a": "cluster east cannot be used: no answer"})
     found = [(ConditionReason.CLUSTER_UNREACHABLE, "cluster east cannot be used: no answer")]

@@ -50,14 +50,6 @@ def test_no_attempt_is_started_with_a_store_that_cannot_fence_it() -> None:
     assert to_begin(NEW, EMPTY) is None
 
 
-def test_the_first_attempt_waits_until_the_owner_of_the_commit_log_is_known() -> None:
-    problem = to_begin(NEW, AWAY)
-    assert problem is not None
-    assert problem.reason is Reason.STORE_UNAVAILABLE
-    assert "no route; the first attempt waits" in problem.message
-    assert problem.reason in UNBLAMED
-
-
 @pytest.mark.parametrize(
     ("state", "reading"),
     [

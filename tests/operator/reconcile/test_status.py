@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from spotladder.api.status import Condition, TieredJobStatus, WaitingStatus
-from spotladder.api.stored import state_of
 from spotladder.core import codec
 from spotladder.core.explanation import Explanation
 from spotladder.core.impediment import BY_REASON
@@ -205,11 +204,6 @@ def test_line_breaks_in_messages_are_replaced() -> None:
     written = status.of_state(state, [], generation=1, uri="", clusters={}, tiers=["spot-a"])
     assert written.message == "first; second"
     assert not status.worth_writing(written, [], state, state, generation=1), "otherwise every reconcile writes it"
-
-
-def test_a_state_written_by_an_older_controller_is_loaded() -> None:
-    assert state_of(TieredJobStatus(state=codec.dump(BEFORE))) == BEFORE
-    assert state_of(status.of_state(BEFORE, [], generation=1, uri="", clusters={}, tiers=["spot-a"])) == BEFORE
 
 
 def test_running_is_false_during_the_failure_attribution_window() -> None:
