@@ -9,8 +9,8 @@ from pathlib import Path
 
 from spotladder.checkpoints import cache as module
 from spotladder.checkpoints.cache import BLOCK, NodeCache
+from spotladder.checkpoints.cache_links import READ_ONLY
 from spotladder.checkpoints.entries import Commit, FileEntry
-from spotladder.checkpoints.held_links import READ_ONLY
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.upload import upload_folder
 from tests.checkpoints.builders import a_folder, a_log

@@ -14,8 +14,8 @@ import pytest
 
 from spotladder.checkpoints import cache as module
 from spotladder.checkpoints.cache import BLOCK, NodeCache
+from spotladder.checkpoints.cache_links import PREFIX, READ_ONLY
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.held_links import PREFIX, READ_ONLY
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.resume import rank_folder
 from spotladder.checkpoints.upload import upload_folder

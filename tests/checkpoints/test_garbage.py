@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spotladder.checkpoints import garbage
 from spotladder.checkpoints.entries import Commit, End, Owner, SizeChange, Snapshot, Start
-from spotladder.checkpoints.history import MOST_SIZES, History
+from spotladder.checkpoints.history import MAX_SIZES, History
 from spotladder.checkpoints.log import CommitLog
 from spotladder.checkpoints.memory_store import MemoryStore
 from spotladder.checkpoints.store import ObjectMeta
@@ -256,9 +256,9 @@ def test_a_snapshot_of_an_older_version_has_the_size_of_its_start() -> None:
 
 
 def test_the_number_of_kept_sizes_is_limited() -> None:
-    starts = [Start(seq, f"s{seq}", seq, Owner("digits"), 1, workers=3 + seq % 2) for seq in range(MOST_SIZES + 5)]
+    starts = [Start(seq, f"s{seq}", seq, Owner("digits"), 1, workers=3 + seq % 2) for seq in range(MAX_SIZES + 5)]
     sizes = History().then(starts).sizes
-    assert (len(sizes), sizes[0].at, sizes[-1].at) == (MOST_SIZES, 5, MOST_SIZES + 4)
+    assert (len(sizes), sizes[0].at, sizes[-1].at) == (MAX_SIZES, 5, MAX_SIZES + 4)
 
 
 def test_a_job_that_is_not_elastic_has_no_sizes(log: CommitLog) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.queue import CROWD, CROWDED_WINDOW, LONGEST_PAUSE, MOST_SUPERSEDED, WINDOW, Queue
+from spotladder.clusters.queue import CROWD, CROWDED_WINDOW, LONGEST_PAUSE, MAX_SUPERSEDED, WINDOW, Queue
 from spotladder.clusters.throttle import Throttle
 
 
@@ -146,12 +146,12 @@ async def test_a_change_while_a_key_is_processed_and_forgotten_is_not_lost() -> 
 
 async def test_superseded_timers_do_not_add_up() -> None:
     async with running() as (queue, clock):
-        for earlier in range(10 * MOST_SUPERSEDED):
+        for earlier in range(10 * MAX_SUPERSEDED):
             queue.add_at("a", 7 * 86_400 - earlier)
             queue.add_at(f"gone-{earlier}", 7 * 86_400)
             queue.forget(f"gone-{earlier}")
         queue.add_at("b", 5)
-        assert len(queue._timers) <= MOST_SUPERSEDED + 2 * len(queue._due)
+        assert len(queue._timers) <= MAX_SUPERSEDED + 2 * len(queue._due)
         await clock.advance(10)
         assert await queue.get() == "b"
         queue.done("b")

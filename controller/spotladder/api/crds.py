@@ -20,8 +20,8 @@ from spotladder.api.workload_kinds import cel_rules
 GROUP = "spotladder.io"
 VERSION = "v1alpha1"
 
-MOST_ITEMS = 64
-MOST_PROPERTIES = 256
+MAX_ITEMS = 64
+MAX_PROPERTIES = 256
 LONGEST_TEXT = 1024
 LONGEST_VALUE = 32768
 """Maximum length of a value in a map (an environment variable, an annotation), in characters."""
@@ -266,9 +266,9 @@ def _bounded(schema: Schema) -> Schema:
     if kind == "string" and not schema.keys() & {"maxLength", "enum", "format"}:
         schema["maxLength"] = LONGEST_TEXT
     elif kind == "array":
-        schema.setdefault("maxItems", MOST_ITEMS)
+        schema.setdefault("maxItems", MAX_ITEMS)
     elif "additionalProperties" in schema:
-        schema["maxProperties"] = MOST_PROPERTIES
+        schema["maxProperties"] = MAX_PROPERTIES
         value = schema["additionalProperties"]
         if value.get("type") == "string":
             value.setdefault("maxLength", LONGEST_VALUE)

@@ -13,7 +13,7 @@ from spotladder.api.workload import Workload
 from spotladder.core.contract import Variable
 from spotladder.core.model import Handover
 
-MOST_SIZES = 100
+MAX_SIZES = 100
 
 GROW_AFTER = 600.0
 """Default of `growAfter`, in seconds."""
@@ -28,7 +28,7 @@ class Elastic(Record):
     sizes: list[WholeNumber] | None = Field(
         default=None,
         min_length=1,
-        max_length=MOST_SIZES,
+        max_length=MAX_SIZES,
         description="Allowed numbers of workers, with min and the workload's number of workers among them. Of other "
         "numbers of nodes the job uses the next lower size. Default: all from min on.",
     )

@@ -15,14 +15,14 @@ from spotladder.api.tieredjob import TieredJob
 LONGEST = 1 << 18
 """Bytes of the largest script that is read."""
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """Bytes of all scripts that are read for a job: parsing them takes two seconds at most."""
 
-MOST_FILES = 64
-MOST_MODULES = 1000
+MAX_FILES = 64
+MAX_MODULES = 1000
 """The numbers of scripts and of modules that are looked up for a job."""
 
-_DEEPEST = 16
+_MAX_DEPTH = 16
 """The number of packages around a module."""
 
 _LIBRARY = "spotladder"
@@ -125,7 +125,7 @@ def _imports_library(scripts: Sequence[tuple[File, tuple[File, ...]]]) -> bool:
         size += len(data)
         modules = dict.fromkeys(_modules(data, file))
         named += len(modules)
-        if len(read) > MOST_FILES or size > MOST_BYTES or named > MOST_MODULES:
+        if len(read) > MAX_FILES or size > MAX_BYTES or named > MAX_MODULES:
             raise _Unknown
         for module in modules:
             top = module.lstrip(".").partition(".")[0]
@@ -179,7 +179,7 @@ def _called(function: ast.expr) -> str:
 def _local(module: str, roots: Sequence[File]) -> list[File]:
     """The files of a module in the first of these folders that has it, and those of the packages around it."""
     parts = module.split(".") if module else []
-    if len(parts) > _DEEPEST:
+    if len(parts) > _MAX_DEPTH:
         raise _Unknown
     for root in roots:
         around = [root.joinpath(*parts[:depth], "__init__.py") for depth in range(len(parts) + 1 if parts else 1)]

@@ -55,7 +55,7 @@ _FIXED_SIZE = (
 )
 
 
-_MOST_PODS = 100_000
+_MAX_PODS = 100_000
 _MAX_RUNTIME_ENV = 32_768
 """Maximum length of runtimeEnvYAML in characters, so that the controller reads it in less than a second."""
 
@@ -182,8 +182,8 @@ def _count_problems(group: dict[str, Any], at: Path) -> list[Finding]:
             continue
         if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= 2**31 - 1:
             found.append(Finding((*at, name), f"must be a whole number of at least {least}"))
-        elif name in ("replicas", "numOfHosts") and count > _MOST_PODS:
-            found.append(Finding((*at, name), f"must be a whole number of at most {_MOST_PODS}"))
+        elif name in ("replicas", "numOfHosts") and count > _MAX_PODS:
+            found.append(Finding((*at, name), f"must be a whole number of at most {_MAX_PODS}"))
     return found
 
 

@@ -15,12 +15,12 @@ from spotladder.api.fields import LONGEST_LABEL, Timestamp
 from spotladder.api.record import Record
 from spotladder.core.model import Phase
 
-MOST_TIERS = 256
+MAX_TIERS = 256
 """Maximum number of tiers in a job's history, including removed ones. The bound limits the estimated cost of CEL
 rules."""
 
 
-MOST_AGES = 32
+MAX_AGES = 32
 """Maximum number of ages by which the outcomes on a tier are counted."""
 
 
@@ -148,7 +148,7 @@ class ShadowStatus(StatusRecord):
     summary: str = Field(default="", description="All of this in one sentence.")
     agreed_seconds: float = Field(default=0, description="Time in which it would have used the tier of the attempt.")
     tiers: list[ShadowTierStatus] = Field(
-        default_factory=list, max_length=MOST_TIERS, description="Other tiers that it would have used."
+        default_factory=list, max_length=MAX_TIERS, description="Other tiers that it would have used."
     )
     moves: int = Field(default=0, description="Number of times that it would have moved a running attempt.")
     moves_cost: str = Field(default="", description="Estimated cost of these moves in USD.")
@@ -206,7 +206,7 @@ class TieredJobStatus(StatusRecord):
         default_factory=list,
         description="Valid, Provisioned, Running, Evicted, FellBack, Checkpointing, Completed and Degraded.",
     )
-    tiers: list[TierStatus] = Field(default_factory=list, max_length=MOST_TIERS, description="History of each tier.")
+    tiers: list[TierStatus] = Field(default_factory=list, max_length=MAX_TIERS, description="History of each tier.")
     attempts: list[AttemptStatus] = Field(default_factory=list, description="Newest ended attempts.")
     progress: ProgressStatus = Field(default_factory=ProgressStatus, description="The newest commit.")
     elastic: ElasticStatus | None = Field(
@@ -272,19 +272,19 @@ class CapacityTierStatus(StatusRecord):
     observed_hours: str = Field(default="", description="Node-hours of observation.")
     lifetimes: list[AgeOutcomes] = Field(
         default_factory=list,
-        max_length=MOST_AGES,
+        max_length=MAX_AGES,
         description="How long capacity lasted for the jobs on the tier, by its age. Old outcomes are discounted.",
     )
     outages: list[AgeOutcomes] = Field(
         default_factory=list,
-        max_length=MOST_AGES,
+        max_length=MAX_AGES,
         description="How long jobs waited until the tier had capacity again, by the age of the outage.",
     )
     waits: list[WaitCount] = Field(
         default_factory=list,
-        max_length=MOST_AGES,
+        max_length=MAX_AGES,
         description="Time from an attempt's request until all of its workers were ready. Old waits are discounted.",
     )
     prices: list[SeenPrice] = Field(
-        default_factory=list, max_length=MOST_AGES, description="Newest prices of the tier, oldest first."
+        default_factory=list, max_length=MAX_AGES, description="Newest prices of the tier, oldest first."
     )

@@ -41,7 +41,7 @@ from spotladder.core.model import (
     UpdateStrategy,
 )
 
-MOST_TIERS = 32
+MAX_TIERS = 32
 
 
 class RestartPolicy(Record):
@@ -148,7 +148,7 @@ class TieredJobSpec(Record):
 
     tiers: list[JobTier] = Field(
         min_length=1,
-        max_length=MOST_TIERS,
+        max_length=MAX_TIERS,
         description="Capacity tiers in order of use, with unique names.",
     )
     recovery_timeout: Duration = Field(

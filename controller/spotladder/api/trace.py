@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FORMAT = '{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1]} with 1 = taken away'
 
 
-MOST_GAP: Seconds = 366 * 24 * 3600.0
+MAX_GAP: Seconds = 366 * 24 * 3600.0
 """Longest time between two samples."""
 
 
@@ -78,7 +78,7 @@ def _gap(document: Any) -> Seconds:
     gap = metadata.get("gap_seconds") if isinstance(metadata, dict) else None
     if gap is None:
         raise ValueError(f"metadata.gap_seconds is missing: expected {_FORMAT}")
-    if isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap <= MOST_GAP:
+    if isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 < gap <= MAX_GAP:
         raise ValueError(f"metadata.gap_seconds must be a number of seconds above 0, at most a year, not {quoted(gap)}")
     return float(gap)
 

@@ -20,7 +20,7 @@ from spotladder.api.fields import (
 from spotladder.api.record import Record
 from spotladder.core.model import CapacityType
 
-MOST_NODES_PER_POOL = 64
+MAX_NODES_PER_POOL = 64
 
 
 class WorldPoolPrice(Record):
@@ -93,7 +93,7 @@ class WorldPool(Record):
     nodes: WholeNumber = Field(
         default=1,
         ge=0,
-        le=MOST_NODES_PER_POOL,
+        le=MAX_NODES_PER_POOL,
         description="Maximum number of nodes in the pool. Each node is a process.",
     )
     cpus_per_node: WholeNumber = Field(default=1, ge=1, le=1024, description="CPUs that each node offers to Ray.")

@@ -34,7 +34,7 @@ RANGE = 4 << 20
 AT_ONCE = 8
 """Parts or ranges of one file in flight. The transfer of a file uses at most PART × AT_ONCE bytes of memory."""
 
-MOST_PARTS = 9_000
+MAX_PARTS = 9_000
 """Maximum number of parts of one upload; S3 accepts 10,000. A file of more than 70 GiB is uploaded in larger parts."""
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
@@ -347,7 +347,7 @@ class _Parts:
     def __enter__(self) -> _Parts:
         self._file = self._path.open("rb", buffering=0)
         self.length = os.fstat(self._file.fileno()).st_size
-        self.each = max(PART, -(-self.length // MOST_PARTS))
+        self.each = max(PART, -(-self.length // MAX_PARTS))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,7 +3,7 @@
 1. The commit log alone decides which commit is the newest. The cache is only asked for files of a commit of the log.
 2. A cached file is used only if its size and checksum are those in the commit. Any other file is a miss: this file, and
    only this one, is downloaded.
-3. The program gets a link to the cached file (see `held_links`), or a copy if there can be no link. Cached files are
+3. The program gets a link to the cached file (see `cache_links`), or a copy if there can be no link. Cached files are
    read-only. A program that writes to one, as root can, damages this file only: the next restart downloads it. Two
    processes never share a file, so the bytes that a process gets are the verified ones.
 4. A checkpoint is copied while it is uploaded. A commit waits for the rest of the copy for at most `COPY_TIMEOUT`; the
@@ -27,9 +27,9 @@ from io import FileIO
 from pathlib import Path
 from urllib.parse import quote
 
+from spotladder.checkpoints.cache_links import PREFIX, READ_ONLY, CacheLinks, remove_if_left
 from spotladder.checkpoints.disk import CHUNK, read_all
 from spotladder.checkpoints.entries import FileEntry
-from spotladder.checkpoints.held_links import PREFIX, READ_ONLY, HeldLinks, remove_if_left
 
 _log = logging.getLogger("spotladder.checkpoints")
 
@@ -59,7 +59,7 @@ class NodeCache:
         self._folder = folder.absolute() / sha256(uri.encode()).hexdigest()[:16]
         self._limit = None if limit is None else limit * (1 - MARGIN)
         self._warned = False
-        self._held = HeldLinks(self._folder)
+        self._held = CacheLinks(self._folder)
 
     @contextmanager
     def copying(self, folder: Path, path: str, below: str = "") -> Iterator[None]:

@@ -176,8 +176,8 @@ Entry = Start | Commit | End | Drop | Snapshot
 
 def encode(entry: Entry) -> bytes:
     """The entry as one JSON object with a final newline."""
-    raw = {"v": VERSION, **_plain(entry)}
-    return (json.dumps(raw, separators=(",", ":"), default=_plain) + "\n").encode()
+    raw = {"v": VERSION, **_as_json(entry)}
+    return (json.dumps(raw, separators=(",", ":"), default=_as_json) + "\n").encode()
 
 
 def decode(data: bytes, name: str, seq: int) -> Entry:
@@ -244,7 +244,7 @@ def _text_of(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-def _plain(record: Any) -> dict[str, Any]:
+def _as_json(record: Any) -> dict[str, Any]:
     """The fields of an entry or of a nested record, without the copies that `asdict` makes."""
     return {one.name: getattr(record, one.name) for one in fields(record)}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from spotladder.checkpoints.entries import Commit, Drop, End, Entry, Owner, SizeChange, Snapshot, Start
 
-MOST_SIZES = 256
+MAX_SIZES = 256
 """Number of changes of an elastic job's size that are kept, the newest ones."""
 
 
@@ -114,7 +114,7 @@ def _resized(sizes: tuple[SizeChange, ...], start: Start | None) -> tuple[SizeCh
     last = sizes[-1] if sizes else None
     if last is not None and (last.attempt, last.workers) == (start.attempt, start.workers):
         return sizes
-    return (*sizes, SizeChange(start.at, start.attempt, start.workers))[-MOST_SIZES:]
+    return (*sizes, SizeChange(start.at, start.attempt, start.workers))[-MAX_SIZES:]
 
 
 def _joined(known: Owner, more: Owner) -> Owner:

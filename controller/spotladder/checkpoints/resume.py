@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spotladder.checkpoints.cache_links import READ_ONLY
 from spotladder.checkpoints.entries import Commit, FileEntry
 from spotladder.checkpoints.entry_log import EntryLog
-from spotladder.checkpoints.held_links import READ_ONLY
 from spotladder.checkpoints.store import ObjectMissing, Store, StoreRefused
 from spotladder.errors import CheckpointCorrupt, StoreUnavailable
 

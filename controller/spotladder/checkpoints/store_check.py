@@ -38,7 +38,7 @@ TIMEOUT = 60.0
 SIZE = 64
 """Bytes of a probe."""
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """Number of objects in the folder of probes that are read from a listing."""
 
 _DAY = 86400.0
@@ -161,7 +161,7 @@ class _Check:
     def clean(self) -> None:
         """Delete the probes of this check, and probes and markers that are more than a day old."""
         yesterday = _day(self._now - _DAY)
-        keys = [meta.key for meta in islice(self._store.list(FOLDER), MOST_LISTED)]
+        keys = [meta.key for meta in islice(self._store.list(FOLDER), MAX_LISTED)]
         days = {key: key.removeprefix(FOLDER)[: len(yesterday)] for key in keys}
         old = {key for key, day in days.items() if day.isdigit() and day < yesterday}
         self._store.delete(sorted(old | {self._first, self._second}))
@@ -192,7 +192,7 @@ class _Check:
 
     def _listed(self) -> tuple[Promise, str] | None:
         self._in_time()
-        listed = {meta.key: meta.size for meta in islice(self._store.list(self._folder), MOST_LISTED)}
+        listed = {meta.key: meta.size for meta in islice(self._store.list(self._folder), MAX_LISTED)}
         for key in (self._first, self._second):
             if key not in listed:
                 return Promise.LIST, "an object is not listed after it was created"

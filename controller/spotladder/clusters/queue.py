@@ -42,7 +42,7 @@ CROWDED_WINDOW: Seconds = 1.0
 CROWD = 8
 """The number of keys in processing at which the queue is crowded, even if no key waits for a worker."""
 
-MOST_SUPERSEDED = 64
+MAX_SUPERSEDED = 64
 """How many more timers may be superseded than apply, before those are dropped."""
 
 
@@ -204,7 +204,7 @@ class Queue(Generic[K]):
             return
         self._due[key] = at
         heapq.heappush(self._timers, (at, next(self._order), key))
-        if len(self._timers) > 2 * len(self._due) + MOST_SUPERSEDED:
+        if len(self._timers) > 2 * len(self._due) + MAX_SUPERSEDED:
             self._timers = [timer for timer in self._timers if self._due.get(timer[2]) == timer[0]]
             heapq.heapify(self._timers)
         self._timer_set.set()

@@ -40,7 +40,7 @@ LOOK_INTERVAL = 5.0
 LOOKS_BEFORE_REPORT = 2
 """Number of further checks before rank 0 reports a hang: until then the other ranks write their stacks."""
 
-MOST_DOUBLINGS = 16
+MAX_DOUBLINGS = 16
 """Maximum number of hangs that double the time without a step: longer than any run."""
 
 
@@ -109,7 +109,7 @@ class StackWatch:
         if self._paused_at is not None or last is None or len(durations) < MEASURED:
             return False
         usual, quiet = median(durations), self.clock() - last
-        limit = max(self.shortest, STEPS_MISSED * usual) * 2 ** min(self.hangs, MOST_DOUBLINGS)
+        limit = max(self.shortest, STEPS_MISSED * usual) * 2 ** min(self.hangs, MAX_DOUBLINGS)
         if quiet < limit:
             return False
         what = f"no step for {quiet:.0f} s (a step takes {usual:.3g} s)"

@@ -21,7 +21,7 @@ LONGEST_RETRY_INTERVAL = timedelta(seconds=30)
 RETRY_TIMEOUT = timedelta(days=7)
 """Time after which a request fails and, with it, the program. `stallTimeout` ends the attempt long before."""
 
-MOST_RETRIES = 1_000_000
+MAX_RETRIES = 1_000_000
 
 REQUEST_TIMEOUT = timedelta(seconds=60)
 """Timeout of one request. A file is transferred in parts of 10 MiB."""
@@ -45,7 +45,7 @@ def filesystem(scheme: str) -> Any:
         cast("Any", scheme),
         client_options={"allow_http": True, "timeout": REQUEST_TIMEOUT},
         retry_config={
-            "max_retries": MOST_RETRIES,
+            "max_retries": MAX_RETRIES,
             "retry_timeout": RETRY_TIMEOUT,
             "backoff": {"init_backoff": FIRST_RETRY_INTERVAL, "max_backoff": LONGEST_RETRY_INTERVAL, "base": 2},
         },

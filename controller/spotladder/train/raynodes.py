@@ -18,7 +18,7 @@ HEAD = "node:__internal_head__"
 CONNECT_TIMEOUT = 1.0
 """Seconds in which a node accepts a connection."""
 
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 
 LONGEST_SILENCE = 2.0
 """Seconds without an accepted connection after which a node counts as lost. At least two connections fail in it."""
@@ -36,7 +36,7 @@ class SilentNodes:
         if not asked:
             return {}
         now = time.monotonic()
-        with ThreadPoolExecutor(min(len(asked), MOST_CONNECTIONS)) as pool:
+        with ThreadPoolExecutor(min(len(asked), MAX_CONNECTIONS)) as pool:
             answers = dict(zip(asked, pool.map(_answers, asked.values()), strict=True))
         since = {name: self._since.get(name, now) for name, answered in answers.items() if not answered}
         self._since = {name: at for name, at in self._since.items() if name not in asked} | since

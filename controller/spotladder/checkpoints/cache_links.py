@@ -24,7 +24,7 @@ READ_ONLY = 0o444
 """Mode of the files that a program gets: they may be the files in the cache."""
 
 
-class HeldLinks:
+class CacheLinks:
     """The links of one process. Thread-safe.
 
     Args:
