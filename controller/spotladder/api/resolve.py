@@ -93,8 +93,6 @@ def job_spec(
             surge=tier.surge,
             notice=capacity[tier.capacity_tier].notice,
             queue_timeout=tier.queue_timeout,
-            idle_budget=tier.idle_budget,
-            probe=tier.probe,
             fleet=capacity[tier.capacity_tier].fleet,
             head_per_hour=capacity[tier.capacity_tier].head_per_hour,
             egress_per_gib=capacity[tier.capacity_tier].egress_per_gib,

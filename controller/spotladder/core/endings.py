@@ -13,7 +13,6 @@ from spotladder.core.crashes import CRASH_LIMIT, crash_message, crash_of, crashe
 from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.evidence import maintenance
-from spotladder.core.idle import idle_budget_exceeded, idle_budget_message
 from spotladder.core.impediment import Timer, classify, rule_of, timer_of
 from spotladder.core.losses import counted_pods, exhaust, head_lost, noticed_pods, suspect_pods, synthetic
 from spotladder.core.model import (
@@ -29,9 +28,8 @@ from spotladder.core.model import (
 from spotladder.core.pacing import paced
 from spotladder.core.queueing import end_by_queue, taken_back
 from spotladder.core.reasons import Cause, Reason
-from spotladder.core.relieving import relief, stays, waits_for_relief
 from spotladder.core.silence import silenced
-from spotladder.core.standing_by import PlannedMove, waits_for_standby
+from spotladder.core.standing_by import PlannedMove, end_of_notice, forget_withdrawn, waits_for_standby
 from spotladder.core.tier_view import view_of
 from spotladder.core.verdict import Outcome, finished, judge
 
@@ -183,12 +181,9 @@ def unwanted(draft: Draft) -> bool:
         wish = (draft.spec.suspend_reason, "")
     if wish is None and draft.situation.tier is None:
         wish = (Reason.TIER_REMOVED, f"{draft.situation.attempt.tier} is no longer among the tiers")
-    if wish is None and draft.situation.attempt.leave_by is not None and not stays(draft):
-        if waits_for_relief(draft):
-            return False
-        wish = (draft.situation.notice_reason, relief(draft))
     if wish is None:
-        planned = _planned_move(draft)
+        forget_withdrawn(draft)
+        planned = end_of_notice(draft.situation) or _planned_move(draft)
         if waits_for_standby(draft, planned):
             return False
         wish = None if planned is None else (planned.reason, planned.message)
@@ -245,8 +240,7 @@ def recovery_timed_out(draft: Draft) -> None:
 
 
 def provision_timed_out(draft: Draft) -> None:
-    """End the attempt if provisionTimeout has expired; it runs from the moment at which not all workers are ready. Also
-    end it if the nodes that wait for the rest of their gang cost more than idleBudget.
+    """End the attempt if provisionTimeout has expired; it runs from the moment at which not all workers are ready.
 
     An attempt that avoids nodes gives no evidence about the capacity of its tier: it ends earlier if no other node can
     take its pods, and the next attempt runs on the same tier and avoids none. A pod that fits no node of the tier
@@ -257,34 +251,28 @@ def provision_timed_out(draft: Draft) -> None:
     if tier is None or since is None or rule is None or rule.timer is not Timer.PROVISION:
         return
     refused = draft.situation.refused and tier.on_insufficient_capacity is OnInsufficientCapacity.FALLBACK
-    overdrawn = rule.exhausts and idle_budget_exceeded(draft.situation)
     avoids = draft.situation.attempt.avoids if rule.exhausts else ()
     expired = draft.situation.passed(draft.situation.avoidance_deadline if avoids else None)
-    if not refused and not overdrawn and not expired and not draft.situation.passed(draft.situation.provision_deadline):
+    if not refused and not expired and not draft.situation.passed(draft.situation.provision_deadline):
         return
     if seen is None and draft.seen.launched:
         return  # no operator has acted on it yet: that is not capacity, and `operator_silent` soon says so
     if avoids:
         why = f"no capacity without the avoided nodes {named(avoids, draft.state)}: the next attempt may use them"
-        draft.state = replace(without_node_failures(draft.state), waiting_since=None, idle_usd=0.0)
+        draft.state = replace(without_node_failures(draft.state), waiting_since=None)
         draft.move(Reason.INSUFFICIENT_CAPACITY, why)
     elif rule.reason is Reason.POD_DOES_NOT_FIT:
         why = _impediment_message(draft)
-        draft.state = exhaust(replace(draft.state, misfit=why, idle_usd=0.0), tier.name, rule.reason)
+        draft.state = exhaust(replace(draft.state, misfit=why), tier.name, rule.reason)
         draft.move(rule.reason, why)
     elif rule.exhausts:
         draft.state = with_sightings(draft.state, {tier.name: False}, draft.now)
-        reason, why = Reason.INSUFFICIENT_CAPACITY, f"not all workers ready for {tier.provision_timeout:g} s"
-        if refused:
-            why = _impediment_message(draft)
-        elif overdrawn:
-            reason, why = Reason.IDLE_BUDGET_EXCEEDED, idle_budget_message(tier, draft.state.idle_usd)
-        draft.state = replace(draft.state, idle_usd=0.0)  # The nodes are released.
+        why = _impediment_message(draft) if refused else f"not all workers ready for {tier.provision_timeout:g} s"
         if draft.choice.keeps_open:
             draft.state = replace(draft.state, waiting_since=None)
         else:
-            draft.state = exhaust(draft.state, tier.name, reason)
-        draft.move(reason, why)
+            draft.state = exhaust(draft.state, tier.name, Reason.INSUFFICIENT_CAPACITY)
+        draft.move(Reason.INSUFFICIENT_CAPACITY, why)
     elif rule.counted and draft.situation.attempt.seen:
         lost = synthetic(draft.situation.attempt, "contact", Cause.NODE_LOST)
         draft.end_by_loss(rule.reason, lost, _impediment_message(draft))

@@ -21,11 +21,10 @@ Rules
     ready runs.
 11. An elastic attempt is ready with `min_workers`. After a loss, or a notice, that leaves enough workers, its program
     restarts with fewer inside the attempt.
-12. On a tier with `probe`, that many workers ask for a node first, and the others once they have it.
 
 `_STAGES` has one function for each stage. `transitions.py` has the transition table, `situation.py` the facts and
 deadlines. `observing.py` updates the state from an observation, `endings.py` ends live attempts, `moving.py` has the
-effects of a change of stage, `elastic.py` the rules of elastic attempts, `probing.py` those of probes, `standing_by.py`
+effects of a change of stage, `elastic.py` the rules of elastic attempts, `standing_by.py`
 has the standby attempt, `hedging.py` the hedge, `leaving_behind.py` the attempts that are being removed. `acting.py`
 derives the actions of a state.
 """
@@ -74,9 +73,8 @@ from spotladder.core.observing import take_in
 from spotladder.core.policies import Policy
 from spotladder.core.queueing import queue_timed_out
 from spotladder.core.reasons import Reason
-from spotladder.core.relieving import trains_until_relieved
 from spotladder.core.replacing import advance, continues_without, started
-from spotladder.core.standing_by import adopted
+from spotladder.core.standing_by import adopted, boots_next
 from spotladder.core.suspending import leave_out_impeded_time
 from spotladder.core.verdict import finished, judge
 from spotladder.errors import InvalidSpec
@@ -195,7 +193,7 @@ def _running(draft: Draft) -> None:
         if continues_without(draft, notices):
             return draft.move(Reason.REPLACING, why_smaller(draft.situation, draft.losses))
         if not (learns_of_notices(draft.situation) and continues_smaller(draft.situation)):
-            return None if trains_until_relieved(draft, notices) else draft.move(*leaves(draft, notices))
+            return None if boots_next(draft, notices) else draft.move(*leaves(draft, notices))
     if not (draft.situation.all_pods_ready or draft.situation.trains_unready):
         return draft.move(Reason.RECOVERING, _what_is_missing(draft))
     if not fits(draft.situation):

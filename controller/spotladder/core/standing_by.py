@@ -1,9 +1,11 @@
 """Standby attempts: the next attempt of a planned move boots beside the live one, so that the move costs one commit.
 
-1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby; so does an
-   eviction notice (see `relieving`). Its program is held before its first entry in the commit log. Training continues.
+1. A move of the policy to a cheaper tier, or a changed pod template, plans the next attempt as a standby. So does a
+   notice that the live attempt does not survive, on the tier that the policy chooses; the live attempt is then asked to
+   commit at once. The program of the standby is held before its first entry in the commit log. Training continues.
 2. When every worker that it needs is ready and its program is held, the live attempt is asked to commit and to stop.
-   Of an elastic attempt these are all that got a node in time, `min_workers` at least (`elastic.py`).
+   Of an elastic attempt these are all that got a node in time, `min_workers` at least (`elastic.py`). After a notice
+   it is asked at the last moment for a commit, ready or not.
 3. When the live attempt has ended, for whatever reason, the standby attempt becomes the live one, and its program
    starts. Its first log entry fences the earlier attempt.
 4. A standby attempt that fails, is not ready in time, or reaches a bound of `overlap` is given up, and training
@@ -31,16 +33,19 @@ from spotladder.core.losses import head_lost, with_record
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
+    Instant,
     JobState,
     OnInsufficientCapacity,
     PodPhase,
     PodRole,
+    PodSeen,
     Seconds,
     StandbyChange,
 )
 from spotladder.core.moving import launch_reason, launched_with, next_number, without_standby
 from spotladder.core.reasons import Reason
-from spotladder.core.situation import LIVE, Situation
+from spotladder.core.replacing import commit_due
+from spotladder.core.situation import LIVE, READY, Situation
 from spotladder.core.standby_facts import (
     overlap_budget_used,
     overlap_deadline,
@@ -58,17 +63,22 @@ STANDBY_RETRY_INTERVAL: Seconds = 300.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """A move of the live attempt to a tier, or to another pod template on its tier, that can wait."""
+    """A move of the live attempt to a tier, or to another pod template on its tier, that can wait: until `by` if its
+    nodes will be reclaimed."""
 
     tier: str
     reason: Reason
     message: str
+    by: Instant | None = None
 
 
 def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
     """Whether the live attempt continues for now because a standby attempt boots, or may not boot yet, for this move.
     Plans and gives up standby attempts."""
     situation, standby = draft.situation, draft.state.standby
+    if move is not None and move.by is not None:
+        can_wait = situation.state.stage in READY and not situation.passed(move.by)
+        return standby is not None and can_wait and not standby_ready(situation)
     if standby is not None and draft.state.standby_reason is Reason.HEDGED:
         if move is not None and move.tier != standby.tier:
             give_up(draft, f"{move.tier} is wanted instead")
@@ -86,6 +96,48 @@ def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
         return move.reason is Reason.POLICY
     plan(draft, move)
     return True
+
+
+def boots_next(draft: Draft, notices: list[PodSeen]) -> bool:
+    """Plan the next attempt as a standby, if there is none, since the live one does not survive these notices, whose
+    failures are counted. Returns whether the live attempt continues for now."""
+    situation, by = draft.situation, commit_due(draft.situation, notices)
+    if by <= situation.now or not overlaps(situation) or limits.over_backoff_limit(situation):
+        return False
+    if draft.state.standby is None:
+        name = draft.choose(live=False).tier  # As after a drain.
+        tier = draft.spec.tier(name) if name is not None else None
+        if tier is None or not tier.standby or tier.name not in situation.open or tier.name in draft.seen.unavailable:
+            return False
+        why = ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
+        plan(draft, PlannedMove(tier.name, situation.notice_reason, why))
+    attempt = draft.situation.attempt
+    if attempt.leave_by is None or by < attempt.leave_by:
+        draft.state = replace(draft.state, attempt=replace(attempt, leave_by=by, commit_asked_at=draft.now))
+        draft.replanned = True
+    return True
+
+
+def forget_withdrawn(draft: Draft) -> None:
+    """Forget that the live attempt is to end if its nodes were only drained for maintenance and are usable again."""
+    attempt = draft.situation.attempt
+    if attempt.leave_by is not None and not draft.state.loss_counted and draft.situation.notices_withdrawn:
+        draft.state = replace(draft.state, attempt=replace(attempt, leave_by=None))
+        draft.replanned = True
+
+
+def end_of_notice(situation: Situation) -> PlannedMove | None:
+    """The end of a live attempt that trains while the next one boots after a notice; None if it does not."""
+    attempt, standby = situation.attempt, situation.state.standby
+    if attempt.leave_by is None:
+        return None
+    message = "its nodes are " + ("drained" if situation.notice_reason is Reason.MAINTENANCE else "being reclaimed")
+    if standby is None:
+        message += ", and no attempt stands by"
+    else:
+        ready = "stands by" if standby_ready(situation) else "is not ready yet"
+        message += f"; attempt {standby.number} on {standby.tier} {ready}"
+    return PlannedMove(attempt.tier, situation.notice_reason, message, attempt.leave_by)
 
 
 def take_in_standby(draft: Draft) -> None:
@@ -142,7 +194,6 @@ def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
         nodes=state.standby_nodes,
         tier=standby.tier,
         waiting_since=situation.now,
-        idle_usd=0.0,
         paused_until=None,
         loss_counted=False,
         standby=None,

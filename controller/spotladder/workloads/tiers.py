@@ -31,10 +31,9 @@ class ResolvedTier:
 
     `index` is its index in `spec.tiers`, for messages. `workers` and `head` are the placements of their pods. `notice`
     is the cloud's notice period before a reclaim, in seconds. `queue` is the LocalQueue of Kueue, "" without one.
-    `gated`: the workers are created with the scheduling gate of a probe. `fleet` is what all jobs have observed on the
-    tier, and `granted_at` when a job last got all of its nodes there; None if that is unknown, or the tier has refused
-    a job since. `groups` are the groups that the tier names, with their capacity. `wait`
-    and `prices` are those of the core's Tier. `head_per_hour` and `egress_per_gib` are in USD.
+    `fleet` is what all jobs have observed on the tier, and `granted_at` when a job last got all of its nodes there;
+    None if that is unknown, or the tier has refused a job since. `groups` are the groups that the tier names, with
+    their capacity. `wait` and `prices` are those of the core's Tier. `head_per_hour` and `egress_per_gib` are in USD.
     """
 
     name: str
@@ -50,7 +49,6 @@ class ResolvedTier:
     price: Price
     overrides: TierOverrides
     queue: str = ""
-    gated: bool = False
     fleet: Outcomes = NO_OUTCOMES
     head_per_hour: float = 0.0
     egress_per_gib: float = 0.0

@@ -10,9 +10,9 @@ import pytest
 from spotladder.api.tieredjob import TieredJob
 from spotladder.clusters.cache import Scoped
 from spotladder.clusters.clock import SteppedClock
-from spotladder.clusters.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
+from spotladder.clusters.errors import ApiError, Conflict, Forbidden, NotFound
 from spotladder.core.contract import Notice
-from spotladder.core.model import AskToCommit, Launch, Ungate
+from spotladder.core.model import AskToCommit, Launch
 from spotladder.core.reasons import Reason
 from spotladder.operator.inventory.clusters import JobObjects, Located, WorkloadCluster
 from spotladder.operator.reconcile.apply import Applier
@@ -167,28 +167,6 @@ async def test_a_new_attempt_avoids_the_nodes_of_its_launch() -> None:
     assert str(client.made[-1]).count("node-7") == 2, "the head and the workers"
 
 
-class OutdatedClient(AcceptingClient):
-    """A fake client of an API server on which the pods are gone or have no gate any more."""
-
-    async def patch(self, kind: object, name: str, namespace: str, operations: Any) -> Any:
-        await super().patch(kind, name, namespace, operations)
-        raise NotFound(404, "NotFound", name) if name == "w-0" else Invalid(422, "Invalid", "testing value failed")
-
-
-@pytest.mark.parametrize("client", [AcceptingClient(), OutdatedClient()], ids=["current", "outdated"])
-async def test_the_gates_of_the_named_pods_are_removed(client: AcceptingClient) -> None:
-    """Pods of a JobSet are named by their place. A pod that has changed since is left to the next observation."""
-    loaded, applier, home = launching(job(ray_template()), client)
-    gated = [PodRecord(name=f"w-{index}", namespace="team-a", uid=f"p{index}", gated=True) for index in range(3)]
-    free = PodRecord(name="w-3", namespace="team-a", uid="p3")
-    place = PodRecord(name="w-4", namespace="team-a", uid="p4", slot="workers-0-4", gated=True)
-    loaded.found = JobObjects({1: Located(home, AttemptObjects(pods=(*gated, free, place)))}, ())
-    await applier.ungate(loaded, Ungate(1, ("p0", "p2", "p3", "workers-0-4")))
-    await applier.ungate(loaded, Ungate(2, ("p1",)))
-    operations = ["test", "test", "remove"]
-    assert client.patched == [("w-0", operations), ("w-2", operations), ("w-4", operations)]
-
-
 @dataclass
 class AnnotatingClient(AcceptingClient):
     """A fake client that records the annotations that pods get."""
@@ -218,13 +196,6 @@ async def test_the_named_pods_get_the_request_to_commit_once() -> None:
     for attempt in (1, 2):
         await applier.ask_to_commit(loaded, AskToCommit(attempt, asked, Reason.EVICTION_NOTICE, 12.5))
     assert client.annotated == [("head", text), ("w-2", text)]
-
-
-async def test_the_workers_of_a_gated_attempt_are_created_gated() -> None:
-    client = AcceptingClient()
-    loaded, applier, _home = launching(job(ray_template()), client)
-    await applier.launch(loaded, Launch(1, "spot-a", gated=True))
-    assert str(client.made[-1]).count(names.PROBE_GATE) == 1
 
 
 @dataclass

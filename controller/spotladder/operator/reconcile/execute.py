@@ -28,7 +28,6 @@ from spotladder.core.model import (
     Replace,
     Resize,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.reasons import Reason
 from spotladder.custom_resources import JobRecord
@@ -111,8 +110,7 @@ class Executor:
         live = decision.state.attempt.number if decision.state.attempt else None
         chores: list[tuple[bool, Callable[[], Coroutine[Any, Any, object]]]] = [
             (
-                not isinstance(action, Replace | Resize | Ungate)
-                and (not isinstance(action, Delete) or action.attempt == live),
+                not isinstance(action, Replace | Resize) and (not isinstance(action, Delete) or action.attempt == live),
                 partial(self._do, loaded, action, result, admits, address),
             )
             for action in sorted(decision.actions, key=lambda action: not isinstance(action, Launch))
@@ -155,8 +153,6 @@ class Executor:
                 if admits(action):  # Another job may have been launched in the meantime.
                     with self._limits.launching(loaded.record):
                         await self._launch(loaded, action, result)
-            case Ungate():
-                await self._applier.ungate(loaded, action)
             case Drain():
                 await self._applier.drain(loaded, action)
                 self._logs.read_now(loaded.record.key)

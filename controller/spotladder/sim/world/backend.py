@@ -26,7 +26,6 @@ from spotladder.core.model import (
     Resize,
     Seconds,
     TakeOver,
-    Ungate,
 )
 from spotladder.core.reasons import Cause
 from spotladder.core.work import speed
@@ -69,20 +68,10 @@ class SimBackend:
             return
         zone = self.tiers[action.tier]
         queued = not self._has_quota(zone)
-        attempt = SimAttempt(
-            action.attempt, zone, [], self.workers, queued=queued, standby=action.standby, gated=action.gated
-        )
+        attempt = SimAttempt(action.attempt, zone, [], self.workers, queued=queued, standby=action.standby)
         self._attempts[action.attempt] = attempt
         self.changes += 1
         self._request(attempt, self.workers)
-
-    def ungate(self, action: Ungate) -> None:
-        """Let these pods ask for nodes."""
-        attempt = self._attempts.get(action.attempt)
-        for pod in attempt.pods if attempt is not None else ():
-            if pod.gated and pod.uid in action.pods:
-                pod.gated, self.changes = False, self.changes + 1
-        self._place()
 
     def drain(self, action: Drain) -> None:
         """Stop the program: it commits first if it trains."""
@@ -306,14 +295,14 @@ class SimBackend:
             self._release(attempt)
 
     def _pod(self, attempt: SimAttempt) -> SimPod:
-        return SimPod(f"{attempt.number}-{next(self._uids)}", gated=attempt.gated)
+        return SimPod(f"{attempt.number}-{next(self._uids)}")
 
     def _place(self) -> None:
         """Give nodes to waiting pods, start programs whose workers are ready, and let elastic ones grow."""
         for attempt in self._attempts.values():
             if attempt.exit is not None or attempt.draining or attempt.queued:
                 continue
-            waiting = [pod for pod in attempt.pods if pod.node is None and not pod.gated]
+            waiting = [pod for pod in attempt.pods if pod.node is None]
             if not self.atomic or self.market.free(attempt.zone) >= len(waiting):
                 for pod in waiting:
                     pod.node = self.market.give(attempt.zone)
