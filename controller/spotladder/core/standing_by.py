@@ -12,7 +12,8 @@
    continues. The policy's move is tried again after `STANDBY_RETRY_INTERVAL`; a changed template is applied without a
    standby then.
 
-No work is lost with a pod of a standby attempt, so its losses are not failures.
+No work is lost with a pod of a standby attempt, so its losses are not failures. `rules.planned_moves`, `rules.notices`
+and `rules.missing_capacity` plan standby attempts.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from spotladder.core import limits
 from spotladder.core.accounting import held_nodes
 from spotladder.core.availability import with_sightings
 from spotladder.core.bad_nodes import avoided_nodes
+from spotladder.core.changing import with_standby_change
 from spotladder.core.copying import replace
 from spotladder.core.crashes import crash_of, crashed_pods
-from spotladder.core.draft import Draft
 from spotladder.core.durations import format_duration
 from spotladder.core.elastic import enough_since
 from spotladder.core.gang import gang_refused, required_workers
@@ -33,24 +34,19 @@ from spotladder.core.losses import head_lost, with_record
 from spotladder.core.model import (
     Attempt,
     AttemptSeen,
-    Instant,
     JobState,
     OnInsufficientCapacity,
     PodPhase,
     PodRole,
-    PodSeen,
     Seconds,
     StandbyChange,
 )
 from spotladder.core.moving import launch_reason, launched_with, next_number, without_standby
 from spotladder.core.reasons import Reason
-from spotladder.core.replacing import commit_due
-from spotladder.core.situation import LIVE, READY, Situation
+from spotladder.core.situation import LIVE, Situation
 from spotladder.core.standby_facts import (
     overlap_budget_used,
     overlap_deadline,
-    overlaps,
-    returns_beside,
     standby_deadline,
     standby_placed,
     standby_ready,
@@ -63,113 +59,44 @@ STANDBY_RETRY_INTERVAL: Seconds = 300.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """A move of the live attempt to a tier, or to another pod template on its tier, that can wait: until `by` if its
-    nodes will be reclaimed."""
+    """A move of the live attempt to a tier, or to another pod template on its tier, that can wait."""
 
     tier: str
     reason: Reason
     message: str
-    by: Instant | None = None
 
 
-def waits_for_standby(draft: Draft, move: PlannedMove | None) -> bool:
-    """Whether the live attempt continues for now because a standby attempt boots, or may not boot yet, for this move.
-    Plans and gives up standby attempts."""
-    situation, standby = draft.situation, draft.state.standby
-    if move is not None and move.by is not None:
-        can_wait = situation.state.stage in READY and not situation.passed(move.by)
-        return standby is not None and can_wait and not standby_ready(situation)
-    if standby is not None and draft.state.standby_reason is Reason.HEDGED:
-        if move is not None and move.tier != standby.tier:
-            give_up(draft, f"{move.tier} is wanted instead")
-        return False  # The live attempt does not train.
-    if standby is not None:
-        if move is not None and move.tier == standby.tier:
-            return not standby_ready(situation)
-        if move is None and not situation.reachable:
-            return True  # Whether the move is still wanted is known when the live attempt is observed again.
-        give_up(draft, "the move is no longer needed" if move is None else f"{move.tier} is wanted instead")
-    if move is None or not _possible(draft.situation, move):
-        return False
-    after = draft.state.standby_after
-    if after is not None and draft.now < after:
-        return move.reason is Reason.POLICY
-    plan(draft, move)
-    return True
-
-
-def boots_next(draft: Draft, notices: list[PodSeen]) -> bool:
-    """Plan the next attempt as a standby, if there is none, since the live one does not survive these notices, whose
-    failures are counted. Returns whether the live attempt continues for now."""
-    situation, by = draft.situation, commit_due(draft.situation, notices)
-    if by <= situation.now or not overlaps(situation) or limits.over_backoff_limit(situation):
-        return False
-    if draft.state.standby is None:
-        name = draft.choose(live=False).tier  # As after a drain.
-        tier = draft.spec.tier(name) if name is not None else None
-        if tier is None or not tier.standby or tier.name not in situation.open or tier.name in draft.seen.unavailable:
-            return False
-        why = ", ".join(f"{pod.called} ({pod.cause})" for pod in notices)
-        plan(draft, PlannedMove(tier.name, situation.notice_reason, why))
-    attempt = draft.situation.attempt
-    if attempt.leave_by is None or by < attempt.leave_by:
-        draft.state = replace(draft.state, attempt=replace(attempt, leave_by=by, commit_asked_at=draft.now))
-        draft.replanned = True
-    return True
-
-
-def forget_withdrawn(draft: Draft) -> None:
-    """Forget that the live attempt is to end if its nodes were only drained for maintenance and are usable again."""
-    attempt = draft.situation.attempt
-    if attempt.leave_by is not None and not draft.state.loss_counted and draft.situation.notices_withdrawn:
-        draft.state = replace(draft.state, attempt=replace(attempt, leave_by=None))
-        draft.replanned = True
-
-
-def end_of_notice(situation: Situation) -> PlannedMove | None:
-    """The end of a live attempt that trains while the next one boots after a notice; None if it does not."""
-    attempt, standby = situation.attempt, situation.state.standby
-    if attempt.leave_by is None:
-        return None
-    message = "its nodes are " + ("drained" if situation.notice_reason is Reason.MAINTENANCE else "being reclaimed")
+def with_standby_observed(situation: Situation) -> Situation:
+    """The situation with the nodes that the standby attempt holds; without one that has failed, or that the job no
+    longer needs."""
+    standby, seen = situation.state.standby, standby_seen(situation)
     if standby is None:
-        message += ", and no attempt stands by"
-    else:
-        ready = "stands by" if standby_ready(situation) else "is not ready yet"
-        message += f"; attempt {standby.number} on {standby.tier} {ready}"
-    return PlannedMove(attempt.tier, situation.notice_reason, message, attempt.leave_by)
-
-
-def take_in_standby(draft: Draft) -> None:
-    """Record which nodes the standby attempt holds; give it up if it has failed, or is no longer needed."""
-    standby = draft.state.standby
-    if standby is None:
-        return
-    seen = standby_seen(draft.situation)
+        return situation
     standby = replace(
         standby,
         seen=standby.seen or (seen is not None and seen.reachable),
-        enough_since=enough_since(draft.situation, standby),
+        enough_since=enough_since(situation, standby),
     )
-    draft.state = replace(draft.state, standby=standby, standby_nodes=held_nodes(seen))
-    if why := _unwanted(draft.situation, standby):
-        give_up(draft, why)
-    elif why := _failed(draft.situation, standby, seen) or _expired(draft.situation, seen):
-        if _lacks_capacity(draft.situation, seen) and standby.tier != draft.state.tier:
-            draft.state = with_sightings(draft.state, {standby.tier: False}, draft.now)
-        draft.state = replace(draft.state, standby_after=draft.now + STANDBY_RETRY_INTERVAL)
-        give_up(draft, why)
+    state = replace(situation.state, standby=standby, standby_nodes=held_nodes(seen))
+    situation = replace(situation, state=state)
+    if why := _unwanted(situation, standby):
+        return given_up(situation, why)
+    if not (why := _failed(situation, standby, seen) or _expired(situation, seen)):
+        return situation
+    if _lacks_capacity(situation, seen) and standby.tier != state.tier:
+        state = with_sightings(state, {standby.tier: False}, situation.now)
+    state = replace(state, standby_after=situation.now + STANDBY_RETRY_INTERVAL)
+    return given_up(replace(situation, state=state), why)
 
 
-def give_up(draft: Draft, why: str) -> None:
-    """Remove the standby attempt. Its objects are deleted, since they belong to no attempt of the state. It was never
-    the job's attempt, so the history does not have it."""
-    standby = draft.state.standby
+def given_up(situation: Situation, why: str) -> Situation:
+    """The situation without the standby attempt. Its objects are deleted, since they belong to no attempt of the state.
+    It was never the job's attempt, so the history does not have it."""
+    standby = situation.state.standby
     if standby is None:
-        return
-    draft.state = without_standby(draft.situation, draft.state)
-    draft.standby_changes.append(StandbyChange(standby.number, standby.tier, Reason.STANDBY_ENDED, why))
-    draft.replanned = True
+        return situation
+    change = StandbyChange(standby.number, standby.tier, Reason.STANDBY_ENDED, why)
+    return with_standby_change(replace(situation, state=without_standby(situation, situation.state)), change)
 
 
 def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
@@ -202,33 +129,21 @@ def adopted(situation: Situation) -> tuple[JobState, Reason, str]:
     return adopting, reason, message
 
 
-def plan(draft: Draft, move: PlannedMove) -> None:
-    """Plan the next attempt of this move as a standby."""
-    state, situation = draft.state, draft.situation
-    number = next_number(situation)
-    avoids = avoided_nodes(state, move.tier, draft.seen.suspects)
-    attempt = Attempt(
-        number, move.tier, draft.now, start_step=situation.seen.progress.step, standby=True, avoids=avoids
-    )
-    draft.state = replace(
+def with_standby(situation: Situation, move: PlannedMove) -> Situation:
+    """The situation in which the next attempt of this move is planned as a standby."""
+    state, number = situation.state, next_number(situation)
+    avoids = avoided_nodes(state, move.tier, situation.seen.suspects)
+    step = situation.seen.progress.step
+    attempt = Attempt(number, move.tier, situation.now, start_step=step, standby=True, avoids=avoids)
+    state = replace(
         state,
-        standby=launched_with(attempt, draft.spec),
+        standby=launched_with(attempt, situation.spec),
         standby_reason=move.reason,
         last_number=number,
     )
     message = f"attempt {number} on {move.tier} starts beside attempt {situation.attempt.number}: {move.message}"
-    draft.standby_changes.append(StandbyChange(number, move.tier, Reason.STANDBY_STARTED, message))
-    draft.replanned = True
-
-
-def _possible(situation: Situation, move: PlannedMove) -> bool:
-    """Whether the next attempt of this move may run beside the live one."""
-    target = situation.spec.tier(move.tier)
-    if target is None or move.tier in situation.seen.unavailable:
-        return False
-    if move.reason is Reason.SPEC_UPDATED:
-        return target.standby and overlaps(situation)
-    return returns_beside(situation, target)
+    change = StandbyChange(number, move.tier, Reason.STANDBY_STARTED, message)
+    return with_standby_change(replace(situation, state=state), change)
 
 
 def _unwanted(situation: Situation, standby: Attempt) -> str:
